@@ -11,8 +11,6 @@ import pytest
 import zerodelta as zd
 from zerodelta.mechanisms.k_norm_noise import KNorm
 
-__all__ = ["total_before_noise"]
-
 
 def total_before_noise(rows: Any, *columns: str, **options: Any) -> tuple[Fraction, Fraction]:
     """Return the total of one column, and the scale of the noise for it, in the column's units."""

@@ -14,8 +14,6 @@ from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
 from zerodelta.exact import bits
 from zerodelta.exact.bits import ReplayBits
 
-__all__ = ["CASES", "HOSTILE", "every", "people", "replayed"]
-
 HOSTILE: dict[str, dict[str, Any]] = {
     "plain": {"who": 7, "age": 41.0, "income": 900.0, "member": True, "city": "rome"},
     "missing": {"who": None, "age": None, "income": None, "member": None, "city": None},

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 
-__all__ = ["JUNK", "ODD"]
-
 
 def _generator() -> Any:
     yield from (1, 2)

@@ -6,8 +6,6 @@ import numpy as np
 
 import zerodelta as zd
 
-__all__ = ["ROWS", "released"]
-
 ROWS = np.arange(4000.0).reshape(1000, 4) % 100
 
 

@@ -14,8 +14,6 @@ import numpy as np
 import zerodelta as zd
 from zerodelta.mechanisms.stable_queries import Median
 
-__all__ = ["CALLS", "RECORD", "SECRETS", "function"]
-
 SECRETS = ("48151.6", "s3cr3t", "62342.1")
 """Parts of cells that no message may contain."""
 

@@ -30,7 +30,7 @@ from zerodelta.errors import CertificateError, ParameterError, ZeroDeltaError
 from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.release_file import read_text
 from zerodelta.privacy.written_values import read_value
-from zerodelta.records.load import CLASSES
+from zerodelta.records.classes import CLASSES
 
 FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))

@@ -17,9 +17,6 @@ import pyarrow as pa
 
 import zerodelta as zd
 
-__all__ = ["OTHER", "PAID", "REFUSED", "SERIES", "TOUCHED"]
-__all__ += ["Empty", "Trap", "Unreadable", "ended"]
-
 PAID, REFUSED, OTHER, TOUCHED = 0, 1, 2, 3
 _KILLED = -11
 

@@ -16,8 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["frame"]
-
 try:
     from pyspark.cloudpickle import dumps as _dumps
 

@@ -12,8 +12,6 @@ import zerodelta as zd
 from zerodelta.losses import Logistic
 from zerodelta.sklearn import LinearRegression
 
-__all__ = ["COLUMNS", "RELEASES", "made_up", "run"]
-
 WIDTH = 16
 FEATURES = [f"x{i}" for i in range(WIDTH)]
 CITIES, SHARES = ["oslo", "rome", "bern"], [0.5, 0.3, 0.2]

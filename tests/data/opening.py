@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.data.ticket import Ticket
-
-__all__ = ["TICKET", "opened"]
 
 TICKET = Ticket(None)  # type: ignore[arg-type]
 

@@ -32,7 +32,7 @@ from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.data.items import tally
 from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.reader import FOREIGN_CODE
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.exact_sums import exact_total

@@ -26,7 +26,8 @@ from zerodelta.data.array_reader import ArrayReader
 from zerodelta.data.base import Base, Unit
 from zerodelta.data.cells import category
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.units import Bounded, Bounding, unit_ids
+from zerodelta.data.unit_ids import unit_ids
+from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError
 
 Row = tuple[Any, float, Any]

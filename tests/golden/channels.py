@@ -11,8 +11,6 @@ from typing import Any
 import zerodelta as zd
 from golden.verbs import Case
 
-__all__ = ["CASES", "ELSEWHERE"]
-
 _LITTLE: dict[str, Any] = {"base": zd.GaussianDP("1/10"), "epsilon": 1}
 
 ELSEWHERE = {

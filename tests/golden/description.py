@@ -17,8 +17,6 @@ import numpy as np
 
 import zerodelta as zd
 
-__all__ = ["described", "handed_text", "plain", "short"]
-
 _LONGEST, _LONGEST_FLOATS = 400, 8000
 """Characters of what is written out; of what is longer the SHA-256 is kept. Floats are written out,
 since other processors may find other last digits."""

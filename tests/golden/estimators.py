@@ -7,8 +7,6 @@ from typing import Any
 from golden.rows import LABELS, NUMBERS, SPARSE, TARGET, people
 from golden.verbs import ADDED, UNIT, Case, with_methods
 
-__all__ = ["CASES"]
-
 
 def _on_arrays(y: Any = None, rows: Any = NUMBERS, **given: Any) -> Case:
     return lambda f, **o: f(epsilon=1, **given, **o).fit(rows, *([] if y is None else [y]))

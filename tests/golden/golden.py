@@ -14,8 +14,6 @@ from golden.description import described, handed_text, plain
 from golden.seams import forecast, replayed, spied
 from golden.verbs import Case
 
-__all__ = ["CASES", "FILES", "WRITE", "alike", "asked", "differences", "made", "stored", "write"]
-
 FILES = {
     "channels": channels.CASES,
     "estimators": estimators.CASES,

@@ -11,8 +11,6 @@ import zerodelta as zd
 from golden.rows import LABELS, NUMBERS, SPARSE, TARGET
 from golden.verbs import Case, with_methods
 
-__all__ = ["CASES", "INNER"]
-
 _MEDIAN = zd.queries.Median(bounds=(0, 1), steps=100)
 _TRIMMED = zd.queries.TrimmedMean(trim=12, bounds=(0, 1), steps=100)
 _ROWS = NUMBERS[:, 0]

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 import zerodelta as zd
 
-__all__ = ["COLUMNS", "ITEMS", "LABELS", "NUMBERS", "SPARSE", "TARGET", "people", "rows_of"]
-
 COLUMNS: dict[str, Any] = {
     "age": zd.number(0, 100, missing=None),
     "income": zd.number(-1000, 3000),

@@ -11,8 +11,6 @@ import zerodelta as zd
 from golden.rows import COLUMNS, people, rows_of
 from golden.verbs import Case
 
-__all__ = ["CASES", "SOURCES"]
-
 SOURCES = ("arrow", "csv", "csv.gz", "duckdb", "pandas", "parquet", "polars", "polars lazy")
 """The kinds of sources; the values of their releases are equal."""
 

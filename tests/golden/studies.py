@@ -11,8 +11,6 @@ import zerodelta as zd
 from golden.rows import LABELS, NUMBERS, people
 from golden.verbs import UNIT, Case
 
-__all__ = ["CASES"]
-
 _COLUMNS = ["age", "income", "member"]
 
 

@@ -14,8 +14,6 @@ import numpy as np
 import zerodelta as zd
 from golden.rows import ITEMS, NUMBERS, SPARSE, TARGET, people
 
-__all__ = ["CASES", "Case", "with_methods"]
-
 Case = Callable[..., Any]
 
 WHERE = "(age >= 40 or not city == 'rome') and day < '2020-09-01'"

@@ -33,7 +33,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import LinearGradients
+from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Logistic, Squared
 
 F = Fraction

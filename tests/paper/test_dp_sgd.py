@@ -43,7 +43,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
-from zerodelta.training.gradients import Gradients, gradients_of
+from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.gradients import gradients_of
 from zerodelta.training.loss_functions import Hinge, Logistic, Squared
 
 F = Fraction

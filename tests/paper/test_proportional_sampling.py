@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
-from zerodelta.exact.alias_table import AliasTable, integer_weights
+from zerodelta.exact.alias_table import AliasTable, integer_weights, proportional_sampling
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_15 import proportional_sampling
 
 
 def law(table: AliasTable) -> list[Fraction]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from zerodelta.exact.alias_table import proportional_sampling
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
@@ -20,7 +21,6 @@ from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import lattice_adassp, pure_adassp
 from zerodelta.paper.algorithm_14 import mwem
-from zerodelta.paper.algorithm_15 import proportional_sampling
 from zerodelta.paper.algorithm_16 import embedded_mwem, multiset_mwem
 from zerodelta.queries import Marginals
 from zerodelta.regression.adassp import trust_radius

@@ -8,7 +8,8 @@ import pytest
 
 from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import SystemBits
-from zerodelta.privacy.claims import ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import ApproxDP, GaussianDP, PureDP
 from zerodelta.privacy.step import Step
 from zerodelta.spine.release_plan import issue
 

@@ -26,7 +26,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import content_of, read_file
 from zerodelta.privacy.step import canonical, digest_of
 from zerodelta.privacy.written_values import read_value, written
-from zerodelta.records.load import CLASSES
+from zerodelta.records.classes import CLASSES
 from zerodelta.tables.group_table import Table
 
 

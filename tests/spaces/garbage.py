@@ -13,8 +13,6 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-__all__ = ["GARBAGE", "anything"]
-
 
 class Raises:
     """Raises from whatever method is tried, and not only ordinary exceptions."""

@@ -25,8 +25,8 @@ from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.training.descent import Descent, plan_descent
-from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.gradients import Gradients, gradients_of
+from zerodelta.training.gradient_sums import GRADIENT, Gradients
+from zerodelta.training.gradients import gradients_of
 from zerodelta.training.iterates import Iterates, StepSizes
 from zerodelta.training.loss_functions import Logistic, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork

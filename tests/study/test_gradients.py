@@ -19,9 +19,10 @@ from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.training import gradients as callable_gradients
 from zerodelta.training import linear_gradients
-from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import CallableGradients, Gradients, LinearGradients
+from zerodelta.training.gradient_sums import Examples, Gradients
+from zerodelta.training.gradients import CallableGradients
 from zerodelta.training.gradients import gradients_of as planned_gradients
+from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 

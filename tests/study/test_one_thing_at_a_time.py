@@ -15,7 +15,7 @@ from data.opening import opened
 from study.stages import Stage, line_data
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import internal_array
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite

@@ -28,7 +28,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.descent import Descent
-from zerodelta.training.gradients import Gradients
+from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.iterates import StepSizes
 from zerodelta.training.smooth_descent import best_smooth_ending
 

@@ -16,7 +16,8 @@ from study.small_studies import ROWS, Watched, made
 from zerodelta.channels.planner import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
-from zerodelta.data.row_queries import PublicRows, Rowwise
+from zerodelta.data.row_queries import PublicRows
+from zerodelta.data.rowwise import Rowwise
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError

@@ -26,7 +26,7 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.tasks import mean_lattice as module

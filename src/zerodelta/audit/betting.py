@@ -9,10 +9,9 @@ probability at most α. So wealth of 1/α refutes the claim, and one may look af
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +21,10 @@ from zerodelta.audit.sampled_bound import as_confidence
 from zerodelta.errors import require_extra
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive, number_text
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["SequentialTest", "log_wealth", "sequential"]
 
 _GAINS = 0.25 ** np.arange(4.0, -2.0, -1.0)
 """The bets: a sixth of the money each says that ε is larger than claimed by 1/256, 1/64, …, 4."""
@@ -40,8 +38,7 @@ _GRID = np.arange(1, 4001) / 100
 """The values of ε among which the lower bound is found."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SequentialTest:
     """How a sequential test of a claim ended.
 

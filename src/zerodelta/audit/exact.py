@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar
 
 from flint import arb, ctx
 
@@ -33,6 +32,7 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, to_float_down, to_float_up
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, number_text
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.value import value
 
 __all__ = [
     "ExactAudit",
@@ -68,8 +68,7 @@ _BITS = 512
 """Balls are combined at this precision; those from `laws` have it too."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ExactAudit:
     """The privacy loss of a mechanism on all small datasets: computed, not sampled.
 
@@ -182,8 +181,8 @@ def _replaced(
     """Yield each unordered pair once: a row becomes a later value of the domain."""
     for table in tables:
         for i, row in enumerate(table):
-            for value in domain[domain.index(row) + 1 :]:
-                yield table, (*table[:i], value, *table[i + 1 :])
+            for entry in domain[domain.index(row) + 1 :]:
+                yield table, (*table[:i], entry, *table[i + 1 :])
 
 
 def _holds(pairs: Sequence[tuple[Law, Law]], epsilon: Fraction) -> bool | None:
@@ -230,8 +229,7 @@ def max_log_ratio(p: Law, q: Law) -> arb:
         return _largest_ratio(p, q)[0]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class WorstRatio:
     """Where the privacy loss is largest: its ball, the two datasets, and the outcome."""
 

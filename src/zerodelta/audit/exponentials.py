@@ -17,8 +17,6 @@ from flint import arb, ctx
 from zerodelta.exact.arb import ball
 from zerodelta.exact.rational import Rational, as_rational
 
-__all__ = ["ExpRational"]
-
 _Terms: TypeAlias = Mapping[Fraction, Fraction]
 """Coefficients by exponent, none of them zero."""
 

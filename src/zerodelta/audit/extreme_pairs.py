@@ -18,8 +18,6 @@ from typing import TypeAlias
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
-__all__ = ["Law", "extreme_pairs"]
-
 Law: TypeAlias = tuple[Fraction, ...]
 """Probabilities of the outcomes 0, 1, …, N-1."""
 

@@ -7,14 +7,12 @@ one threshold are taken for the first dataset, those below another for the secon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from zerodelta.audit.outcomes import Coins, Columns, Floats
-
-__all__ = ["GuessRule", "Objective", "learn", "log_odds_objective"]
+from zerodelta.value import value
 
 Score: TypeAlias = Callable[[Columns], Floats]
 Objective: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -29,8 +27,7 @@ _FEWEST = 10
 """Guesses below which a rule is not considered: what it did may be chance."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GuessRule:
     """Guess the first dataset if score >= `upper`, the second if score <= `lower`; NaN: never."""
 

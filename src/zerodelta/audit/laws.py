@@ -14,18 +14,6 @@ from zerodelta.audit.exponentials import ExpRational
 from zerodelta.exact.arb import ball
 from zerodelta.exact.rational import Rational, as_positive
 
-__all__ = [
-    "discrete_laplace_pmf",
-    "discrete_laplace_tail",
-    "exponential_mechanism_law",
-    "permute_and_flip_law",
-    "rounded_gaussian_pmf",
-    "rounded_gaussian_tail",
-    "rounded_laplace_pmf",
-    "rounded_laplace_tail",
-    "shifted",
-]
-
 _BITS = 512
 _HALF = Fraction(1, 2)
 _Score: TypeAlias = int | Fraction

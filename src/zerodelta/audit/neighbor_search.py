@@ -18,8 +18,6 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["search", "small_neighbors"]
-
 Pair: TypeAlias = tuple[list[Any], list[Any]]
 _FEWEST = 200
 """Pilot samples of a pair in each round."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.release import Release
-
-__all__ = ["BlackBox", "Coins", "Columns", "Floats", "Sample", "columns_of", "joined"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Coins: TypeAlias = npt.NDArray[np.int64]
@@ -32,8 +30,7 @@ _CERTAIN = 40
 """In so many calls both datasets occur, with all but certainty."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Sample:
     """What came out, and the coin of each outcome: 1 for the first dataset, -1 for the other."""
 
@@ -44,8 +41,7 @@ class Sample:
         return len(self.coins)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BlackBox:
     """A mechanism and two datasets, of which a coin chooses one for each call."""
 
@@ -112,8 +108,7 @@ def joined(samples: Sequence[Sample]) -> Sample:
     return Sample(outcomes=listed, coins=coins)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Columns:
     """Outcomes as numbers: a row for each; of a column that is not ordered only equality counts."""
 

@@ -10,10 +10,9 @@ guesses is at most binomial with that probability, and its exact lower confidenc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb, ctx
@@ -26,17 +25,15 @@ from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.logs import log_odds_lower
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, number_text
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LowerBound", "accuracy_lower", "epsilon_of_guesses_lower", "lower_bound"]
-
 _BITS = 128
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LowerBound:
     """What sampling found out about a mechanism's ε.
 

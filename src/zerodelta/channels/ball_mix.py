@@ -27,8 +27,6 @@ from zerodelta.exact.rational import decimal_up
 from zerodelta.privacy.theorems.mixing import gaussian_net_mass, laplace_net_mass
 from zerodelta.spaces import BallLattice
 
-__all__ = ["GaussianMix", "LaplaceMix"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _BallMixing(Mixing):

@@ -7,29 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, TypeVar
 
 from zerodelta.errors import require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES, transcript_claim
 from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
-
-__all__ = [
-    "MOST_NATS",
-    "Mixing",
-    "Purifier",
-    "PurifierCheck",
-    "as_claim",
-    "is_purifier",
-    "mix",
-    "smallest_epsilon",
-]
+from zerodelta.value import value
 
 Value = TypeVar("Value")
 
@@ -205,8 +195,7 @@ def smallest_epsilon(holds: Callable[[Fraction], bool]) -> float:
     return high
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PurifierCheck:
     """What T0 says of a channel: its ratio c, whether it purifies, the smallest ε it gives."""
 

@@ -20,8 +20,6 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import largest_log_delta, prior_mass, uniform_mass
 from zerodelta.spaces import FiniteSpace, Space
 
-__all__ = ["FiniteMix", "PriorMix", "ProfileMix"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _FiniteMixing(Mixing):

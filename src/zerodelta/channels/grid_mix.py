@@ -26,8 +26,7 @@ from zerodelta.exact.rational import as_count
 from zerodelta.privacy.theorems.mixing import grid_mass, local_uniform_mass, sides_mass
 from zerodelta.spaces import Box, GridLattice
 from zerodelta.spaces.lattices import UnequalGrid
-
-__all__ = ["GridMix", "LocalUniformMix", "UnequalGridMix"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Equal = TypeVar("Equal", bound="_EqualCellMixing")
@@ -223,8 +222,7 @@ class UnequalGridMix(_CellMixing):
         return "unequal-grid-mixing", sides_mass, {"sides": self.lattice.sides()}
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Sides:
     """The sides of a box, for the closed form of equal spacing.
 

@@ -25,15 +25,13 @@ from zerodelta.exact.rational import as_positive, decimal_up
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.theorems.mixing import kernel_mass, laplace_cube_mass
 from zerodelta.spaces import Ball, BallLattice, GridLattice
-
-__all__ = ["Body", "KernelMix"]
+from zerodelta.value import value
 
 _CELLS = 8
 """Lattice points per noise scale in a plan: the rounding is then negligible."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Body:
     """A lattice with the centered norm ball Θ' = {‖x‖ <= radius} that holds all of its points.
 

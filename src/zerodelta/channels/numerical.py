@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +17,10 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.transport import numerical_error_epsilon
 from zerodelta.spaces import Ball
 from zerodelta.spaces.reading import read_exactly
+from zerodelta.value import value
 
-__all__ = ["NumericalError"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NumericalError(Purifier):
     """Publish round_s(value + K) for a value that is within `error` of an ideal pure mechanism.
 

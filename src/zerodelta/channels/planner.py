@@ -17,15 +17,14 @@ from zerodelta.channels.search import Target, ranked_candidates
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational
-from zerodelta.privacy.claims import Claim, GaussianDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Space, is_known
 from zerodelta.spine.paying import Paying, debited
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["plan", "purify"]
 
 DEFAULT_MIXING_PROBABILITY = Fraction(1, 100)
 

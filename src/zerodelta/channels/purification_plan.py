@@ -22,7 +22,8 @@ from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.privacy.calibration import Calibration, calibrate
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import GaussianDP, PureDP
 from zerodelta.privacy.composition import zcdp_cost
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.release import Release
@@ -30,8 +31,6 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import Space
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-
-__all__ = ["Plan"]
 
 _NEARLY_ONE = -(2.0**-20)
 """The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,17 +24,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
 from zerodelta.spaces import Ball, Box, FiniteSpace, Space
-
-__all__ = [
-    "Candidate",
-    "PlannedChannel",
-    "Target",
-    "best_candidate",
-    "channels_for",
-    "ranked",
-    "ranked_candidates",
-    "smooth_candidates",
-]
+from zerodelta.value import value
 
 PlannedChannel: TypeAlias = Mixing | ProfileMix | SmoothMix
 
@@ -51,8 +40,7 @@ _KERNEL_CELLS = 15
 below 2^53. The bias is then a thirtieth of a cell of the grid with the same nats."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Target:
     """What is fixed in advance: ε, the largest weight; a base, a resolution, a sensitivity."""
 
@@ -102,8 +90,7 @@ class Target:
         return float(self.sensitivity) / mu * math.sqrt(dimension)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Candidate:
     """A class of channels at its best weight and log-ratio, with the predicted error.
 

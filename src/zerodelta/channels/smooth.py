@@ -33,8 +33,6 @@ from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
 from zerodelta.spaces.reading import read_exactly
 
-__all__ = ["SmoothMix", "least_point"]
-
 _CELLS = 16
 """Lattice points per σ in a plan, at least: rounding then adds 0.02 % to the noise."""
 

@@ -7,9 +7,8 @@ radius is half of the paper's for every l_q ball; values are projected before an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +19,12 @@ from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli_exp, uniform_below
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.transport import log_transport_radius, product_laplace_radius
 from zerodelta.spaces import FiniteSpace
-
-__all__ = ["AlgorithmOne", "AlgorithmTwo", "laplace_scale"]
+from zerodelta.value import value
 
 
 def laplace_scale(
@@ -55,8 +53,7 @@ def laplace_scale(
     return Fraction(upper(lambda: 2 * ball(log_one).exp() / ball(extra)))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AlgorithmOne(Purifier):
     """Algorithm 1 on a lattice: uniform mixing, product Laplace noise of `scale` lattice units.
 
@@ -90,8 +87,7 @@ class AlgorithmOne(Purifier):
         return _step(self, norm, self.body.lattice.dimension, diameter=2 * self.body.radius)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AlgorithmTwo(Purifier):
     """Algorithm 2: Algorithm 1 on the binary code of a finite space, in the unit cube.
 

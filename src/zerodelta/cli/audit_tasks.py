@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,7 @@ import zerodelta as zd
 from zerodelta.audit import LowerBound, lower_bound
 from zerodelta.errors import did_you_mean, require
 from zerodelta.exact.rational import number_text
-
-__all__ = ["MEANING", "TASKS", "AuditedTask", "as_json", "audit_tasks", "line"]
+from zerodelta.value import value
 
 MEANING = (
     "Not refuted means: no event was found in these samples that shows more than the claim. It is "
@@ -22,8 +20,7 @@ MEANING = (
 )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AuditedTask:
     """A task, and two datasets that differ in one row as much as rows can."""
 

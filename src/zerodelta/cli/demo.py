@@ -23,8 +23,6 @@ from zerodelta.cli.shown import say_plan, say_release
 from zerodelta.cli.verify_files import Demand, report, totals
 from zerodelta.privacy.new_file import write_new
 
-__all__ = ["BOUNDS", "run"]
-
 HELD_OUT = 169
 BUDGET = 3
 

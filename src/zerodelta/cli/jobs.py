@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import zerodelta as zd
 from zerodelta.cli.task_forms import FORMS, OPTIONS, RENAMED, Form
@@ -16,17 +16,15 @@ from zerodelta.ledger.connections import reading
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.release import Release
 from zerodelta.spine.preview import Preview, preview
+from zerodelta.value import value
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Job", "Made", "account_of", "parsed", "planned", "read_jobs", "released"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Job:
     """All that a release takes; every field is public."""
 
@@ -80,8 +78,7 @@ class Job:
         return FORMS[self.task]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Made:
     """A release, and the fitted estimator that it is of, if it is one."""
 
@@ -317,13 +314,13 @@ def _fitted(job: Job, people: Any, options: Mapping[str, Any]) -> Made:
 def _options(job: Job, people: Any) -> dict[str, Any]:
     renamed = RENAMED.get(job.task, {})
     found: dict[str, Any] = {}
-    for name, value in job.options.items():
+    for name, entry in job.options.items():
         if name == "no_intercept":
-            found["fit_intercept"] = not value
-        elif name == "by" and isinstance(value, Mapping):
-            found["by"] = {column: _group(people, column, cut) for column, cut in value.items()}
+            found["fit_intercept"] = not entry
+        elif name == "by" and isinstance(entry, Mapping):
+            found["by"] = {column: _group(people, column, cut) for column, cut in entry.items()}
         else:
-            found[renamed.get(name, name)] = value
+            found[renamed.get(name, name)] = entry
     return found
 
 

@@ -13,8 +13,6 @@ from zerodelta.cli.refusals import ExitCode, examples, say
 if TYPE_CHECKING:
     from zerodelta.ledger.ledger import Ledger
 
-__all__ = ["ledger_app"]
-
 ledger_app = typer.Typer(
     help="Show, check, export a ledger; raise its budget.",
     no_args_is_help=True,

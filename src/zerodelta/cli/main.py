@@ -17,8 +17,6 @@ from zerodelta.cli.ledger_commands import ledger_app
 from zerodelta.cli.refusals import ExitCode, GuardedGroup, examples, say
 from zerodelta.cli.task_commands import add_tasks, run_jobs
 
-__all__ = ["app"]
-
 _ABOUT = """Publish results under pure differential privacy (delta = 0).
 
 \b

@@ -12,10 +12,10 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -30,14 +30,12 @@ from zerodelta.privacy.signatures import check_private
 from zerodelta.privacy.written_csv import csv_lines, noted
 from zerodelta.report import write_report
 from zerodelta.report.published import Grid, grids_of
-
-__all__ = ["Written", "folder_of", "ledger_of", "lines_of", "prepare", "values_as_json", "write"]
+from zerodelta.value import value
 
 RECORD, REPORT = "release.json", "report.html"
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Written:
     """The files of a release, and what went wrong with those that are missing."""
 

@@ -12,8 +12,6 @@ from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.verify import verify
 
-__all__ = ["prove"]
-
 
 def prove(file: Path, out: Path, proofs: Path) -> tuple[bool, str]:
     """Write the file for Coq; return whether nothing is wrong, and what to tell about it."""

@@ -24,11 +24,6 @@ from zerodelta.errors import (
     ZeroDeltaError,
 )
 
-__all__ = [
-    *("ExitCode", "GuardedGroup", "IncompleteError", "examples", "held_interrupts", "say"),
-    "told_of",
-]
-
 
 @final
 class ExitCode(IntEnum):

@@ -12,8 +12,6 @@ from zerodelta.privacy.release_file import read_file
 from zerodelta.records.load import load
 from zerodelta.report import write_report
 
-__all__ = ["report_files"]
-
 
 def report_files(files: Sequence[Path], out: Path, ledger: str | None) -> None:
     """Write the page about files; with a ledger, what it says of each of their data sets."""

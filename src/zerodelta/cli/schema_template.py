@@ -13,8 +13,6 @@ from typing import Any
 
 from zerodelta.data.find_reader import reader_of
 
-__all__ = ["names_in", "template"]
-
 _HEAD = """\
 # What is public of {file}: its columns, and who is protected. Fill it in from what you know of
 # the columns, never from their rows: bounds and categories are published with every release.

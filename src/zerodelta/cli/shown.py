@@ -24,8 +24,6 @@ from zerodelta.report.published import Grid, error_words, grids_of, number_shown
 from zerodelta.report.sections import asked_words
 from zerodelta.spine.preview import Preview
 
-__all__ = ["as_text", "plan_as_json", "release_as_json", "say_json", "say_plan", "say_release"]
-
 _MOST = 40
 _WIDEST = 48
 

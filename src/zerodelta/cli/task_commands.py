@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from zerodelta.ledger.ledger import Ledger
     from zerodelta.spine.preview import Preview
 
-__all__ = ["add_tasks", "run_jobs"]
-
 _TYPES: dict[str, Any] = {
     "text": str | None,
     "number": str | None,

@@ -8,18 +8,16 @@ and those that take no data (`zd.purify`) are not here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["FORMS", "NOT_HERE", "OPTIONS", "RENAMED", "Form", "Option"]
+from zerodelta.value import value
 
 Value: TypeAlias = Literal[
     "text", "number", "count", "numbers", "names", "groups", "lists", "weights", "flag"
 ]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Option:
     """A parameter of tasks: how it is written on the command line, and what it says."""
 
@@ -27,8 +25,7 @@ class Option:
     help: str
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Form:
     """One task or estimator: which function it is, and what it takes."""
 

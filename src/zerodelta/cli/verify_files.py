@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import CertificateError, RecordError, printable
 from zerodelta.exact.rational import Rational, number_text
@@ -24,11 +23,7 @@ from zerodelta.privacy.signatures import check_signed
 from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.privacy.verify import verify
 from zerodelta.records.classes import CLASSES
-
-__all__ = [
-    *("MEANING", "SIGNED", "UNSIGNED", "Demand", "Verdict", "as_json", "certificate_in", "report"),
-    *("totals", "totals_as_json"),
-]
+from zerodelta.value import value
 
 MEANING = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
@@ -46,8 +41,7 @@ SIGNED = (
 _BEGINS = b'{\n  "schema": "zerodelta/release/'
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Demand:
     """What is asked of every certificate."""
 
@@ -63,8 +57,7 @@ class Demand:
     """The public key of whoever must have signed, in hexadecimal."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Verdict:
     """What was found about one file."""
 

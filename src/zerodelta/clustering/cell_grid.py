@@ -7,15 +7,13 @@ alone (theory C0), so counts of cells have sensitivity 2 in the l1 norm.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.spaces import Box
-
-__all__ = ["MOST_AXES", "Floats", "Frame", "Grid", "grid_for"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -31,8 +29,7 @@ _REACH = 2.6
 """Half of a direction's range, in deviations of the uniform law on the box: beyond is clipped."""
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Frame:
     """Rows in units of the box's longest side, from its lower corner; no value over- or underflows.
 
@@ -64,8 +61,7 @@ class Frame:
         return self.lower + self.unit * centers
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Grid:
     """Equal cells along a few axes: the columns, or orthonormal directions with ``low`` != 0.
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from zerodelta.clustering.cluster_forecast import (
 )
 from zerodelta.clustering.lloyd import ROW_NORM, Centers, refined, seeds_from
 from zerodelta.data.internal import reveal
-from zerodelta.data.row_queries import Rowwise
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Rowwise
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm_noise import KNorm
@@ -38,14 +37,12 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram
 from zerodelta.study.study import Study
-
-__all__ = ["Problem", "noisy_lloyd", "one_center", "purified_lloyd"]
+from zerodelta.value import value
 
 _STEPS = 1 << 20
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Problem:
     """So many centers of so many rows within public bounds, at this ε; what was weighed for it."""
 

@@ -18,8 +18,6 @@ from zerodelta.clustering.cell_grid import MOST_AXES, Floats, Grid, grid_for
 from zerodelta.clustering.lloyd import ROW_NORM
 from zerodelta.spine.methods import Method, ranked
 
-__all__ = ["LLOYD_SHARE", "PURIFIED_SHARES", "kmeans_methods", "lloyd_rounds", "mean_kept"]
-
 LLOYD_SHARE = 2
 """One in so many parts of ε is for the grid of "lloyd", the rest for its rounds."""
 

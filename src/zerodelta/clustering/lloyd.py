@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from zerodelta.clustering.cell_grid import Floats, Frame, Grid
 from zerodelta.data.quiet import quiet
-
-__all__ = ["ROW_NORM", "Centers", "Seeds", "refined", "seeds_from"]
+from zerodelta.value import value
 
 ROW_NORM = math.sqrt(2)
 """A row at distance r of its center has this norm; farther ones are scaled down to it."""
@@ -32,8 +30,7 @@ _WIDTH = 1.5
 _SIGNIFICANT = 3
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Seeds:
     """Centers along the grid's axes and their rows' typical distance; made of noisy counts only."""
 
@@ -74,8 +71,7 @@ def _order(places: Floats) -> npt.NDArray[np.int64]:
     return np.lexsort(places.T[::-1])
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Centers:
     """Centers to which rows are assigned: in the columns, or (the first time) along a grid's axes.
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = ["PUBLIC", "Formal", "coq_number"]
+from zerodelta.value import value
 
 PUBLIC = "(D : Type) (neighbors : D -> D -> Prop)"
 """Any data, and any relation of neighbors."""
@@ -27,8 +25,7 @@ def coq_number(value: Fraction | int) -> str:
     return f"({exact.numerator}/{exact.denominator})"
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Formal:
     """How a label is proved in Coq.
 

@@ -7,9 +7,7 @@ is the hypothesis of the theorem; of any other base the profile ln δ(ε) is tak
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.coq.formal import PUBLIC, coq_number
 from zerodelta.exact.rational import LONGEST_INTEGER
@@ -27,8 +25,7 @@ from zerodelta.privacy.theorems.mixing import (
     UniformMixing,
 )
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
-
-__all__ = ["FORMAL_CHANNELS", "Mixture", "mixture_theorem"]
+from zerodelta.value import value
 
 FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
     "uniform-mixing": (
@@ -46,8 +43,7 @@ FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
 """The theorems of each mixing channel, and what of it is taken on paper."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Mixture:
     """A theorem for Coq, and whether the profile of its base is taken on paper."""
 
@@ -85,8 +81,7 @@ Qed.
     return Mixture(text=text, profile_on_paper=stated is None)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Draw:
     """The public draw of a channel: what is assumed of it, how it is used, what is published."""
 

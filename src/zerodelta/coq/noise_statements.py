@@ -10,15 +10,6 @@ from zerodelta.privacy.theorems.keys import KeyCounts
 from zerodelta.privacy.theorems.mechanisms import KNormNoise, RoundedLaplace
 from zerodelta.privacy.theorems.partitions import BlockKNorm, PartitionKNorm, PartitionLaplace
 
-__all__ = [
-    "blocks_theorem",
-    "k_norm_theorem",
-    "keys_theorem",
-    "laplace_theorem",
-    "one_draw_theorem",
-    "partition_theorem",
-]
-
 
 def laplace_theorem(step: RoundedLaplace, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return rounded Laplace noise on integer sums, for Coq."""

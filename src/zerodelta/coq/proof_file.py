@@ -26,8 +26,7 @@ from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVo
 from zerodelta.privacy.theorems.partitions import ParallelBlocks
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
-
-__all__ = ["ProofFile", "proof_file"]
+from zerodelta.value import value
 
 _HEAD = """\
 (* {claim}
@@ -41,8 +40,7 @@ Local Open Scope R_scope.
 """
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ProofFile:
     """What Coq has to accept, and what of the certificate it says nothing about."""
 

@@ -6,11 +6,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
-__all__ = ["INSTALL", "Verdict", "missing", "run_coq"]
+from zerodelta.value import value
 
 INSTALL = (
     "apt-get install coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-interval, "
@@ -28,8 +26,7 @@ _OF_COQ = {
 _MACHINE_INTEGERS = ("PrimInt63.", "Uint63.")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Verdict:
     """Whether Coq accepts a file, which Coq, and its words if it does not."""
 

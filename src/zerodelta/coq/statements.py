@@ -28,8 +28,6 @@ from zerodelta.privacy.theorems.testing import (
 )
 from zerodelta.privacy.theorems.theorem import Base
 
-__all__ = ["FORMAL_STEPS", "own_epsilon", "step_theorem"]
-
 
 def step_theorem(step: Base, neighbors: Neighbors, epsilon: Fraction, name: str) -> str | None:
     """Return the step as a theorem for Coq that claims this ε, None if its label has none there."""

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, final
+from typing import Any, Protocol
 
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.value import value
 
-__all__ = ["Account", "Charge", "Receipt"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Charge:
     """What one release costs, and what it is about; all of it public."""
 
@@ -35,8 +32,7 @@ class Charge:
     """Whether a question that was asked before may be paid for once more."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Receipt:
     """Where a debit is written: which ledger, which of its entries, with which hash, and when."""
 

@@ -26,8 +26,6 @@ from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.data.unread import Unread, is_known
 from zerodelta.errors import require
 
-__all__ = ["ArrayReader", "polars_cells"]
-
 _TEXTS = (nw.String, nw.Binary, nw.Categorical, nw.Enum, nw.Decimal)
 _NO_TIME = int(np.iinfo(np.int64).min)
 """What a missing date is stored as, in NumPy."""

@@ -20,8 +20,6 @@ from zerodelta.data.unread import Unread
 from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import as_count, as_float
 
-__all__ = ["DEFAULT_MISSING", "ArraySource", "public_table"]
-
 DEFAULT_MISSING: Any = object()
 """What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
 

@@ -18,8 +18,6 @@ from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_objects
 from zerodelta.data.interrupts import quietly
 
-__all__ = ["Distinct", "read_column", "stored_integers", "text_numbers"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Reading: TypeAlias = Callable[[Array], Array]
 

@@ -11,8 +11,6 @@ from zerodelta.data.parquet_reader import ParquetReader
 from zerodelta.data.reader import FOREIGN_CODE, Batch, Part, Reader, attempt, guarded, places
 from zerodelta.errors import require
 
-__all__ = ["ArrowDatasetReader", "ArrowReader", "dataset_reader", "row_ranges"]
-
 _PART = 1 << 20
 
 

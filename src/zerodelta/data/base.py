@@ -6,8 +6,8 @@ All selections of columns and rows of one data set share it, and everything here
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, final
+from dataclasses import field
+from typing import Any
 
 from zerodelta.data.account import Account
 from zerodelta.data.kept_copy import Keeping
@@ -17,8 +17,7 @@ from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.units import Bounding
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = ["DEFAULT_MEMORY", "Base", "Unit"]
+from zerodelta.value import value
 
 _BATCH = 1 << 16
 
@@ -28,8 +27,7 @@ DEFAULT_MEMORY = 1 << 30
 _KEEPING = Keeping(memory=DEFAULT_MEMORY)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Unit:
     """Whose rows are protected together: the column that names it, and how many rows count."""
 
@@ -39,8 +37,7 @@ class Unit:
     """How many units there are, if declared; else they are counted."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Base:
     """What all selections of one data set share; everything here is public."""
 

@@ -22,8 +22,6 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LARGEST", "Key", "boolean", "category", "is_readable", "number", "numbers", "read_all"]
-
 Key: TypeAlias = int | float | str | tuple[Any, ...] | None
 """What categories are compared by: a whole number, another number, a text, several; None: missing.
 """

@@ -7,9 +7,8 @@ worker of a cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +22,13 @@ from zerodelta.data.readings import Beyond, readings_of
 from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.shared_copy import UNIT
 from zerodelta.data.tallies import Keys
-
-__all__ = ["ITSELF", "ChosenColumns"]
+from zerodelta.value import value
 
 ITSELF: Any = OwnColumn.ITSELF
 """What stands for the name of a column that is 1 in every row that counts."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ChosenColumns:
     """Which columns, in which order, of which rows; `ITSELF` and `UNIT` are no declared ones."""
 

@@ -19,22 +19,6 @@ from narwhals.exceptions import DuplicateError
 from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError
 
-__all__ = [
-    "READABLE",
-    "Array",
-    "as_cells",
-    "as_frame",
-    "as_objects",
-    "as_one_column",
-    "as_rows",
-    "check_number_column",
-    "first_width",
-    "is_series",
-    "own_sequence",
-    "readable_texts",
-    "series_cells",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 READABLE = "biufcOUST"

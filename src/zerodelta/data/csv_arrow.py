@@ -18,8 +18,6 @@ from zerodelta.data.columns import as_objects
 from zerodelta.data.csv_cells import BOM, CsvFormat, Wanted, read_lines
 from zerodelta.data.csv_lines import newlines
 
-__all__ = ["ArrowChunks"]
-
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Places: TypeAlias = npt.NDArray[np.int64]
 

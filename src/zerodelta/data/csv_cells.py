@@ -18,8 +18,6 @@ from zerodelta.data.cells import number
 from zerodelta.data.columns import as_objects
 from zerodelta.errors import require
 
-__all__ = ["BOM", "CsvFormat", "Wanted", "line_cells", "read_lines", "spelled_number"]
-
 Wanted: TypeAlias = tuple[tuple[int, bool], ...]
 """The places of the columns that are asked for, and whether each is wanted as numbers."""
 

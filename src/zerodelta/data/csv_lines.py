@@ -13,8 +13,6 @@ from typing import IO, cast
 
 import numpy as np
 
-__all__ = ["LONGEST_LINE", "count_lines", "first_line", "line_chunks", "open_bytes"]
-
 LONGEST_LINE = 1 << 20
 """Bytes before the LF; a longer line is an empty one, that is, a row of missing cells."""
 

@@ -18,8 +18,6 @@ from zerodelta.data.files import found_files, same_names, shown_files
 from zerodelta.data.reader import Batch, Part, Reader, attempt, guarded, places
 from zerodelta.errors import ParameterError
 
-__all__ = ["CsvReader"]
-
 _PART = 1 << 24
 """Bytes of a file that one thread reads: a few hundred thousand lines."""
 

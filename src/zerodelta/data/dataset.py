@@ -24,9 +24,10 @@ from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.readings import Beyond, Limits
 from zerodelta.data.row_pieces import cells_of, pieces_of
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.shared_copy import UNIT, ColumnsOf
-from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.source import Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
@@ -34,8 +35,6 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError, is_list, is_name, printable, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = ["Dataset"]
 
 
 @ours

@@ -22,8 +22,6 @@ from zerodelta.data.cells import category, read_all
 from zerodelta.data.kind import Array, Coded
 from zerodelta.errors import did_you_mean, is_name, require
 
-__all__ = ["NO_DAY", "PERIODS", "Date", "as_pattern", "day", "days", "period", "period_label"]
-
 Days: TypeAlias = npt.NDArray[np.int64]
 
 NO_DAY = np.iinfo(np.int64).min

@@ -19,8 +19,6 @@ from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
-__all__ = ["boolean", "category", "date", "number", "text"]
-
 
 def number(
     lower: Rational,

@@ -6,8 +6,6 @@ from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.protection import Protection
 from zerodelta.data.source import Source, protection_of
 
-__all__ = ["DerivedSource"]
-
 
 class DerivedSource(Source):
     """A source that makes one row of each row of another (`_of`), from that row alone.

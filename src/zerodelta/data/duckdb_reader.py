@@ -9,8 +9,6 @@ from typing import Any, final
 from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, places
 from zerodelta.errors import ParameterError, require_extra
 
-__all__ = ["DuckDBReader"]
-
 
 @final
 class DuckDBReader(QueryReader):

@@ -22,8 +22,6 @@ from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count, inner_ends
 
-__all__ = ["fake"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 _MISSING = 1 / 32

@@ -12,9 +12,6 @@ from typing import Any
 from zerodelta.data.columns import own_sequence
 from zerodelta.errors import ParameterError, require
 
-__all__ = ["found_files", "is_path", "same_names", "shown_files"]
-
-
 _URL = re.compile(r"(?is)[a-z][\w+.-]+:/|.*://")
 """A scheme (a drive has one letter), as pathlib writes it too."""
 

@@ -23,8 +23,6 @@ from zerodelta.data.reader import Reader
 from zerodelta.data.spark_reader import SparkReader, is_spark
 from zerodelta.errors import ParameterError, did_you_mean, require
 
-__all__ = ["reader_of"]
-
 _OPTIONS = tuple(each.name for each in fields(CsvFormat))
 _CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
 

@@ -11,8 +11,6 @@ from zerodelta.data.source import FOREIGN_SOURCE, protection_of
 from zerodelta.data.ticket import Ticket
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Given"]
-
 T = TypeVar("T")
 
 

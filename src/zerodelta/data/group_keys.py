@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +21,13 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.tallies import group_codes
 from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import Rational, as_rational, number_text
-
-__all__ = ["Bins", "GroupKey", "GroupKeys", "bins"]
+from zerodelta.value import value
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 Inside: TypeAlias = npt.NDArray[np.bool_]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Bins:
     """Intervals between public edges, each with its lower edge, the last with both.
 
@@ -104,8 +101,7 @@ def bins(edges: Iterable[Rational]) -> Bins:
     return Bins(edges=tuple(as_rational(edge, "bins") for edge in edges))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GroupKey:
     """One column by which rows are grouped, what its codes stand for, and how these are found.
 
@@ -129,8 +125,7 @@ class GroupKey:
         return self.bins.codes(column)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GroupKeys:
     """The keys of a table; without any, all rows are one group."""
 

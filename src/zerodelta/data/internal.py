@@ -13,8 +13,6 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["INTERNAL", "Internal", "as_internal", "internal_array", "is_unusable", "reveal"]
-
 INTERNAL = "<internal>"
 
 _WRITERS = frozenset(

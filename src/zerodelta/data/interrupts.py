@@ -16,8 +16,6 @@ from typing import Any, ClassVar, NoReturn, TypeVar, final
 
 from zerodelta.data.quiet import quiet
 
-__all__ = ["Watch", "quietly", "raise_fresh", "tidying"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _tidying: set[CodeType] = set()
 

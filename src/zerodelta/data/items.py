@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,14 @@ from zerodelta.data.columns import as_frame
 from zerodelta.data.given import Given
 from zerodelta.data.kept_copy import together
 from zerodelta.data.options import Options
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source
 from zerodelta.data.unread import Unread
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spaces import Finite
-
-__all__ = ["Tally", "as_items", "column", "tally"]
+from zerodelta.value import value
 
 Integers = npt.NDArray[np.int64]
 
@@ -37,8 +36,7 @@ _BLOCK = 1 << 17
 _WAITING = 1 << 22
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Tally:
     """The indices that occur, in rising order, and how often; all others occur 0 times."""
 

@@ -8,23 +8,20 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import attempt
-
-__all__ = ["Keeping", "kept", "together"]
+from zerodelta.value import value
 
 _Array = npt.NDArray[Any]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Keeping:
     """Where a copy of rows may be kept."""
 

@@ -21,13 +21,12 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Number, Text
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, ours
+from zerodelta.data.source import ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError, require
 from zerodelta.spaces.key_universe import CodeKeys, KeyUniverse, ProductKeys, RangeKeys, TextKeys
-
-__all__ = ["KeySource", "is_absent", "keys_in", "not_floats", "universe_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 

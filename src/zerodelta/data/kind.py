@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-__all__ = ["Array", "Bounds", "Coded", "Kind"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 

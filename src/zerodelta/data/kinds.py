@@ -21,8 +21,6 @@ from zerodelta.data.options import Options
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, number_text
 
-__all__ = ["Boolean", "Category", "Kind", "Number", "Text", "skips"]
-
 _FARTHEST = Fraction(1 << 500)
 _OTHER, _MISSING = "other", "missing"
 _UNREADABLE = "mMV"

@@ -15,8 +15,6 @@ from zerodelta.data.cells import Key, category, is_readable, read_all
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
 
-__all__ = ["Options"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Places: TypeAlias = npt.NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from zerodelta.data.files import found_files, same_names, shown_files
 from zerodelta.data.reader import Batch, Part, Reader, guarded, places
 from zerodelta.errors import ParameterError, require_extra
 
-__all__ = ["ParquetReader"]
-
 _BUFFER = 1 << 20
 
 

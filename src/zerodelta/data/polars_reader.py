@@ -9,8 +9,6 @@ from typing import Any, final
 from zerodelta.data.array_reader import polars_cells
 from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, places
 
-__all__ = ["PolarsLazyReader"]
-
 
 @final
 class PolarsLazyReader(QueryReader):

@@ -23,8 +23,6 @@ from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.errors import ParameterError
 
-__all__ = ["Predicate"]
-
 _Bits: TypeAlias = npt.NDArray[np.bool_]
 _Columns: TypeAlias = Mapping[str, npt.NDArray[np.float64]]
 _Truth: TypeAlias = tuple[_Bits, _Bits]

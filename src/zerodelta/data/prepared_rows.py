@@ -10,8 +10,6 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.exact.exact_sums import IntegerArray
 
-__all__ = ["PreparedRows"]
-
 
 @final
 class PreparedRows(Rows):

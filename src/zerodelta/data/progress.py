@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 from zerodelta.data.quiet import is_silenced
 
-__all__ = ["PATIENCE", "rows_in", "shown"]
-
 PATIENCE = 2.0
 """After how many seconds a bar appears."""
 

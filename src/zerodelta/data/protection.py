@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from zerodelta.data.account import Account
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.value import value
 
-__all__ = ["Protection"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Protection:
     """What a source says of its rows: one row of an array or frame, unless stated otherwise."""
 

@@ -25,8 +25,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["forget", "is_silenced", "quiet", "silenced"]
-
 _lock = threading.RLock()  # a warning may be silenced while a finalizer runs in the same thread
 _inside: list[object] = []
 

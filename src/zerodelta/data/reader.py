@@ -14,8 +14,6 @@ from typing import Any, TypeAlias, TypeVar
 from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError
 
-__all__ = ["FOREIGN_CODE", "Batch", "Part", "QueryReader", "Reader", "attempt", "guarded", "places"]
-
 Batch: TypeAlias = tuple[Any, ...]
 """Columns in the order asked, all of one length: NumPy arrays of cells, or Arrow arrays."""
 

@@ -16,8 +16,6 @@ from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.rational import inner_ends
 
-__all__ = ["CLIPPED", "UNREADABLE", "USED", "Beyond", "Limits", "Readings", "readings_of"]
-
 USED, CLIPPED, UNREADABLE = 0, 1, 2
 
 Limits: TypeAlias = tuple[Bounds | None, ...]

@@ -24,8 +24,6 @@ from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
 
-__all__ = ["cells_of", "pieces_of"]
-
 Cells: TypeAlias = Mapping[str, Any]
 """The cells of a batch by the names of their columns."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from zerodelta.data.internal import Internal, reveal
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet as no_warnings
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import (
     Block,
     NamedColumns,
@@ -27,25 +27,11 @@ from zerodelta.data.rowwise import (
     evaluate,
     is_columns,
 )
-from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_float
-
-__all__ = [
-    "GRAM_STEPS",
-    "Bounds",
-    "PublicRows",
-    "RowQuery",
-    "Rowwise",
-    "box_lattice",
-    "is_callers",
-    "norm_lattice",
-    "primes",
-    "public_rows",
-    "row_query",
-]
+from zerodelta.value import value
 
 Bounds: TypeAlias = tuple[Any, Any]
 """(lower, upper): two numbers for all coordinates, or two sequences with one for each."""
@@ -93,8 +79,7 @@ class PublicRows(Rows):
         yield self._table.copy()
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RowQuery:
     """A function of rows on a public lattice; its integer sum has a public l2 sensitivity."""
 

@@ -33,8 +33,6 @@ from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray, arithmetic, exa
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["MOST_HERE", "Rows"]
-
 MOST_HERE = 1 << 27
 """Numbers that may come from a cluster, for tasks that need rows together: 1 GiB."""
 

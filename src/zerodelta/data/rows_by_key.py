@@ -15,12 +15,11 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.kept_copy import Keeping, kept
 from zerodelta.data.key_source import KeySource, is_absent, keys_in, not_floats
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, ours
+from zerodelta.data.source import ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.exact_sums import IntegerArray
-
-__all__ = ["GROUP", "KeyedRows", "RowsByKey"]
 
 GROUP = "\1"
 """The name of the column with the group of each row: no source has such a name."""

@@ -19,23 +19,7 @@ from zerodelta.data.quiet import quiet
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.step import Status
-
-__all__ = [
-    "Block",
-    "Column",
-    "NamedColumns",
-    "OwnColumn",
-    "RowFunction",
-    "Rowwise",
-    "as_function",
-    "evaluate",
-    "is_columns",
-    "row_function",
-    "row_status",
-    "try_function",
-    "whole_rows",
-    "without_blanks",
-]
+from zerodelta.value import value
 
 Block: TypeAlias = npt.NDArray[np.float64]
 """Rows as an (n, columns) array."""
@@ -115,8 +99,7 @@ def row_function(
     return mapped
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NamedColumns:
     """The chosen columns of a block: our own function, which needs no copy of the others."""
 

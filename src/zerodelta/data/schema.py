@@ -28,8 +28,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Schema", "check_names", "read_schema"]
-
 _FILE = ("header", "delimiter", "decimal", "encoding", "quote")
 _UNIT = ("column", "max_rows", "number")
 _TOP = ("name", "neighbors", "columns", "unit", "file")

@@ -6,7 +6,6 @@ A query may yield other rows the next time, so all that a release asks comes fro
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
@@ -17,8 +16,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.threads import Piece
 from zerodelta.exact.exact_sums import IntegerArray
-
-__all__ = ["UNIT", "ColumnsOf"]
+from zerodelta.value import value
 
 UNIT: Any = OwnColumn.UNIT
 """What stands for the name of a column with the number of each row's unit."""
@@ -105,8 +103,7 @@ class ColumnsOf(Rows):
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Choice:
     """Some columns of a block, one of which may say only that it is there."""
 

@@ -19,8 +19,6 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 
-__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours", "protection_of"]
-
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
 

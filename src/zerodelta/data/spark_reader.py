@@ -12,8 +12,6 @@ from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, pl
 from zerodelta.data.spark_workers import HASHES, hash_units, serialize
 from zerodelta.errors import ParameterError, require, require_extra
 
-__all__ = ["SparkReader", "is_spark"]
-
 _TEXTS, _WHOLE = ("string", "char", "varchar", "binary"), ("byte", "short", "integer", "long")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _READ = frozenset((*_TEXTS, *_WHOLE, *_TIMES, "boolean", "float", "double", "decimal"))

@@ -42,8 +42,6 @@ from zerodelta.exact.exact_sums import IntegerArray, exact_total
 if TYPE_CHECKING:
     from zerodelta.data.dataset import Dataset
 
-__all__ = ["SparkRows"]
-
 _MOST_COLLECTED = 1 << 20
 """Sums of more entries come partition by partition."""
 

@@ -17,27 +17,12 @@ import numpy.typing as npt
 
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import Block
-from zerodelta.data.units import Words, hashed_rows, with_copies
+from zerodelta.data.unit_ids import Words
+from zerodelta.data.units import hashed_rows, with_copies
 from zerodelta.exact.exact_sums import IntegerArray, exact_total
 
 if TYPE_CHECKING:
     from zerodelta.data.chosen_columns import ChosenColumns
-
-__all__ = [
-    "COPY",
-    "HASHES",
-    "SUMS",
-    "count_keys",
-    "decoded",
-    "gather",
-    "hash_rows",
-    "hash_units",
-    "mix_copies",
-    "numbers_of",
-    "read_rows",
-    "serialize",
-    "sum_rows",
-]
 
 Batches: TypeAlias = Iterable[Any]
 """Arrow batches of one partition."""

@@ -12,8 +12,6 @@ from zerodelta.data.rowwise import Block
 from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 
-__all__ = ["Keys", "RunningSum", "add_powers", "codes_of", "group_codes"]
-
 CACHED = 1 << 14
 """Keys that are looked at while they are in the cache."""
 

@@ -21,8 +21,6 @@ from zerodelta.data.progress import shown
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import Block
 
-__all__ = ["Piece", "Tally", "each_tally", "processors"]
-
 Piece: TypeAlias = Callable[[], Iterator[Block]]
 """Reads one part of the rows, in a thread of its own if need be."""
 

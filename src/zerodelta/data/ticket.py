@@ -10,8 +10,6 @@ from typing import Any, TypeVar, final
 from zerodelta.data.account import Receipt
 from zerodelta.privacy.certificate import Certificate
 
-__all__ = ["Ticket"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
 
-__all__ = ["ID", "RULE", "WORDS", "Words", "mixed", "text_hash", "unit_ids"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
 

@@ -23,10 +23,8 @@ import numpy.typing as npt
 
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import attempt
-from zerodelta.data.unit_ids import ID, RULE, WORDS, Words, mixed, text_hash, unit_ids
+from zerodelta.data.unit_ids import ID, WORDS, Words, mixed, text_hash, unit_ids
 from zerodelta.exact.rational import as_count
-
-__all__ = ["RULE", "Bounded", "Bounding", "Words", "hashed_rows", "unit_ids", "with_copies"]
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -30,8 +30,6 @@ from zerodelta.data.columns import (
 from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError, require
 
-__all__ = ["Unread", "is_known"]
-
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 _INSIDE = ("pyarrow_dtype", "subtype", "value_type", "key_type", "item_type", "storage_type")
 """Where types of columns have others inside them."""

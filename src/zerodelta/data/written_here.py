@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_written_here"]
-
 _ROOMS = tuple(f"zerodelta.{room}." for room in ("tasks", "clustering", "training"))
 _PLAIN = (int, float, bool, str, bytes, type(None), Fraction, np.float64, np.int64)
 

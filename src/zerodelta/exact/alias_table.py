@@ -16,8 +16,6 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import as_count
 
-__all__ = ["AliasTable", "integer_weights", "proportional_sampling"]
-
 _PRECISION = 40
 """Bits of an integer weight made from a float: sums over 2^20 items stay below 2^62."""
 

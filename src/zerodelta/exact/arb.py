@@ -14,8 +14,6 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-__all__ = ["ball", "lower", "precision", "to_float_down", "to_float_up", "upper"]
-
 _LOCK = threading.RLock()
 _START_BITS = 128
 _MOST_BITS = 1 << 16

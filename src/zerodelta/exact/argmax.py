@@ -27,8 +27,6 @@ from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.lazy import ArbBalls, Draw, Formula, Integers, Reals, Strings, constant
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["Indices", "Members", "Rest", "Scores", "exponential_argmax", "gumbel_argmax"]
-
 Scores: TypeAlias = npt.NDArray[np.integer] | Sequence[int] | Sequence[Fraction]
 
 Indices: TypeAlias = npt.NDArray[np.int64]

@@ -18,8 +18,6 @@ from zerodelta.exact.integers import floor_exponential
 from zerodelta.exact.lazy import Draw, Integers, Strings, constant, rounded
 from zerodelta.exact.rational import as_count, as_positive
 
-__all__ = ["asymmetric_noise", "geometric_steps", "log_below", "sparse_ranks"]
-
 _GUARD_BITS = 64
 
 

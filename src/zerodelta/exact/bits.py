@@ -18,8 +18,6 @@ import numpy.typing as npt
 from zerodelta.errors import EntropyError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["BitSource", "ReplayBits", "SystemBits", "Words", "is_private"]
-
 Words = npt.NDArray[np.uint64]
 
 _LARGEST_READ = 1 << 24

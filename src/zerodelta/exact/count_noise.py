@@ -15,8 +15,6 @@ from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["rounded_count_noise"]
-
 
 def rounded_count_noise(*, dimension: int, scale: Rational, bits: BitSource) -> Integers:
     """Draw one vector round(Z), Z with density ∝ exp(-max(Σz⁺, Σz⁻)/scale).

@@ -15,16 +15,6 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = [
-    "INT64_MOST",
-    "Arithmetic",
-    "IntegerArray",
-    "arithmetic",
-    "exact_product",
-    "exact_sum",
-    "exact_total",
-]
-
 Arithmetic: TypeAlias = Literal["float64", "int64", "python"]
 """In which numbers a sum is exact; each allows larger sums than the one before."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import cycle
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.exact.rounded_rows import RowRounding
-
-__all__ = ["FixedPoint"]
+from zerodelta.value import value
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Given: TypeAlias = Rational | Sequence[Rational] | npt.NDArray[np.generic]
@@ -43,8 +41,7 @@ _LARGEST = Fraction(2**1000)
 """Centers and quanta stay this far from where floats overflow or lose bits to underflow."""
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FixedPoint:
     """A public lattice and a public norm bound that every quantized row satisfies.
 
@@ -87,15 +84,15 @@ class FixedPoint:
                 expected="one number for this norm",
                 remedy="rescale the columns, or use norm=math.inf for one bound per coordinate",
             )
-        for value in _each(bound):
-            if not 1 / _LARGEST <= value / steps <= _LARGEST:
+        for entry in _each(bound):
+            if not 1 / _LARGEST <= entry / steps <= _LARGEST:
                 raise ParameterError(
                     "bound",
                     self.bound,
                     expected="above 0, with bound/steps between 2^-1000 and 2^1000",
                     remedy="rescale the columns",
                 )
-        if any(abs(value) > _LARGEST for value in _each(center)):
+        if any(abs(entry) > _LARGEST for entry in _each(center)):
             raise ParameterError(
                 "center", self.center, expected="at most 2^1000", remedy="rescale the columns"
             )

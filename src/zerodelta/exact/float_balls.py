@@ -25,8 +25,6 @@ from flint import arb
 
 from zerodelta.exact.arb import precision, to_float_up
 
-__all__ = ["FloatBalls", "Floats"]
-
 Floats = npt.NDArray[np.float64]
 
 _U = 2.0**-53

@@ -21,22 +21,6 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
-__all__ = [
-    "bernoulli",
-    "bernoulli_exp",
-    "categorical",
-    "floor_exponential",
-    "geometric",
-    "permutation",
-    "uniform_below",
-    "uniform_below_each",
-    "uniform_in_box",
-    "uniform_multiset",
-    "uniform_multisets",
-    "uniform_subset",
-    "uniform_subsets",
-]
-
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _WORD = 1 << 64

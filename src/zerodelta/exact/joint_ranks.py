@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -23,8 +22,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_multiset
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Runs, joint_messages
-
-__all__ = ["SortedRuns", "joint_points"]
+from zerodelta.value import value
 
 _UNIT = 2.0**-53
 _WEIGHTS = 2600
@@ -33,8 +31,7 @@ _SMALLEST = -700.0
 """Weights from e^-700 on are floats of full precision."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SortedRuns:
     """The runs of rows at hand, in rising order."""
 
@@ -212,8 +209,8 @@ def _exact_place(values: Numbers, lost: float, error: float, prefix: int, width:
     more = arb(0) if lost == -math.inf else (arb(lost) + arb("0.01")).exp()
     spread = arb(1, error) if error else arb(1)
     sums = [arb(0)]
-    for value in values:
-        sums.append(sums[-1] + value * spread)
+    for entry in values:
+        sums.append(sums[-1] + entry * spread)
     unit = arb(2) ** -width
     low = arb(prefix) * unit * sums[-1]
     high = arb(prefix + 1) * unit * (sums[-1] + more)

@@ -20,8 +20,6 @@ from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, constant, round
 from zerodelta.exact.noise import box_muller, rounded_laplace
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 
-__all__ = ["rounded_k_norm", "rounded_uniform_plus_k_norm"]
-
 
 def rounded_k_norm(
     *,

@@ -32,19 +32,7 @@ from flint import arb
 from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
-
-__all__ = [
-    "ArbBalls",
-    "Constant",
-    "Draw",
-    "Formula",
-    "Integers",
-    "Reals",
-    "Strings",
-    "constant",
-    "enclosed",
-    "rounded",
-]
+from zerodelta.value import value
 
 Integers: TypeAlias = npt.NDArray[Any]
 """int64 where every draw fits, else Python integers: noise is never wrapped, clipped or redrawn."""
@@ -170,8 +158,7 @@ Formula: TypeAlias = Callable[..., Any]
 """(uniforms: Reals, *constants: Reals) -> Reals: a unit's outputs, along the first axis."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Draw:
     """A unit of noise: `outputs` real numbers made of `uniforms` uniforms by `formula`.
 

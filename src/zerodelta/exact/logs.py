@@ -18,32 +18,6 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 
-__all__ = [
-    "gaussian_log_delta_lower",
-    "gaussian_log_delta_mills_upper",
-    "gaussian_log_delta_upper",
-    "log1p_exp_lower",
-    "log1p_exp_upper",
-    "log_binomial_lower",
-    "log_binomial_upper",
-    "log_difference_lower",
-    "log_difference_upper",
-    "log_erfc_lower",
-    "log_erfc_upper",
-    "log_expm1_lower",
-    "log_expm1_upper",
-    "log_factorial_lower",
-    "log_factorial_upper",
-    "log_lower",
-    "log_normal_cdf_lower",
-    "log_normal_cdf_upper",
-    "log_odds_lower",
-    "log_odds_upper",
-    "log_sum_lower",
-    "log_sum_upper",
-    "log_upper",
-]
-
 _Evaluate: TypeAlias = Callable[[], arb]
 """A formula on balls, evaluated at whatever the working precision is at that moment."""
 

@@ -18,17 +18,6 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, constant, rounded
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = [
-    "box_muller",
-    "discrete_laplace",
-    "rounded_exponential",
-    "rounded_gamma",
-    "rounded_gaussian",
-    "rounded_gumbel",
-    "rounded_laplace",
-    "rounded_student_t",
-]
-
 
 def rounded_gaussian(*, variance: Rational, size: int, bits: BitSource) -> Integers:
     """Draw `size` times round(N(0, variance)).

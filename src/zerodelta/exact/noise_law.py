@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Literal, final
 
 from zerodelta.exact.exact_sums import IntegerArray
-
-__all__ = ["LazyForms", "NoiseLaw", "NoisySums", "Statistic"]
+from zerodelta.value import value
 
 Statistic = Literal[
     "integers", "form", "count", "sum", "mean", "variance", "std", "covariance", "correlation"
 ]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NoiseLaw:
     """The value is (integers + noise) times `unit`, before it is clipped to where it can be.
 
@@ -38,8 +36,7 @@ class NoiseLaw:
     norm: float = 1.0
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class NoisySums:
     """Released integers of which a value was made, before it was clipped to where it can be.
 

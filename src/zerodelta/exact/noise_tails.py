@@ -33,8 +33,6 @@ from scipy.special import betaincinv, gammaincc
 from zerodelta.exact.arb import ball, precision, to_float_down
 from zerodelta.exact.noise_law import NoiseLaw
 
-__all__ = ["exceeded", "form_radius", "integer_radius", "rest_radius", "tail_of_one"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _BITS = 256

@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Ranks",
-    "carry",
-    "last_weights",
-    "log_multisets",
-    "lost_weights",
-    "ranks_that_matter",
-    "relaxed_weights",
-]
+from zerodelta.value import value
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
 """float64, or Arb balls as objects."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Ranks:
     """Consecutive ranks `first`, …, `last`."""
 

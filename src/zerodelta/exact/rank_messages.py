@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, final
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,7 @@ from zerodelta.exact.rank_bounds import (
     ranks_that_matter,
     relaxed_weights,
 )
-
-__all__ = ["Messages", "Ranks", "Runs", "joint_messages", "ranks_asked_first"]
+from zerodelta.value import value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -67,8 +65,7 @@ class Runs(Protocol):
         ...  # pragma: no cover
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Messages:
     """Forward messages: what all sequences weigh together that have come so far.
 

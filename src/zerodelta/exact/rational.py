@@ -17,21 +17,6 @@ from typing import TypeAlias
 
 from zerodelta.errors import ParameterError
 
-__all__ = [
-    "LONGEST_INTEGER",
-    "Rational",
-    "as_count",
-    "as_float",
-    "as_positive",
-    "as_rational",
-    "decimal_down",
-    "decimal_up",
-    "float_within",
-    "inner_ends",
-    "is_long",
-    "number_text",
-]
-
 LONGEST_INTEGER = 13_000
 """Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
 

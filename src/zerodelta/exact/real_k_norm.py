@@ -18,8 +18,6 @@ from zerodelta.exact.lazy import ArbBalls, Constant, Draw, Strings, constant
 from zerodelta.exact.noise import box_muller
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["RealKNorm"]
-
 
 @final
 class RealKNorm:

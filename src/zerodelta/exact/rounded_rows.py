@@ -13,15 +13,13 @@ that are exact in any order.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.exact_sums import arithmetic
-
-__all__ = ["RowRounding"]
+from zerodelta.value import value
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Integers: TypeAlias = npt.NDArray[np.int64]
@@ -42,8 +40,7 @@ _ROUNDING = 2.0**-50
 """More than a float sum of squares is off by, for each coordinate, in relative terms."""
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@value(eq=False)
 class RowRounding:
     """The numbers of a lattice as floats: `center` and `quantum` are columns, one line or all."""
 

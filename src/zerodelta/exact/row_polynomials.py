@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,7 @@ import numpy.typing as npt
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.rational import as_count
-
-__all__ = ["BernsteinCells", "ChebyshevBlock", "Form"]
+from zerodelta.value import value
 
 Form: TypeAlias = tuple[Fraction, ...]
 """A linear form: one coefficient for each cell or coordinate of a group."""
@@ -32,8 +30,7 @@ _Present: TypeAlias = npt.NDArray[np.bool_] | None
 _MOST_DEGREE = 2
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BernsteinCells:
     """The cells C(D, j)·(L-k)^(D-j)·(L+k)^j, j = 0..D, of one column; they add up to (2L)^D.
 
@@ -128,8 +125,7 @@ class BernsteinCells:
         return (Fraction(1, self.row_total),) * self.cells
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ChebyshevBlock:
     """The coordinates 1, y and 2y²-1 of every column, times L^D: none is larger than L^D.
 
@@ -202,13 +198,13 @@ class ChebyshevBlock:
         there = np.ones(k.shape, dtype=bool) if present is None else present
         bound = np.full(len(k), self.row_bound, dtype=k.dtype)
         found = [bound] if self.count_rows else []
-        for place, (column, value) in enumerate(zip(k.T, there.T, strict=True)):
+        for place, (column, entry) in enumerate(zip(k.T, there.T, strict=True)):
             own = [bound] if self._missing[place] else []
             if self.degrees[place] >= 1:
                 own.append(column * (self.row_bound // self.steps))
             if self.degrees[place] == 2:
                 own.append(2 * column * column - bound)
-            found += [np.where(value, each, 0) for each in own]
+            found += [np.where(entry, each, 0) for each in own]
         return np.stack(found, axis=1)
 
     def from_power_sums(self, sums: Sequence[IntegerArray], groups: IntegerArray) -> IntegerArray:

@@ -17,15 +17,6 @@ from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.logs import log_lower, log_upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = [
-    "WORK_LIMIT",
-    "lattice_count",
-    "log_ball_volume_lower",
-    "log_ball_volume_upper",
-    "log_lattice_count_lower",
-    "log_lattice_count_upper",
-]
-
 WORK_LIMIT = 1 << 24
 """Largest exact count attempted, as (bits of the count) × (terms or coefficients): ~0.2 s."""
 

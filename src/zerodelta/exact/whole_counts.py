@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["whole_counts"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import ParameterError, require, require_extra
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import log_upper
 from zerodelta.exact.rational import as_count, as_positive, as_rational
-from zerodelta.privacy.claims import RDP, ZCDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import RDP, ZCDP, GaussianDP, PureDP
 from zerodelta.privacy.composition import simplest, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_at_least_zero, as_relation
 from zerodelta.privacy.renyi import Curve
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve, SubsampledGaussianCurve
-
-__all__ = ["claim"]
+from zerodelta.value import value
 
 Counted = Counter[Claim]
 """How many times each claim was spent."""
@@ -268,8 +267,7 @@ def _one(found: Claim) -> Counted:
     return Counter([found])
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Line(Curve):
     """R(a) = ξ + ρa."""
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from zerodelta.errors import require, require_extra
 
-__all__ = ["as_sklearn"]
-
 
 def as_sklearn(estimator: Any) -> Any:
     """Return a fitted linear model of ours as scikit-learn's own class, with its coefficients.

@@ -24,15 +24,14 @@ from zerodelta.exact.logs import (
     log_upper,
 )
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.claims import RDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP, PureDP
 from zerodelta.privacy.composition import simplest, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon, sum_upper
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Space
-
-__all__ = ["claim", "float_floor", "history_claim", "plan"]
 
 _LARGEST_NORMAL = Fraction("5.76811")
 """No float32 normal of torch on a CPU is larger: √(2·24·ln 2); 5e9 draws stayed below."""

@@ -20,15 +20,14 @@ from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.integers import permutation
 from zerodelta.exact.rational import Rational, as_count, float_within
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, PureDP
 from zerodelta.privacy.composition import compose, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_relation, as_usable_epsilon, sum_upper
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import EuclideanSpace, Finite, Space
-
-__all__ = ["measurement", "purified"]
 
 Stated: TypeAlias = Callable[[Fraction], Claim | None]
 """What a measurement satisfies, as far as it matters at one ε; None if nothing is known there."""

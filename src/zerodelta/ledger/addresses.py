@@ -13,8 +13,6 @@ from urllib.parse import unquote
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["as_address", "is_url", "schema_of", "secrets_of", "shown"]
-
 _SECRETS: dict[str, dict[str, str]] = {}
 """By address, of this process and those forked from it; in no repr, record or pickle."""
 

@@ -22,8 +22,6 @@ from zerodelta.exact.rational import number_text
 from zerodelta.ledger.chain import FORMAT, START, Entry, Row, damaged, number_of, opened
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Balance", "Balances", "Key", "booked", "too_new"]
-
 _FINEST, _UNIT = 10**9, 10**30
 """Amounts with a larger denominator are booked as multiples of 1/10^30, never less than they are.
 Decimals of up to thirty places stay what they are."""

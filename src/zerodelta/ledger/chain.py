@@ -12,25 +12,12 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import LedgerError
-
-__all__ = [
-    "FORMAT",
-    "START",
-    "Entry",
-    "Row",
-    "damaged",
-    "new_id",
-    "number_of",
-    "opened",
-    "seal",
-    "timestamp",
-]
+from zerodelta.value import value
 
 FORMAT = 1
 """Of the entries; a ledger with a later one is refused."""
@@ -45,8 +32,7 @@ Row = tuple[int, "str | None", str, str]
 """An entry as it is stored: number, question, body, hash."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Entry:
     """One entry whose hash was checked."""
 

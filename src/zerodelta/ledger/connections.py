@@ -16,8 +16,6 @@ from zerodelta.ledger.sqlite_store import SqliteStore, make_file
 from zerodelta.ledger.store import Store, using
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["connected", "only_data", "open_or_make", "reading", "writing"]
-
 
 def connected(address: str) -> AbstractContextManager[Store]:
     """Hold the process's one connection to a ledger."""

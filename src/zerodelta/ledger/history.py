@@ -12,8 +12,6 @@ from zerodelta.ledger.chain import START, Entry, Row, opened
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.written_csv import csv_lines
 
-__all__ = ["FIELDS", "History", "entries_of", "registry"]
-
 FIELDS = (
     *("number", "time", "kind", "data", "analyst", "task", "epsilon", "neighbors", "unit"),
     *("booked", "limit", "reason", "of", "certificate", "record", "question", "hash"),

@@ -33,8 +33,6 @@ from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.parameters import as_unit
 from zerodelta.privacy.verify import as_neighbors
 
-__all__ = ["DEFAULT_DATA", "Ledger"]
-
 DEFAULT_DATA = "data"
 """The account of data without a name."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from zerodelta.errors import LedgerError
 
-__all__ = ["file_system", "identities", "refuse_links", "refuse_remote"]
-
 _LOCAL = ("ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "tmpfs", "apfs")
 """File systems of one machine, whose processes share memory, as WAL needs."""
 

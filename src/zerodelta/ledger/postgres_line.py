@@ -20,8 +20,6 @@ from zerodelta.errors import LedgerError, require_extra
 from zerodelta.ledger.addresses import secrets_of
 from zerodelta.ledger.chain import damaged
 
-__all__ = ["Line", "said_plainly"]
-
 _PATIENCE = 120
 """Seconds to wait for a lock."""
 _CONNECTING = 20

@@ -17,8 +17,6 @@ from zerodelta.ledger.postgres_line import Line, said_plainly
 from zerodelta.ledger.postgres_tables import tables_in
 from zerodelta.ledger.store import Store
 
-__all__ = ["PostgresStore", "make_tables"]
-
 _MAKING = 0x7A646C67
 """The lock that whoever makes the tables holds."""
 _WRITING = 0x7A646C68

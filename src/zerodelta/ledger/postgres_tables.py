@@ -7,8 +7,6 @@ owner has opened. So an analyst raises no budget, opens no account, and takes no
 
 from __future__ import annotations
 
-__all__ = ["tables_in"]
-
 _POSITIVE = "~ '^0*[1-9][0-9]*(/0*[1-9][0-9]*)?$'"
 
 _TABLES = (

@@ -18,8 +18,6 @@ from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.ledger.addresses import is_url
 from zerodelta.ledger.connections import reading, writing
 
-__all__ = ["mac_of", "note_places", "place_of", "refuse_second_name"]
-
 
 def mac_of(path: str | os.PathLike[str], key: bytes) -> str:
     """Return the HMAC-SHA256 of a file."""

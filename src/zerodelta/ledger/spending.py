@@ -16,11 +16,6 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon, decimal_meant
 
-__all__ = [
-    *("as_budget", "as_name", "check_same", "checked", "debit", "first_entries"),
-    *("open_account", "priced", "raise_budget", "take_back"),
-]
-
 
 def as_budget(value: Rational, name: str) -> Fraction:
     """Return an amount of ε; a float means the decimal that it prints as."""

@@ -23,8 +23,6 @@ from zerodelta.ledger.chain import FORMAT, Row, damaged
 from zerodelta.ledger.local_files import identities, refuse_links, refuse_remote
 from zerodelta.ledger.store import Store
 
-__all__ = ["SqliteStore", "make_file"]
-
 _APPLICATION = 0x7A646C67
 """Says "zdlg" in the header of the file."""
 

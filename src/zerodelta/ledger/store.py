@@ -22,8 +22,6 @@ from zerodelta.errors import BudgetError, LedgerError, ParameterError
 from zerodelta.ledger.balances import Balances
 from zerodelta.ledger.chain import Row, damaged, seal
 
-__all__ = ["Known", "Store", "close_all", "using"]
-
 _MOST_OPEN = 8
 _FEW = 100
 """How many entries of others may be checked while nobody else can write."""

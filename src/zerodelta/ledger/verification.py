@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from zerodelta.data.account import Receipt
 from zerodelta.errors import CertificateError, LedgerError, require
@@ -17,12 +17,10 @@ from zerodelta.ledger.store import Store
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import Saved, judged, read_text
+from zerodelta.value import value
 
-__all__ = ["demanded", "receipts_in", "verified"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Paid:
     """A release that says with which entries it was paid for; its record, if that is known."""
 

@@ -13,15 +13,13 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.mechanisms.grid_runs import MOST_TOGETHER, PlacedCell
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
-
-__all__ = ["ClusterLine", "ClusterRuns", "cluster_runs"]
 
 Integers = npt.NDArray[np.int64]
 

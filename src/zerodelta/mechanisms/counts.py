@@ -21,8 +21,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import k_norm_epsilon
 
-__all__ = ["CountNoise"]
-
 _COARSE = 8
 """Beyond this scale rounding changes the error by less than 0.1 %."""
 _FAR, _TERMS = 120, 512

@@ -7,9 +7,7 @@ All cells are counted, and where that is better also blocks of neighboring ones,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +19,7 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = ["MOST_CELLS", "CumulativeCounts"]
+from zerodelta.value import value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -30,8 +27,7 @@ Integers = npt.NDArray[np.int64]
 MOST_CELLS = 1 << 24
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CumulativeCounts:
     """Releases how many rows of each group lie up to each of its cells.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.data.given import Given
 from zerodelta.data.interrupts import quietly
@@ -19,12 +18,10 @@ from zerodelta.spaces import Box, GridLattice
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import Openable
+from zerodelta.value import value
 
-__all__ = ["CustomQuery", "as_query"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CustomQuery(StableQuery):
     """A caller's query with values in a public box; its stability is caller-asserted.
 

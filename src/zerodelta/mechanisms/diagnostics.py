@@ -6,15 +6,15 @@ a histogram. They are a part of the same certificate: the whole costs the ε tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
 from zerodelta.data.readings import Beyond, Limits, Readings
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
@@ -26,8 +26,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_share, each_bounds
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside
-
-__all__ = ["ReadingsQuestion", "diagnosis"]
+from zerodelta.value import value
 
 
 def diagnosis(
@@ -72,8 +71,7 @@ def _limits(source: Dataset, bounds: Any) -> Limits:
     return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ReadingsQuestion:
     """Which fractions of the rows were used, clipped and unreadable."""
 

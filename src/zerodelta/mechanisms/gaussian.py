@@ -20,8 +20,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import gaussian_mu_squared
 
-__all__ = ["RoundedGaussian", "noisy_gram"]
-
 _SMOOTH_DEVIATION = 50
 """From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
 

@@ -20,8 +20,6 @@ from zerodelta.exact.rank_messages import Runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 
-__all__ = ["MOST_TOGETHER", "CountedRuns", "PlacedCell", "grid_runs"]
-
 Integers = npt.NDArray[np.int64]
 
 MOST_TOGETHER = 1 << 22

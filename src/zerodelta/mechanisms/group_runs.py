@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, Column, OwnColumn
-from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_bounds import Ranks
@@ -27,8 +25,7 @@ from zerodelta.mechanisms.grid_runs import grid_runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
-
-__all__ = ["GroupedColumn"]
+from zerodelta.value import value
 
 Integers = npt.NDArray[np.int64]
 
@@ -36,8 +33,7 @@ _HELD = 1 << 22
 """Up to so many rows are held in memory: 64 MiB."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GroupedColumn:
     """One column of opened rows by group, each row moved to its point of the grid.
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 
-__all__ = ["add_exactly", "check_sums"]
-
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 

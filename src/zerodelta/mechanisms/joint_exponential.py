@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +19,14 @@ import numpy.typing as npt
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import joint_points
-from zerodelta.exact.rank_messages import Ranks, Runs, ranks_asked_first
+from zerodelta.exact.rank_bounds import Ranks
+from zerodelta.exact.rank_messages import Runs, ranks_asked_first
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.joint_quantiles import joint_quantiles_epsilon
-
-__all__ = ["CELL_BITS", "JointExponential", "fine_rows"]
+from zerodelta.value import value
 
 Integers = npt.NDArray[np.int64]
 
@@ -35,8 +34,7 @@ CELL_BITS = 20
 """A cell of the public grid has 2^20 places."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class JointExponential:
     """Releases m points in rising order, of each group, drawn by how many rows lie between them.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
@@ -25,14 +24,12 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.keys import joint_top_k_epsilon
-
-__all__ = ["JointTopK"]
+from zerodelta.value import value
 
 _WORD = 64
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class JointTopK:
     """Releases `k` options in order, P(s) ∝ e^(u(s)/scale).
 

@@ -24,8 +24,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import OWN_UNITS, k_norm_epsilon
 
-__all__ = ["KNorm", "as_norm"]
-
 
 def as_norm(norm: float) -> float:
     """Return the norm as a float, refusing all but 1, 2 and infinity."""

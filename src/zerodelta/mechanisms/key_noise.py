@@ -30,8 +30,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.keys import key_counts_epsilon
 from zerodelta.spaces.key_universe import KeyUniverse, Place
-
-__all__ = ["FOR_COUNTS", "FOR_KEYS", "KeyNoise", "UnknownKeys"]
+from zerodelta.value import value
 
 FOR_KEYS, FOR_COUNTS = math.log(2), 2.0
 """How surely a key is wanted whose count is at its threshold: it is missed with probability e^-B.
@@ -45,8 +44,7 @@ _SHARE_STEPS = 1 << 20
 Found: TypeAlias = list[tuple[Any, int]]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KeyNoise:
     """Adds floor(E/up) - floor(E'/down) to each count, independently.
 

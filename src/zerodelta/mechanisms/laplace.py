@@ -21,8 +21,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import laplace_epsilon
 
-__all__ = ["RoundedLaplace"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False)

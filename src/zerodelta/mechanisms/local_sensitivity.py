@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from zerodelta.mechanisms.stable_queries import StableQuery, query_status
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import bounded_release_threshold
 from zerodelta.spaces import GridLattice
+from zerodelta.value import value
 
-__all__ = ["BoundedRelease", "MixedBoundedRelease"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BoundedRelease:
     """A query's answer with noise for its noisy local sensitivity plus `margin`.
 
@@ -48,8 +46,7 @@ class BoundedRelease:
         return add_exactly(answer, rounded_laplace(scale=scale, size=len(answer), bits=bits))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class MixedBoundedRelease:
     """A bounded release, replaced by a uniform point with the mixing probability: pure (C4).
 

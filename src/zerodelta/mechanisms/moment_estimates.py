@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -24,15 +24,13 @@ from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.power_sums import power_sums, present_counts
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Step
-
-__all__ = ["MomentPlan", "Moments", "value_of"]
+from zerodelta.value import value
 
 Covariances: TypeAlias = list[list[float]]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Moments:
     """Statistics of every group: values, or their standard errors.
 
@@ -48,8 +46,7 @@ class Moments:
     variance: Floats | None
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class MomentPlan:
     """What a row adds, the noise on the sums, and how estimates follow from noisy sums.
 

@@ -27,8 +27,6 @@ from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 
-__all__ = ["EXPECTED", "expected_count", "plan_moments", "steps_for"]
-
 T = TypeVar("T")
 
 EXPECTED = 0.75

@@ -8,18 +8,15 @@ only bounded, unless the selection asks for one: the law is the same in all case
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
-
-__all__ = ["GridRows", "RankGroups"]
+from zerodelta.value import value
 
 Integers = npt.NDArray[np.int64]
 Points = EvenPoints | ListedPoints
@@ -32,8 +29,7 @@ _CELL_BITS = 20
 """A larger one in at most 2^20 cells first."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RankGroups:
     """Points of the grid in groups of one score: minus their distance from the aim, times its unit.
 
@@ -94,8 +90,7 @@ class RankGroups:
         return place if place < first else place + last - first + 1
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GridRows:
     """One column of opened rows, each moved to its point of the grid.
 

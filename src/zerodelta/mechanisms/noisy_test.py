@@ -7,9 +7,9 @@ which makes the release pure: no extra ε and no extra noise, and nobody is told
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold, free_test_threshold
 from zerodelta.spaces import GridLattice
-
-__all__ = ["ClearLead", "ProposedRelease", "noisy_test", "uniform_cell"]
+from zerodelta.value import value
 
 
 def noisy_test(distance: int, *, epsilon: Fraction, threshold: Fraction, bits: BitSource) -> bool:
@@ -45,8 +44,7 @@ def uniform_cell(lattice: GridLattice, bits: BitSource) -> IntegerArray:
     return uniform_below(lattice.cells, size=lattice.dimension, bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ProposedRelease:
     """A query's answer with noise for a proposed bound (in cells), if it is stable enough.
 
@@ -120,8 +118,7 @@ class ProposedRelease:
         return self.lattice.points(tried if inside else spare)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ClearLead:
     """The most frequent of so many items if its lead is clear, else a uniform item.
 

@@ -7,10 +7,9 @@ Those of keys that do not occur are drawn only where they may be among the large
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
-
-__all__ = ["NoisyTop", "gap_of", "largest_gap", "lost_at", "wish_for"]
+from zerodelta.value import value
 
 Top: TypeAlias = list[tuple[int, int]]
 
@@ -30,8 +28,7 @@ _CROWD = 64
 """So many keys for each one that is wanted, or the universe is listed."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NoisyTop:
     """Publishes the `k` keys 0..size-1 with the largest noisy counts; ties go to the first.
 

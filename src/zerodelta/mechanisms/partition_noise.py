@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, TypeAlias, final
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,7 @@ from zerodelta.privacy.theorems.partitions import (
     partition_k_norm_epsilon,
     partition_laplace_epsilon,
 )
-
-__all__ = ["BlockNoise", "PartitionNoise"]
+from zerodelta.value import value
 
 _Method: TypeAlias = Literal["laplace", "k-norm"]
 _Coefficients: TypeAlias = Sequence[Fraction | float]
@@ -44,8 +43,7 @@ _MOST_JOINT = 6
 """Up to so many cells one joint draw is worth it; Laplace noise is independent and streams (P2)."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PartitionNoise:
     """Releases integer cells plus noise, where a row adds at most `row_total` to all of them.
 
@@ -176,8 +174,7 @@ class PartitionNoise:
         return variance * ((1 + 1 / p) * product - sums / p)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BlockNoise:
     """Releases `dimension` integer sums of each group plus l∞ noise, drawn anew for each group.
 

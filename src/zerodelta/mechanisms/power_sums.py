@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 import numpy as np
 
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, Column, as_function
-from zerodelta.data.source import Rows
 from zerodelta.data.tallies import add_powers
 from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
-
-__all__ = ["power_sums", "present_counts"]
+from zerodelta.value import value
 
 
 def power_sums(
@@ -43,8 +40,7 @@ def power_sums(
     return found[:, 0], [found[:, sums.place(i) : sums.place(i + 1)] for i in range(len(of))]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _PowerSums:
     """What a block of rows adds; its first columns are keys. Workers of a cluster get a copy."""
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rank_messages import Runs
 from zerodelta.exact.rational import as_count
@@ -33,8 +31,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.spine.methods import Method, choose, ranked
-
-__all__ = ["QuantilePlan", "aimed_levels", "plan_quantiles"]
+from zerodelta.value import value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -47,8 +44,7 @@ _BENT = 0.75
 bench/tables_quantiles.py): a distribution is no line between two of its quantiles."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QuantilePlan:
     """Quantiles of one column at given levels, of all rows or of each of some groups.
 

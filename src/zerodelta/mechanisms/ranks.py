@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,22 +20,7 @@ from zerodelta.data.kinds import Boolean, Number
 from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import Rational, as_count, as_float, as_rational, float_within
 from zerodelta.spine.public_inputs import as_bounds
-
-__all__ = [
-    "MOST_POINTS",
-    "Aim",
-    "EvenPoints",
-    "ListedPoints",
-    "PrivateAim",
-    "Within",
-    "aimed_ranks",
-    "as_level",
-    "as_points",
-    "end_margin",
-    "grid_of",
-    "rank_distances",
-    "wanted_ranks",
-]
+from zerodelta.value import value
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -49,8 +33,7 @@ _SURE = 3.0
 """An answer falls beyond all rows with a probability of at most e^-3, far less on most data."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Within:
     """The grid points at a rank distance of at most k: all from `low[k]` to `high[k]`."""
 
@@ -121,8 +104,7 @@ def end_margin(*, points: int, epsilon: Fraction, margin: int | None) -> tuple[i
     return math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), 10
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Aim:
     """What the distance of a point is measured from: max(0, u·L - (u·a + f), (u·b - g) - u·U)/u.
 
@@ -144,8 +126,7 @@ class Aim:
         return max(0, right, left)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PrivateAim:
     """The aim among N rows that count, where N is private; only `of` is told it.
 
@@ -260,8 +241,7 @@ def as_points(bounds: Any, grid: Any) -> EvenPoints | ListedPoints:
     return ListedPoints(points=points)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class EvenPoints:
     """Evenly spaced points from `lower` to `upper`, both included."""
 
@@ -287,8 +267,7 @@ class EvenPoints:
         return float_within(exact, self.lower, self.upper)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ListedPoints:
     """Given points in rising order."""
 

@@ -26,16 +26,6 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import selection_epsilon
 from zerodelta.spine.methods import Method
 
-__all__ = [
-    "SELECTIONS",
-    "ExponentialMechanism",
-    "PermuteAndFlip",
-    "Selection",
-    "gap_at",
-    "selection_methods",
-    "worst_gap",
-]
-
 _S = TypeVar("_S", bound="Selection")
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +19,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.stable_queries import Order, reaches
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
-
-__all__ = ["SmoothNoise", "best_smooth_noise"]
+from zerodelta.value import value
 
 _WEIGHT_BITS = 40
 _DECAY_BITS = 16
@@ -31,8 +28,7 @@ _NEGLIGIBLE = math.exp(-25)
 _DEGREES = (2, 3, 4, 6)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SmoothNoise:
     """Student-t noise for S = max(max_{k<K} w_k A_k, w_K G), w_0 = 1, w_(k+1) = ⌈w_k · decay⌉.
 

@@ -28,19 +28,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_pair, as_source, one_column
 from zerodelta.spine.run import Openable
 
-__all__ = [
-    "BYTES_HELD",
-    "CALLER_ASSERTED",
-    "Median",
-    "Order",
-    "StableQuery",
-    "TrimmedMean",
-    "assumed",
-    "order_of",
-    "query_status",
-    "reaches",
-]
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 Order: TypeAlias = Callable[[Integers], npt.NDArray[Any]]
 """The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""

@@ -7,9 +7,8 @@ A1 and A3. For comparison: the library's own channels need neither ε' nor Lapla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
@@ -23,7 +22,8 @@ from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.lq_ball import LqBall
-from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.proof import base_claim
 from zerodelta.privacy.release import Release
@@ -33,21 +33,10 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "Corollary1",
-    "channel_for",
-    "corollary_1",
-    "printed_log_radius",
-    "printed_theorem_1",
-    "proving_steps",
-    "publish",
-    "purify_ball",
-    "theorem_1",
-]
 
 _COARSEST, _FINEST = 4, 40
 """Powers of two: how many lattice spacings there are in a radius."""
@@ -331,8 +320,7 @@ def theorem_1(
     return noise + mixing_weight * widening * diameter + 1.5 * spacing * cells
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Corollary1:
     """ω and ln δ of Corollary 1, for a ball of l2 diameter `diameter`."""
 

@@ -27,15 +27,6 @@ from zerodelta.spine.paying import Paying, debited
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = [
-    "channel_for",
-    "code_length",
-    "printed_theorem_3",
-    "purify_choice",
-    "theorem_3",
-    "theorem_3_log_delta",
-]
-
 _LEAST_SCALE = Fraction(1, 1 << 12)
 """Noise of this scale flips a bit with probability e^-2048; a larger scale is private too."""
 

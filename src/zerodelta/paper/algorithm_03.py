@@ -9,12 +9,12 @@ Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, cast
 
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -32,20 +32,13 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
+from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.gradients import GradientFunction, gradients_of
 from zerodelta.training.loss_functions import Loss
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "Descent",
-    "PrintedParameters",
-    "dp_sgd",
-    "plan_descent",
-    "printed_parameters",
-    "run_on",
-]
 
 
 @partial(debited, rows=("features", "labels"))
@@ -165,8 +158,7 @@ def run_on(gradients: Gradients, plan: ReleasePlan[Rows], bits: BitSource | None
     return run(plan, cast(Source, gradients.source), bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PrintedParameters:
     """γn and T of the convergence lemmas as integers, and the σ² they print.
 
@@ -227,8 +219,7 @@ def printed_parameters(
     )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Descent:
     """A planned run: everything but the gradients' data is public."""
 

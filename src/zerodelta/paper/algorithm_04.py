@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Purifier
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
@@ -25,13 +25,12 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
+from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.gradients import GradientFunction, gradients_of
 from zerodelta.training.loss_functions import Loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
 
 
 @partial(debited, rows=("features", "labels"))

@@ -11,8 +11,6 @@ from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 from zerodelta.training.polytopes import Domain, Floats, as_polytope
 
-__all__ = ["frank_wolfe"]
-
 
 def frank_wolfe(
     gradient: Callable[[Floats], Any],

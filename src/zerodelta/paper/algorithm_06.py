@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
@@ -32,13 +32,6 @@ from zerodelta.training.polytopes import Domain
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "approximate_frank_wolfe",
-    "balanced_iterations",
-    "printed_noise_scale",
-    "score_sensitivity",
-]
 
 
 def printed_noise_scale(

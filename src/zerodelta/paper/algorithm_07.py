@@ -8,16 +8,16 @@ is better in every respect.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.noise import rounded_gaussian
@@ -39,19 +39,10 @@ from zerodelta.training.frank_wolfe_steps import (
 )
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Floats, L1Ball
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "gaussian_sketch",
-    "printed_iterations",
-    "printed_log_delta",
-    "printed_measurements",
-    "printed_mixing_weight",
-    "pure_frank_wolfe",
-    "tolerance",
-]
 
 _FINENESS = 1 << 30
 """Sketch entries are multiples of 2^-30; only accuracy depends on it."""
@@ -135,8 +126,7 @@ def gaussian_sketch(measurements: int, dimension: int, *, bits: BitSource | None
     return sketch
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Purification:
     """Algorithm 1 for θ_FW: in k dimensions after the sketch, in all d of them without one."""
 

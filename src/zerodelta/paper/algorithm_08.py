@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["recovery_error", "sparse_recovery"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Solver: TypeAlias = Literal["auto", "highspy", "scipy"]
 

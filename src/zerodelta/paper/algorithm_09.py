@@ -31,8 +31,6 @@ from zerodelta.tasks.propose_test_release import cell_side
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["forecast", "paper_release", "paper_threshold", "propose_test_release"]
-
 PUBLIC = ("the number of rows", "the query's bounds and grid", "the proposed bound")
 
 

@@ -29,13 +29,6 @@ from zerodelta.spine.run import run
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = [
-    "algorithm_one",
-    "free_propose_test_release",
-    "pure_propose_test_release",
-    "twice_and_rest",
-]
-
 
 def twice_and_rest(
     epsilon: Rational, base_epsilon: Rational | None

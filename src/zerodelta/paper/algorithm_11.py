@@ -31,8 +31,6 @@ from zerodelta.spine.run import run
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["bounded_local_sensitivity", "paper_margin", "pure_bounded_local_sensitivity"]
-
 _PUBLIC = (
     "the number of rows",
     "the query's bounds and grid",

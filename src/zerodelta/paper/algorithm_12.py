@@ -34,8 +34,6 @@ from zerodelta.spine.run import run
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["embedded_mode", "mode", "paper_log_delta", "stable_mode", "wrong_probability"]
-
 _PUBLIC = ("the universe of items",)
 
 

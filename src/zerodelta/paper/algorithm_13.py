@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -40,14 +41,6 @@ from zerodelta.spine.run import run
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "adassp",
-    "lattice_adassp",
-    "paper_log_delta",
-    "paper_multiplier_squared",
-    "pure_adassp",
-]
 
 _PUBLIC = ("the number of rows", "the number of features", "data_norm", "target_bound")
 

@@ -14,7 +14,8 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import ZCDP, ApproxDP
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.spine.paying import Paying, debited
@@ -24,8 +25,6 @@ from zerodelta.tables.workloads import Workload, source_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["approximate_mwem", "mwem", "paper_rho", "paper_round_mechanisms", "paper_rounds"]
 
 
 def paper_rho(*, epsilon: Rational, log_delta: float) -> Fraction:

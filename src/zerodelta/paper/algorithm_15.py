@@ -4,7 +4,3 @@ Its error is √(ln(2K)/(2m)) for K queries at most: `algorithm_16.sampling_erro
 """
 
 from __future__ import annotations
-
-from zerodelta.exact.alias_table import proportional_sampling
-
-__all__ = ["proportional_sampling"]

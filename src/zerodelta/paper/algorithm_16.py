@@ -19,19 +19,11 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.run import run
-from zerodelta.tables.sample import SamplePlan, plan_multiset, sampling_error
+from zerodelta.tables.sample import SamplePlan, plan_multiset
 from zerodelta.tables.workloads import Workload, source_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "embedded_mwem",
-    "multiset_mwem",
-    "paper_sample_size",
-    "plan_embedded",
-    "sampling_error",
-]
 
 
 def paper_sample_size(*, rows: int, workload: Workload, base_epsilon: Rational) -> int:

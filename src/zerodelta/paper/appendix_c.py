@@ -27,8 +27,6 @@ from zerodelta.spine.paying import Paying, debited
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["continuous_example", "mix_choice", "mixed_epsilon", "printed_epsilon", "worst_epsilon"]
-
 
 @debited
 def mix_choice(

@@ -6,8 +6,7 @@ The printed parameters do not give 2ε-DP in low dimension (A12); they are here 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.grid_mix import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError, require
@@ -22,11 +21,10 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
 from zerodelta.spaces import Box
 from zerodelta.spine.paying import Paying, debited
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["PrintedNet", "channel_for", "mix_on_grid", "printed_net"]
 
 
 @debited
@@ -126,8 +124,7 @@ def channel_for(
     return GridMix(lattice=box.grid(1), mixing_weight=weight).finest(budget, weight)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PrintedNet:
     """Δ and K as printed, with the loss that is claimed and the one that mixing really has."""
 

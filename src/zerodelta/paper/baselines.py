@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_sum
@@ -29,13 +29,12 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
+from zerodelta.training.gradients import GradientFunction, gradients_of
+from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from zerodelta.privacy.parameters import as_epsilon, log_delta_from, split_epsil
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.transport import product_laplace_radius
 
-__all__ = ["ConvexSet"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False)

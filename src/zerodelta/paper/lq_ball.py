@@ -24,8 +24,6 @@ from zerodelta.spaces import Ball
 from zerodelta.spaces.coordinates import Coordinates, Given, as_length, common_dimension, plain
 from zerodelta.spaces.space import EuclideanSpace, named_numbers
 
-__all__ = ["LqBall"]
-
 _SLACK = 2.0**-40
 """How far, relative to radius and center, float rounding may leave a projected point outside."""
 

@@ -17,9 +17,7 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.integers import uniform_subset
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.spaces import Ball
-from zerodelta.training.gradients import Gradients
-
-__all__ = ["Floats", "Noise", "Rates", "descend", "descent_seconds"]
+from zerodelta.training.gradient_sums import Gradients
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

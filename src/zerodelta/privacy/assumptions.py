@@ -6,8 +6,6 @@ rests on and no program can know is not there: whoever approves has to ask for i
 
 from __future__ import annotations
 
-__all__ = ["BARE_ROWS", "OUR_ASSUMPTIONS", "PROGRAM", "UNCOUNTED", "UNGUARDED", "to_ask"]
-
 BARE_ROWS = "column types and preparation were not computed from the rows"
 """What nobody can see of rows that arrive as an array or a frame."""
 

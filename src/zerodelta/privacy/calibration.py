@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
 
 from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import ZCDP, GaussianDP
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.threshold import safe_end
-
-__all__ = ["Calibration", "calibrate"]
+from zerodelta.value import value
 
 _RELATIVE = 1e-12
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Calibration:
     """What an internal analysis may cost so that ln δ(ε) is at most the target.
 

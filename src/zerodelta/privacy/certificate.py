@@ -13,12 +13,13 @@ from typing import Any, final
 
 from zerodelta.errors import CertificateError, printable
 from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS, to_ask
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
     claim_from_numbers,
     explain_claim,
 )
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import CLAIM_TYPES
 from zerodelta.privacy.domains import at_least, read_numbers
 from zerodelta.privacy.json_text import read_json, write_json
@@ -28,8 +29,6 @@ from zerodelta.privacy.schema_1 import SCHEMA_1, upgraded
 from zerodelta.privacy.step import Part, Status, Step, canonical, digest_of, plain, weakest
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.work import check_work
-
-__all__ = ["OS_ENTROPY", "REPLAYED", "Certificate"]
 
 SCHEMA = "zerodelta/certificate/2"
 OS_ENTROPY = "operating system"

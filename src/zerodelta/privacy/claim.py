@@ -12,8 +12,6 @@ from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.threshold import excess_over, safe_end
 
-__all__ = ["Claim"]
-
 
 class Claim(ABC):
     """A promise about a mechanism's output on every pair of neighboring datasets."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, final, get_args
 
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
 from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import (
     Bit,
@@ -27,8 +28,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import filled
 from zerodelta.privacy.renyi import table_of
 from zerodelta.privacy.step import Step
-
-__all__ = ["KINDS", "check_claim_numbers", "claim_from_numbers", "explain_claim", "explain_numbers"]
 
 
 @final

@@ -37,16 +37,6 @@ from zerodelta.privacy.renyi import (
     zcdp_log_delta,
 )
 
-__all__ = [
-    "RDP",
-    "ZCDP",
-    "ApproxDP",
-    "Claim",
-    "GaussianDP",
-    "PureDP",
-]
-
-
 _set = object.__setattr__
 """How the constructor of a frozen claim stores its checked numbers."""
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from zerodelta.errors import GuaranteeError, ParameterError, require
 from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper, log_upper
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
 from zerodelta.privacy.neighbors import Neighbors, common_neighbors
 from zerodelta.privacy.parameters import (
     as_at_least_zero,
@@ -36,23 +36,13 @@ from zerodelta.privacy.renyi import (
     pure_rho,
     table_of,
 )
-
-__all__ = [
-    "CLAIM_TYPES",
-    "Composed",
-    "compose",
-    "gaussian_share",
-    "simplest",
-    "transcript_claim",
-    "zcdp_cost",
-]
+from zerodelta.value import value
 
 PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
 """Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class Composed(Claim):
     """Gaussian, zCDP, pure and Rényi steps together, and a probability of total failure.
 

@@ -11,44 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, TypeAlias, final
+from typing import Annotated, Any, TypeAlias
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.step import LONGEST_INTEGER, power, whole
-
-__all__ = [
-    "MOST_ENTRIES",
-    "Bit",
-    "Bound",
-    "Cells",
-    "Count",
-    "Dimension",
-    "Domain",
-    "Flag",
-    "Noise",
-    "NotNegative",
-    "Order",
-    "Positive",
-    "Rows",
-    "Size",
-    "Weight",
-    "above",
-    "at_least",
-    "between",
-    "cut",
-    "either",
-    "flag",
-    "integers",
-    "list_of",
-    "one_of",
-    "read_numbers",
-    "read_rational",
-    "row_of",
-    "sizes",
-    "weights",
-]
+from zerodelta.exact.rational import LONGEST_INTEGER
+from zerodelta.privacy.step import power, whole
+from zerodelta.value import value
 
 LARGEST_EXPONENT = 5000
 """Of a decimal, in either direction; larger ones only serve to exhaust memory."""
@@ -63,8 +32,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[-+]?([0-9]{1,4}))?")
 _OUTSIDE = object()
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Domain:
     """The values that a field may have, how to say so, and how one is read."""
 

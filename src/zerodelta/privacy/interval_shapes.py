@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import narwhals as nw
 import numpy as np
@@ -17,11 +17,10 @@ import numpy as np
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.intervals import Level, Pair, intervals
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
-
-__all__ = ["Cells", "as_frame", "cells_of", "covered", "found_intervals", "interval_of"]
 
 _NONE = {
     "smooth-sensitivity": ("smooth sensitivity", 'the mean, or method="laplace"'),
@@ -95,8 +94,7 @@ class KeyList(Protocol):
         ...  # pragma: no cover
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Cells:
     """The numbers of a value by name, each a list with one for each line, and what lines are."""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +23,7 @@ from zerodelta.privacy.moment_boxes import (
     covariance_ends,
     deviation_ends,
 )
-
-__all__ = ["Level", "intervals", "values_of"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Form: TypeAlias = tuple[Fraction, ...]
@@ -36,8 +34,7 @@ _ROUNDED = 2.0**-48
 """More than the relative error of the float arithmetic of a line."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Level:
     """What is asked: which level, of the sample or the population, cell by cell or of all cells.
 
@@ -94,8 +91,7 @@ def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
     return mine < theirs
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Line:
     """The intervals of the lines of one table of sums, where `a` may go wrong in each."""
 

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from zerodelta.errors import CertificateError
 
-__all__ = ["LARGEST_TEXT", "read_json", "write_json"]
-
 LARGEST_TEXT = 10_000_000
 """Characters of a file; ours have a few thousand."""
 

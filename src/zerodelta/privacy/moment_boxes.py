@@ -13,8 +13,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PAIR_SHARES", "correlation_ends", "covariance_ends", "deviation_ends"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ends: TypeAlias = tuple[Floats, Floats]
 

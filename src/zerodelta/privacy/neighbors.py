@@ -7,8 +7,6 @@ from enum import Enum
 
 from zerodelta.errors import GuaranteeError
 
-__all__ = ["Neighbors", "common_neighbors"]
-
 
 class Neighbors(Enum):
     """The neighboring relation of a claim.

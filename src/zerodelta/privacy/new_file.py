@@ -8,8 +8,6 @@ from pathlib import Path
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["write_new"]
-
 
 def write_new(
     path: str | os.PathLike[str], content: bytes | str, *, name: str = "path", mode: int = 0o666

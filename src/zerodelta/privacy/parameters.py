@@ -14,21 +14,6 @@ from zerodelta.exact.logs import log_upper
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = [
-    "as_at_least_zero",
-    "as_epsilon",
-    "as_flag",
-    "as_log_delta",
-    "as_relation",
-    "as_unit",
-    "as_usable_epsilon",
-    "decimal_meant",
-    "log_delta_from",
-    "log_of_delta",
-    "split_epsilon",
-    "sum_upper",
-]
-
 
 def as_at_least_zero(value: Rational, name: str) -> Fraction:
     """Return `value` as an exact rational, refusing anything below 0."""

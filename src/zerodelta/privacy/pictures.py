@@ -14,8 +14,6 @@ from zerodelta.privacy.shown_release import ends_of, note_of, numbers_of
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["picture_of"]
-
 _MOST_LABELS = 60
 """More lines than this are drawn without their labels."""
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import ZCDP, ApproxDP, GaussianDP, PureDP
 from zerodelta.privacy.composition import Composed, simplest, transcript_claim, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
@@ -19,8 +20,6 @@ from zerodelta.privacy.theorems.mechanisms import PermuteAndFlip, RoundedGaussia
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.theorems.transport import NumericalError
-
-__all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon", "units_of"]
 
 _LAST = "theorem 'unit-votes' is about permute-and-flip before it, and the last step."
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from zerodelta.privacy.step import whole
 
-__all__ = ["LARGE", "equals", "filled", "large", "shown"]
-
 _LONGEST = 12
 """A number of more characters than this is rounded for people; the certificate keeps it exact."""
 

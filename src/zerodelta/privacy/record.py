@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, final
+from dataclasses import fields
+from typing import Any
 
 from zerodelta.errors import RecordError
 from zerodelta.privacy.step import digest_of
-
-__all__ = ["Record"]
+from zerodelta.value import value
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _ENTRY = {"ledger": str, "entry": int, "hash": str, "time": str}
@@ -34,8 +33,7 @@ _TYPES: Mapping[str, Any] = {
 }
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Record:
     """What a release was asked for; every release has one, and saves it.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
-from typing import Any, Protocol, final
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature
 from zerodelta.privacy.step import digest_of
-
-__all__ = ["Diagnostics", "Release"]
+from zerodelta.value import value
 
 _SHOWN = 1000
 """Arrays of which NumPy would print more are named: it writes out short axes in full."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Diagnostics:
     """Which fractions of the rows were used as they are, clipped to the bounds, and unreadable.
 
@@ -47,8 +45,7 @@ class Payer(Protocol):
         ...  # pragma: no cover
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class Release:
     """What may leave the room: the value, its certificate, and a forecast of its error.
 

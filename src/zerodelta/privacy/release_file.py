@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,14 +31,10 @@ from zerodelta.privacy.step import canonical, digest_of
 from zerodelta.privacy.value_check import check_value
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import fraction_text, read_fraction, reader, written
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
-
-__all__ = [
-    *("LARGEST_FILE", "SCHEMA", "Saved", "content_of", "is_release", "judged", "read_file"),
-    *("read_text", "save"),
-]
 
 SCHEMA = "zerodelta/release/2"
 
@@ -53,8 +49,7 @@ _READABLE = ("record", "certificate", "signatures")
 """What is written on many lines."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Saved:
     """A file that was read and judged: all in it belongs together, its certificate holds."""
 

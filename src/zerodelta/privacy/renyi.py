@@ -19,21 +19,6 @@ from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_rational
 
-__all__ = [
-    "Curve",
-    "FunctionCurve",
-    "LinearCurve",
-    "PureCurve",
-    "SumCurve",
-    "TableCurve",
-    "best_order",
-    "log_delta_at_order",
-    "pure_rho",
-    "saturated",
-    "table_of",
-    "zcdp_log_delta",
-]
-
 _LARGEST_ORDER = 1e18
 
 

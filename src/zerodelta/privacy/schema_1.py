@@ -8,8 +8,6 @@ from typing import Any
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.step import digest_of
 
-__all__ = ["SCHEMA_1", "upgraded"]
-
 SCHEMA_1 = "zerodelta/certificate/1"
 
 _LABELS = {

@@ -26,8 +26,6 @@ from zerodelta.privacy.interval_shapes import (
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["KINDS", "ends_of", "frame_of", "note_of", "numbers_of", "page_of"]
-
 _SHOWN = 20
 
 KINDS = ("pandas", "polars", "pyarrow")

@@ -9,21 +9,18 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import ParameterError, RecordError, require_extra
 from zerodelta.privacy.new_file import write_new
-
-__all__ = ["Signature", "as_public", "check_private", "check_signed", "make_keys", "sign"]
+from zerodelta.value import value
 
 _CONTEXT = b"zerodelta release\n"
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Signature:
     """Who signed, by the public key, and the signature; both hexadecimal."""
 

@@ -6,29 +6,16 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from zerodelta.errors import require
 from zerodelta.exact.rational import LONGEST_INTEGER, is_long
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = [
-    "LONGEST_INTEGER",
-    "Number",
-    "Part",
-    "Status",
-    "Step",
-    "canonical",
-    "digest_of",
-    "plain",
-    "power",
-    "weakest",
-    "whole",
-]
+from zerodelta.value import value
 
 Number: TypeAlias = int | str | list[Any]
 """What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
@@ -68,8 +55,7 @@ def weakest(statuses: list[Status]) -> Status:
     return max(statuses, key=_ORDER.index)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Step:
     """A theorem applied to public numbers that hold for one neighboring relation.
 
@@ -114,8 +100,7 @@ for _name, _method in (("__getstate__", _state), ("__setstate__", _set_state)):
     setattr(Step, _name, _method)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Part:
     """A chain of base steps and at most one channel, which is the last.
 

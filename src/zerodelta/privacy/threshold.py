@@ -10,8 +10,6 @@ import math
 import struct
 from collections.abc import Callable
 
-__all__ = ["excess_over", "safe_end"]
-
 
 def excess_over(value: float, target: float) -> float:
     """Return value - target without the NaN of equal infinities; at most 0 means "met".

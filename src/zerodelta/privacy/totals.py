@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import CertificateError, RecordError
 from zerodelta.privacy.certificate import Certificate
@@ -18,12 +17,10 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.record import Record
+from zerodelta.value import value
 
-__all__ = ["Total", "by_data", "total_of"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Total:
     """What was released from one data set, added up."""
 

@@ -23,8 +23,6 @@ from zerodelta.privacy.interval_shapes import LightTable
 from zerodelta.privacy.intervals import values_of
 from zerodelta.privacy.record import Record
 
-__all__ = ["check_value"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _NEAR = 1e-9

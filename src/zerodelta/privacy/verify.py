@@ -8,7 +8,8 @@ from typing import Any
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit, decimal_meant
 from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
@@ -17,8 +18,6 @@ from zerodelta.privacy.step import Part, Status
 from zerodelta.privacy.theorems.group_privacy import Units
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Channel
-
-__all__ = ["as_neighbors", "check_parts", "verify"]
 
 
 def verify(

@@ -17,18 +17,6 @@ from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
 from zerodelta.privacy.theorems.theorem import Channel
 
-__all__ = [
-    "MOST_CHANNELS",
-    "MOST_COSTLY",
-    "MOST_CURVES",
-    "MOST_DIGITS",
-    "MOST_EVALUATIONS",
-    "MOST_LISTED",
-    "MOST_LISTED_DIGITS",
-    "MOST_STEPS",
-    "check_work",
-]
-
 MOST_STEPS = 10_000
 """Steps, counting each entry of a composed claim's "pure" list as one."""
 

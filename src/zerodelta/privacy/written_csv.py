@@ -10,8 +10,6 @@ from typing import Any
 
 from zerodelta.errors import printable
 
-__all__ = ["csv_lines", "noted"]
-
 _FORMULAS = frozenset("=+-@|%")
 """What a cell begins with that a spreadsheet takes for a formula, or a command."""
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, RecordError
 
-__all__ = ["fraction_text", "read_fraction", "read_value", "reader", "written"]
-
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
 

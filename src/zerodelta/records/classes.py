@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, final
 
-__all__ = ["CLASSES"]
-
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "data.dates": ("Date",),
     "data.kinds": ("Boolean", "Category", "Number", "Text"),

@@ -13,8 +13,6 @@ from zerodelta.privacy.written_values import read_value
 from zerodelta.records.classes import CLASSES
 from zerodelta.spine.run import restored
 
-__all__ = ["CLASSES", "load"]
-
 
 def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None) -> Any:
     """Read a release that `release.save` wrote, or the fitted estimator that `save` wrote.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.data.rows import Rows
@@ -21,12 +19,10 @@ from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_s
 from zerodelta.regression.expected import TARGETS
 from zerodelta.regression.gaussian_statistics import STEPS, Floats, GaussianStatistics
 from zerodelta.spaces import Ball, BallLattice
+from zerodelta.value import value
 
-__all__ = ["LatticeAdassp", "adassp_error", "calibrated_statistics", "trust_radius"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LatticeAdassp:
     """The plan: statistics with noise, a penalty, and the lattice on which coefficients leave.
 

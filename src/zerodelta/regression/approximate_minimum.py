@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
 
 from zerodelta.regression.certified_losses import CertifiedLoss
 from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
-
-__all__ = ["Objective", "QuasiNewton", "accelerated", "approach"]
+from zerodelta.value import value
 
 Solve: TypeAlias = Callable[[Floats], Floats]
 """Gradient to Newton step, about."""
@@ -39,8 +37,7 @@ _STALE = 1 << 10
 _ACCELERATED_MOST = 1 << 20
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Objective:
     """weight · Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩, θ of shape (d, outputs)."""
 

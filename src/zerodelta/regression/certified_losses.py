@@ -7,9 +7,8 @@ scalar loss, one per class for softmax. The gradient is Σ row ⊗ slope.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ from flint import arb
 from zerodelta.exact.arb import ball
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.regression.integer_rows import Floats
-
-__all__ = ["BalancedLogistic", "CertifiedLoss", "PseudoHuber", "Softmax"]
+from zerodelta.value import value
 
 _LOWEST = -690.0
 _UNDERFLOW = 2.0**-990
@@ -80,8 +78,7 @@ class _OneOutput(CertifiedLoss):
         return weights
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BalancedLogistic(_OneOutput):
     """The balanced logistic loss of roundness a > 0 and shift m₀ >= 0 (theory C9).
 
@@ -151,8 +148,7 @@ class BalancedLogistic(_OneOutput):
         return level
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class PseudoHuber(_OneOutput):
     """√(1 + r²) - 1 of the residual r = prediction - target; slopes are below 1.
 
@@ -188,8 +184,7 @@ class PseudoHuber(_OneOutput):
         return PseudoHuber(targets=self.targets[::every])
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Softmax(CertifiedLoss):
     """The softmax loss of labels 0..C-1, whose slopes p - e_y have norm at most √2.
 

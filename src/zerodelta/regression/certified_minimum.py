@@ -14,9 +14,8 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +32,7 @@ from zerodelta.regression.approximate_minimum import (
 from zerodelta.regression.certified_losses import CertifiedLoss
 from zerodelta.regression.integer_rows import ROW_BITS, SLOPE_BITS, Floats, IntegerRows, Point
 from zerodelta.regression.precise_minimum import PreciseObjective, as_float, finish
-
-__all__ = ["CertifiedGradient", "certified_gradient", "certified_minimum"]
+from zerodelta.value import value
 
 _U = 2.0**-53
 _MORE = 1 + 2.0**-20
@@ -107,8 +105,7 @@ def _finite(theta: Floats) -> Floats:
     return theta if bool(np.isfinite(theta).all()) else np.zeros(theta.shape)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class CertifiedGradient:
     """A gradient and a proven bound on its l2 error (NaN: unknown)."""
 

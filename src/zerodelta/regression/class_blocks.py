@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, final
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -25,8 +24,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.integer_rows import Floats
-
-__all__ = ["ClassBlocks", "ClassSums", "NoisyBlocks", "Squares", "as_block", "class_means"]
+from zerodelta.value import value
 
 Squares: TypeAlias = Literal["none", "mean", "each"]
 
@@ -46,8 +44,7 @@ _FEWEST = 0.3
 _LEAST_WEIGHT = 0.02
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ClassBlocks:
     """What a row adds to the block of its class: 1, its features in [-1, 1], and squares.
 
@@ -166,8 +163,7 @@ class ClassBlocks:
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class NoisyBlocks:
     """The noise on the blocks, and what it is in the unit of the scaled columns."""
 
@@ -209,8 +205,7 @@ class NoisyBlocks:
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ClassSums:
     """Noisy sums of the classes, in the unit of the scaled columns; numbers of rows are shrunk."""
 

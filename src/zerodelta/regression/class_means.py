@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -36,8 +35,7 @@ from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
-
-__all__ = ["BayesQuestion", "CentroidQuestion", "ClassModel", "fit_classes"]
+from zerodelta.value import value
 
 _VARIANCE = 0.12
 _VARIANCE_TRUST = 0.1**2
@@ -60,8 +58,7 @@ _OWN_VARIANCE = 0.1
 """Classes have variances of their own where noise is below this part of them."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ClassModel:
     """A mean, a variance and a prior probability for each class, of columns scaled to [-1, 1]."""
 
@@ -98,8 +95,7 @@ class ClassModel:
         return scores
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class CentroidQuestion:
     """The mean row of each class is asked for."""
 
@@ -140,8 +136,7 @@ class CentroidQuestion:
         return _plan(name, noise, model, facts, epsilon)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class BayesQuestion:
     """The mean and the variance of each feature in each class are asked for."""
 

@@ -14,8 +14,6 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.regression.classifiers import classifier_methods
 from zerodelta.spine.methods import Method, ranked
 
-__all__ = ["compare_classifiers", "forest_error", "means_error"]
-
 _HALF = 0.14
 """Noise over signal at which class means have lost half of what there is to learn."""
 

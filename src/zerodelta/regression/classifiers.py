@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
@@ -41,14 +41,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
-
-__all__ = [
-    "ClassifierQuestion",
-    "classifier_methods",
-    "descent_temperature",
-    "fit_logistic",
-    "fit_multinomial",
-]
+from zerodelta.value import value
 
 _STEPS = 100
 _LENGTH = 3
@@ -125,8 +118,7 @@ def fit_multinomial(
     ).release(rows, labels, epsilon=epsilon, bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ClassifierQuestion:
     """A linear classifier is asked for public classes and rows of bounded length.
 

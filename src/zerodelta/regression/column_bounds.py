@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,10 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.row_box import RowBox
 from zerodelta.spaces import Box
+from zerodelta.value import value
 
-__all__ = ["ColumnBounds"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ColumnBounds:
     """The middle and half the width of each column.
 

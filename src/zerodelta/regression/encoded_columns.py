@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.errors import ParameterError, require
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.row_box import RowBox
-
-__all__ = ["Encoding"]
+from zerodelta.value import value
 
 _BATCH = 1 << 16
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Encoding:
     """The encoded columns of declared ones, in their order.
 

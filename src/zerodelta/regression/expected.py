@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.regression.integer_rows import Floats
-
-__all__ = ["LOG_ODDS", "TARGETS", "Expected", "expected_length", "limited", "temperature"]
+from zerodelta.value import value
 
 _ENOUGH = 20.0
 """`informed` from which the forecast of the noise is taken as it is."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Expected:
     """Rows that vary so much, evenly in all directions, and a model that explains so much.
 

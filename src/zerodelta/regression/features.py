@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.kept_copy import together
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
@@ -22,14 +21,12 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
 from zerodelta.regression.label_values import Targets
 from zerodelta.regression.row_limits import RowLimits
-
-__all__ = ["Features", "LinearModel", "LongRows"]
+from zerodelta.value import value
 
 _MOST_COLUMNS = 1 << 20
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class LinearModel:
     """Coefficients and intercepts for rows as they were given: rows @ coefficients.T + intercept.
 
@@ -60,8 +57,7 @@ class LinearModel:
         return features if self.limits is None else self.limits(features)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Features:
     """How rows of `dimension` features become integers, and parameters become coefficients.
 
@@ -240,8 +236,7 @@ class Features:
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class LongRows:
     """Tells which rows of a data set, their label last, are clipped because they are too long."""
 

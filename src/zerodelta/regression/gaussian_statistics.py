@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,7 @@ from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
-
-__all__ = ["STEPS", "GaussianStatistics", "below_smallest_eigenvalue"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[Any]
@@ -63,8 +61,7 @@ def below_smallest_eigenvalue(gram: Integers) -> int:
     return low
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GaussianStatistics:
     """The exact integer sufficient statistics of bounded rows, and how they are noised.
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ROW_BITS", "SLOPE_BITS", "STEPS", "Floats", "IntegerRows", "Point", "parameter_bits"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -38,8 +37,7 @@ def parameter_bits(dimension: int) -> int:
     return 31 - math.ceil(math.log2(dimension) / 2)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class IntegerRows:
     """An (n, d) array of integers held as float64; no line is longer than 2^22 in l2."""
 
@@ -67,8 +65,7 @@ class IntegerRows:
         return IntegerRows(values=np.ascontiguousarray(self.values[::every]))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Point:
     """Parameters θ = 2^exponent · integers of shape (d, outputs): exactly what is certified.
 

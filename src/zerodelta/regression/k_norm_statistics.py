@@ -7,14 +7,12 @@ public lattice (Lemma R). The penalty and the solution are computed from noisy n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import final
 
 import numpy as np
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
@@ -28,14 +26,7 @@ from zerodelta.regression.expected import TARGETS, limited
 from zerodelta.regression.features import Features
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.objective_plan import Shape
-
-__all__ = [
-    "LENGTH",
-    "StatisticsPlan",
-    "exact_statistics",
-    "plan_statistics",
-    "statistics_error",
-]
+from zerodelta.value import value
 
 LENGTH = 1 << 20
 """A row of length `data_norm`, and a target at its bound, in steps."""
@@ -53,8 +44,7 @@ _RIDGE = 1.0
 """The penalty lifts the smallest eigenvalue to so many times the noise's typical norm."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class StatisticsPlan:
     """The noise on the statistics of rows with `columns` numbers, the intercept's included."""
 

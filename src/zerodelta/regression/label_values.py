@@ -21,17 +21,6 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.integer_rows import Floats
 
-__all__ = [
-    "ClassLabels",
-    "Targets",
-    "as_classes",
-    "as_column",
-    "declared_bounds",
-    "declared_classes",
-    "label_kind",
-    "one_label_each",
-]
-
 _Cells: TypeAlias = npt.NDArray[Any]
 
 _LARGEST = 10**100

@@ -7,7 +7,7 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, final
 
@@ -19,8 +19,9 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.protection import Protection
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, Rows, ours
+from zerodelta.data.source import FOREIGN_SOURCE, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.unread import Unread
@@ -30,8 +31,7 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.label_values import ClassLabels, Targets, label_kind, one_label_each
 from zerodelta.spine.facts import Facts
-
-__all__ = ["LabeledRows"]
+from zerodelta.value import value
 
 _Prepare: TypeAlias = Callable[[Block], Block]
 
@@ -190,8 +190,7 @@ class LabeledRows(DerivedSource):
         return [partial(prepare, piece) for piece in self._of.pieces(ticket)]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class _Prepared:
     """What is made of the declared columns of a data set, the label last: sent to a cluster."""
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -46,8 +46,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
-
-__all__ = ["LinearQuestion", "fit_linear", "linear_methods"]
+from zerodelta.value import value
 
 _RIDGE = 2.0
 """The factor C of the penalty C·√d of purified AdaSSP."""
@@ -93,8 +92,7 @@ def fit_linear(
     return question.release(rows, targets, epsilon=epsilon, bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LinearQuestion:
     """A line is asked for rows of bounded length and bounded targets."""
 

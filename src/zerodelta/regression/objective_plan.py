@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.exact.bits import BitSource
@@ -30,15 +30,7 @@ from zerodelta.regression.certified_minimum import certified_minimum
 from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected, limited, temperature
 from zerodelta.regression.integer_rows import Floats, IntegerRows
 from zerodelta.spaces import Ball
-
-__all__ = [
-    "RegressionPlan",
-    "Shape",
-    "plan_huber",
-    "plan_logistic",
-    "plan_multinomial",
-    "softmax_curvature",
-]
+from zerodelta.value import value
 
 _U = 2.0**-53
 _INTERCEPT = Fraction(5, 4)
@@ -57,8 +49,7 @@ _RESIDUAL = 0.0225
 """Forecasts assume this mean square of what a linear model leaves of targets in [-1, 1]."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RegressionPlan:
     """Everything about a fit that is fixed before a value is read."""
 
@@ -225,8 +216,7 @@ class _Numerical(NamedTuple):
     curvature: float
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Shape:
     """What is public of a problem: its rows, features and ε, and what forecasts assume of it."""
 

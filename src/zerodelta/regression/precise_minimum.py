@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +24,13 @@ from zerodelta.regression.integer_rows import (
     IntegerRows,
     parameter_bits,
 )
-
-__all__ = ["PreciseObjective", "as_float", "finish"]
+from zerodelta.value import value
 
 _Integers: TypeAlias = npt.NDArray[np.object_]
 _GUARD_BITS = 32
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class PreciseObjective:
     """Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩ with rational numbers; `linear` line by line."""
 

@@ -7,14 +7,13 @@ counts cost ε. Every row is in one leaf of each of T trees: it adds T to all co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -27,8 +26,7 @@ from zerodelta.regression.integer_rows import Floats
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-
-__all__ = ["Forest", "ForestQuestion", "Splits"]
+from zerodelta.value import value
 
 _Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -38,8 +36,7 @@ _TREES_A_VOICE = 5
 """All trees see the same rows: so many of them count as one where probabilities are asked for."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Splits:
     """Complete trees: the feature and the threshold, in [-1, 1], of every node, level by level."""
 
@@ -100,8 +97,7 @@ class Splits:
         return np.asarray(node - self.features.shape[1], dtype=np.int64)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Forest:
     """The released forest: of each leaf the logarithms of the classes' probabilities."""
 
@@ -123,8 +119,7 @@ class Forest:
         return total
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ForestQuestion:
     """The classes in the leaves of public trees are counted."""
 

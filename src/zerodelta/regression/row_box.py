@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.regression.expected import Expected
-
-__all__ = ["RowBox", "as_radius", "size_kept", "variance_kept"]
+from zerodelta.value import value
 
 _HALF = 0.5
 """The shorter length, as a part of the way from the middle of the bounds to a corner: of
@@ -32,8 +29,7 @@ _CATEGORY = 1 / 4
 1 - p² - (1 - p)² at p = 6/7."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RowBox:
     """Rows of so many numbers in [-1, 1], and of so many categories, one 1 among zeros each."""
 

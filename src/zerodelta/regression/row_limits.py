@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 import numpy as np
 
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.integer_rows import STEPS, Floats
+from zerodelta.value import value
 
-__all__ = ["RowLimits"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class RowLimits:
     """Rows are clipped to `bounds`, then to a ball: (row - middle)/half has length <= `norm`.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.assumptions import to_ask
@@ -17,9 +16,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.report.odds import after_upper, percent_text
 from zerodelta.report.published import plain_text
-
-__all__ = ["Learned", "answers", "epsilon_of", "learned", "neighbors_words", "protected_words"]
-__all__ += ["spent_words", "totals", "uncounted"]
+from zerodelta.value import value
 
 HALF = Fraction(1, 2)
 
@@ -205,8 +202,7 @@ def _learned(releases: Sequence[Release]) -> str:
     )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Learned:
     """What can be learned of one row, or of one unit, by those releases that protect it."""
 

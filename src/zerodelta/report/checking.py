@@ -11,8 +11,6 @@ from zerodelta.privacy.signatures import Signature, check_signed
 from zerodelta.report.published import plain_text
 from zerodelta.report.sections import asked_words, esc, head
 
-__all__ = ["budget", "verifying"]
-
 
 def verifying(
     releases: Sequence[Release], files: Sequence[str], digests: Sequence[str | None]

@@ -9,8 +9,6 @@ from typing import Any
 
 from zerodelta.report.published import Column, Grid, number_shown, plain_text
 
-__all__ = ["drawing_of", "odds_drawing"]
-
 _WIDE, _LEFT, _RIGHT, _LINE, _TOP = 480, 150, 24, 24, 12
 _LETTER = 8  # the width of one, at most about that, in the same unit
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["after_lower", "after_upper", "factor_text", "percent_text"]
-
 _SLACK = 1e-12  # more than what a few operations in double precision can lose
 
 

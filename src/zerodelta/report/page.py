@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import ZeroDeltaError, require
 from zerodelta.exact.rational import number_text
@@ -22,8 +21,7 @@ from zerodelta.privacy.verify import verify
 from zerodelta.report import checking, sections
 from zerodelta.report.answers import totals
 from zerodelta.report.page_style import css
-
-__all__ = ["LARGEST_PAGE", "page_of_releases", "write_report"]
+from zerodelta.value import value
 
 LARGEST_PAGE = 200_000
 """Bytes; tables are shortened until a page has fewer."""
@@ -93,8 +91,7 @@ def write_report(
     write_new(path, text, name="out")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Shown:
     """A release, the name of its file, and the file's digest, as far as they are known."""
 

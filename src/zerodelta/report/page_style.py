@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["COLORS", "css"]
-
 COLORS: Mapping[str, Mapping[str, str]] = {
     "light": {
         "ground": "#ffffff",

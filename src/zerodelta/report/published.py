@@ -6,8 +6,8 @@ Only the released value and what its record states are looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, final
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,14 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.shown_release import ends_of, note_of
 from zerodelta.regression.features import LinearModel
 from zerodelta.tables.found_keys import FoundKeys
-
-__all__ = ["LEVEL", "Column", "Grid", "error_words", "grids_of", "number_shown", "plain_text"]
+from zerodelta.value import value
 
 LEVEL = "0.95"
 
 _LONGEST = 600
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Column:
     """Numbers, or texts, one for each line; the ends of intervals where there are some."""
 
@@ -37,8 +35,7 @@ class Column:
     upper: Sequence[Any] | None = None
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Grid:
     """Lines, named by keys, and columns of what was released."""
 

@@ -38,11 +38,6 @@ from zerodelta.report.published import (
     plain_text,
 )
 
-__all__ = [
-    *("asked_words", "assumed", "at_a_glance", "esc", "head", "method", "not_covered"),
-    *("odds", "public", "published", "who"),
-]
-
 _MOST_OPTIONS = 60
 _MOST_DRAWN = 3
 

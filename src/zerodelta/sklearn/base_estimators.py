@@ -34,19 +34,6 @@ from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
 from zerodelta.spine.paying import as_own, paying
 
-__all__ = [
-    "ClassStatistics",
-    "PrivateClassifier",
-    "PrivateRegressor",
-    "accepting_any_value",
-    "debited_fit",
-    "fit_columns",
-    "linear_scores",
-    "required_epsilon",
-    "sorted_classes",
-]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -14,8 +14,6 @@ from zerodelta.regression.row_box import RowBox, as_radius
 from zerodelta.sklearn.base_estimators import accepting_any_value
 from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
 
-__all__ = ["BoundedScaler"]
-
 
 @final
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -26,15 +26,6 @@ from zerodelta.data.unread import Unread
 from zerodelta.errors import require
 from zerodelta.regression.encoded_columns import Encoding
 
-__all__ = [
-    "Floats",
-    "check_examples",
-    "check_rows",
-    "remember",
-    "rows_to_predict",
-    "rows_to_transform",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 

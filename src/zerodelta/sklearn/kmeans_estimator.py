@@ -15,8 +15,6 @@ from zerodelta.sklearn.given_data import Floats, rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 
-__all__ = ["KMeans"]
-
 
 @final
 class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]

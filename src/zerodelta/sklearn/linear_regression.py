@@ -10,8 +10,6 @@ from zerodelta.regression.linear import LinearQuestion
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import check_examples, remember
 
-__all__ = ["LinearRegression"]
-
 
 @final
 class LinearRegression(PrivateRegressor):

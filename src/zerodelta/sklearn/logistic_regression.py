@@ -21,8 +21,6 @@ from zerodelta.sklearn.base_estimators import (
 )
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 
-__all__ = ["LogisticRegression"]
-
 
 @final
 class LogisticRegression(PrivateClassifier):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -32,8 +31,7 @@ from zerodelta.spine.run import post_processed
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.tanh_network import TanhNetwork
-
-__all__ = ["MLPClassifier", "ShownRows"]
+from zerodelta.value import value
 
 _WIDEN = 2.0
 _MOST_VIEWS = 4
@@ -217,8 +215,7 @@ class MLPClassifier(PrivateClassifier):
         return logits[:, 0] if len(self.classes_) == 2 else logits
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ShownRows:
     """What the network sees of rows, in [-1, 1]; NaN stays NaN.
 

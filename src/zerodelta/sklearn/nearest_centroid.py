@@ -12,8 +12,6 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
 from zerodelta.sklearn.given_data import Floats
 
-__all__ = ["NearestCentroid"]
-
 
 @final
 class NearestCentroid(ClassStatistics):

@@ -14,8 +14,6 @@ from zerodelta.sklearn.given_data import Floats, rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.pca import pca
 
-__all__ = ["PCA"]
-
 
 @final
 class PCA(

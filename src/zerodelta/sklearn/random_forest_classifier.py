@@ -15,8 +15,6 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.random_forest import ForestQuestion
 from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
 
-__all__ = ["RandomForestClassifier"]
-
 
 @final
 class RandomForestClassifier(ClassStatistics):

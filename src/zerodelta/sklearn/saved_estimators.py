@@ -11,8 +11,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import save
 from zerodelta.privacy.written_values import written
 
-__all__ = ["SavedEstimator", "restored_estimator"]
-
 _OF_RELEASE = frozenset({"release_", "certificate_", "diagnostics_"})
 _OF_LEDGER = frozenset({"ledger", "again"})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -27,8 +26,7 @@ from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import left, post_processed
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.loss_functions import Huber
-
-__all__ = ["SparseRegression"]
+from zerodelta.value import value
 
 _THRESHOLD = Fraction(1, 4)
 """Residuals beyond this part of half the target's range count linearly: a quarter of the noise."""
@@ -183,8 +181,7 @@ class SparseRegression(PrivateRegressor):
         return self
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class _Scaled:
     """Features scaled to [-1, 1], and the constant 1 of the intercept."""
 
@@ -205,8 +202,7 @@ class _Scaled:
         return LinearModel(coefficients=lines, intercept=constants, limits=limits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SparseSteps:
     """How many steps are taken, from public numbers, and the error to be expected.
 

@@ -20,8 +20,6 @@ from zerodelta.spaces.lattices import BallLattice, GridLattice
 from zerodelta.spaces.reading import read_vector
 from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
 
-__all__ = ["Ball"]
-
 _SLACK = 2.0**-44
 """How far, relative to radius and center, float rounding may leave a projected point outside."""
 

@@ -18,8 +18,6 @@ from zerodelta.spaces.coordinates import LARGEST, Coordinates, Given, common_dim
 from zerodelta.spaces.lattices import GridLattice, UnequalGrid
 from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
 
-__all__ = ["Box"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count, as_rational, is_long
-
-__all__ = ["LARGEST", "Coordinates", "Given", "as_length", "common_dimension", "plain"]
+from zerodelta.value import value
 
 Given: TypeAlias = "Rational | Sequence[Rational] | npt.NDArray[np.generic] | Coordinates"
 """One number for all coordinates, or one for each."""
@@ -26,8 +24,7 @@ LARGEST = Fraction(2**500)
 """Sizes stay between its inverse and this, so that no square or quotient of two overflows."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Coordinates:
     """Exact numbers: a single one shared by all coordinates, or one per coordinate.
 

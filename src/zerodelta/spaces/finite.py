@@ -15,8 +15,6 @@ from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.reading import read_integer, read_number
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
-__all__ = ["Finite", "Option", "checked_index", "checked_option", "plain_option", "read_option"]
-
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """What can be written into a certificate and read back; tuples hold options again."""
 

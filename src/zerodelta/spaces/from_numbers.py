@@ -15,8 +15,6 @@ from zerodelta.spaces.space import Space, named_numbers
 from zerodelta.spaces.subsets import Subsets
 from zerodelta.spaces.with_extra import WithExtra
 
-__all__ = ["is_known", "lattice_from_numbers", "space_from_numbers"]
-
 _SPACES: dict[str, type[Space]] = {
     "finite": Finite,
     "subsets": Subsets,

@@ -17,8 +17,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, final
 
 from zerodelta.errors import require
-
-__all__ = ["CodeKeys", "KeyClass", "KeyUniverse", "ProductKeys", "RangeKeys", "TextKeys"]
+from zerodelta.value import value
 
 Key: TypeAlias = Any
 Place: TypeAlias = tuple[int, int]
@@ -28,8 +27,7 @@ _MOST_CLASSES = 1 << 12
 _MOST_BITS = 1 << 17
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KeyClass:
     """So many keys, among which this share of the expected false keys is spread evenly."""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, final
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +22,11 @@ from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.rational import as_count, inner_ends
 from zerodelta.exact.volumes import log_lattice_count_lower, log_lattice_count_upper
 from zerodelta.spaces.coordinates import plain
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from zerodelta.spaces.ball import Ball
     from zerodelta.spaces.box import Box
-
-__all__ = ["BallLattice", "GridLattice", "UnequalGrid"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Integers: TypeAlias = npt.NDArray[np.int64]
@@ -102,8 +100,7 @@ class _Grid(ABC):
         return bool(np.all((integers >= 0) & (integers < self.counts)))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GridLattice(_Grid):
     """A box cut into `cells` equal cells per coordinate, numbered 0..cells-1.
 
@@ -140,8 +137,7 @@ class GridLattice(_Grid):
         return {**self.box.describe(), "kind": "grid", "cells": self.cells}
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class UnequalGrid(_Grid):
     """A box with its own number of equal cells in every coordinate.
 
@@ -178,8 +174,7 @@ class UnequalGrid(_Grid):
         return sorted(Counter(self.cells).items())
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BallLattice:
     """The integer points k with ``‖k‖₂² <= bound`` (l2) or ``‖k‖₁ <= bound`` (l1).
 

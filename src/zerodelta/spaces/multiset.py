@@ -13,8 +13,6 @@ from zerodelta.spaces.ranking import rank, unrank
 from zerodelta.spaces.reading import read_items
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
-__all__ = ["Multiset"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)

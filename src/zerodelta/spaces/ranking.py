@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["rank", "unrank"]
-
 _NEWTON_STEPS = 6
 """Newton usually ends in two; after this many the interval is halved, which cannot fail."""
 

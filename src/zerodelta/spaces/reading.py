@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_exactly", "read_integer", "read_items", "read_number", "read_vector"]
-
 _MOST_DIGITS = 10_000
 """Decimals are read exactly up to so many digits."""
 

@@ -19,8 +19,6 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.logs import log_lower, log_upper
 from zerodelta.spaces.reading import read_vector
 
-__all__ = ["EuclideanSpace", "FiniteSpace", "Space", "as_norm", "named_numbers"]
-
 
 class Space(ABC):
     """What may be published. Spaces are immutable, comparable, hashable and public."""

@@ -15,8 +15,6 @@ from zerodelta.spaces.ranking import rank, unrank
 from zerodelta.spaces.reading import read_integer, read_items
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
-__all__ = ["Subsets"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)

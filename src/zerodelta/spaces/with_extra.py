@@ -17,8 +17,6 @@ from zerodelta.spaces.finite import (
 )
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
-__all__ = ["WithExtra"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from zerodelta.privacy.parameters import decimal_meant
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.step import digest_of
 from zerodelta.spaces import Space
-
-__all__ = ["ROWS", "Asked", "asked_of"]
+from zerodelta.value import value
 
 ROWS = frozenset({"rows", "data", "items", "scores", "value", "X", "y", "example"})
 """Parameters that rows come in, or what was computed from them: nothing of them is written, not
@@ -36,8 +35,7 @@ even their type, unless they are a data set, which says what is public of it."""
 _MOST_CELLS = 10_000
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Asked:
     """A task, its public parameters, and the data sets that it is about."""
 
@@ -81,18 +79,18 @@ def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
     parameters: dict[str, Any] = {}
     data: list[dict[str, Any]] = []
     complete = repeats
-    for name, value in given.items():
-        if name == "bits" or value is None:
+    for name, entry in given.items():
+        if name == "bits" or entry is None:
             continue
-        if type(value) is Dataset:
-            data.append({"as": name, **_plain(value.described)})
+        if type(entry) is Dataset:
+            data.append({"as": name, **_plain(entry.described)})
         elif name in ROWS:
             complete = False  # of an array nobody knows whether it is the same one
         else:
             try:
-                parameters[name] = _plain(value, name)
+                parameters[name] = _plain(entry, name)
             except _Unwritten:
-                parameters[name] = {"not written": type(value).__name__}
+                parameters[name] = {"not written": type(entry).__name__}
                 complete = False
     return Asked(
         task=task,

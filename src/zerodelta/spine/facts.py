@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, final
+from dataclasses import replace
+from typing import Any, Protocol
 
 from zerodelta.data.rows import MOST_HERE
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.neighbors import Neighbors
-
-__all__ = ["MOST_BYTES", "Facts", "Question"]
+from zerodelta.value import value
 
 MOST_BYTES = 2 << 30
 """Rows that a method needs together may take so much memory, unless the data set says less."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Facts:
     """The number of rows, if it is public, and the columns; a plan may use nothing else of them.
 

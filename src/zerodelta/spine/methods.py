@@ -7,16 +7,13 @@ Every task has a pure function of public numbers that returns its methods, best 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.errors import ParameterError, did_you_mean, is_name
+from zerodelta.value import value
 
-__all__ = ["LazyMethods", "Method", "choose", "ranked"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Method:
     """One method, and what it is predicted to cost in accuracy.
 

@@ -27,8 +27,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.record import Record
 from zerodelta.spine.asked import Asked, asked_of
-
-__all__ = ["Bill", "as_own", "billed", "debited", "paying"]
+from zerodelta.value import value
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,8 +67,7 @@ _JOINS: ContextVar[bool] = ContextVar("joins", default=False)
 """Whether the next verb is called by another to make the release of that one."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Paid:
     """What one release was asked for, and its debits: none where there is no account."""
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claim import Claim
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-
-__all__ = ["Preview", "preview", "stop_if_previewed"]
+from zerodelta.value import value
 
 _WANTED: ContextVar[bool] = ContextVar("preview", default=False)
 
 _LATER = "depends on the value that is released"
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Preview:
     """What is known of a release before it is run; all of it is public."""
 

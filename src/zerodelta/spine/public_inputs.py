@@ -19,22 +19,6 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 
-__all__ = [
-    "as_bounds",
-    "as_numbers",
-    "as_pair",
-    "as_share",
-    "as_source",
-    "as_universe",
-    "bounds_of",
-    "codes_of",
-    "each_bounds",
-    "labels_of",
-    "needed",
-    "one_column",
-    "unknown_index",
-]
-
 _FARTHEST = 1 << 500
 _MOST_ITEMS = 1 << 53
 

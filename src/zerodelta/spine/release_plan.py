@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar
 
 from zerodelta.data.protection import Protection
 from zerodelta.errors import GuaranteeError, ParameterError, printable
@@ -13,14 +13,14 @@ from zerodelta.exact.bits import BitSource, is_private
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part, Status, Step, weakest
 from zerodelta.privacy.verify import check_parts
 from zerodelta.privacy.work import check_work
 from zerodelta.spine.methods import Method
-
-__all__ = ["Measured", "ReleasePlan", "issue", "rows_told", "units_step"]
+from zerodelta.value import value
 
 R = TypeVar("R")
 
@@ -29,8 +29,7 @@ _CHECKED: dict[str, None] = {}
 """Digests of certificates whose proof was checked in this process, oldest first."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Measured:
     """An answer with the noisy integers that it was made of, which may be released as well."""
 
@@ -38,8 +37,7 @@ class Measured:
     sums: tuple[NoisySums, ...]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ReleasePlan(Generic[R]):
     """What will be claimed and by which steps, and the mechanism that turns rows into the value.
 

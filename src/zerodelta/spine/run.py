@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
 from zerodelta.data.given import Given
 from zerodelta.data.protection import Protection
-from zerodelta.data.source import Rows, Source, protection_of
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source, protection_of
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -28,21 +29,7 @@ from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.paying import Bill, billed
 from zerodelta.spine.preview import stop_if_previewed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
-
-__all__ = [
-    "Aside",
-    "Beside",
-    "Openable",
-    "Opened",
-    "aside",
-    "ask",
-    "begin",
-    "left",
-    "planned",
-    "post_processed",
-    "restored",
-    "run",
-]
+from zerodelta.value import value
 
 R = TypeVar("R")
 Q = TypeVar("Q")
@@ -173,8 +160,7 @@ class Opened(Generic[R]):
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Beside:
     """How the rows of a release are read, asked beside it for a share of its ε."""
 
@@ -183,8 +169,7 @@ class Beside:
     share: Fraction
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Aside:
     """What is asked beside a release, planned: a part of the same certificate."""
 

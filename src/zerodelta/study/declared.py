@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, final
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.study.rehearsal import rows_to_try
+from zerodelta.value import value
 
-__all__ = ["Declared", "check_defaults", "rows_of_a_unit", "studied"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Declared:
     """The kinds of named columns; of an array or a frame there are none."""
 

@@ -25,8 +25,8 @@ from zerodelta.data.row_queries import (
     norm_lattice,
     row_query,
 )
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction, as_function
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -37,8 +37,6 @@ from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.study.declared import Declared
 from zerodelta.study.present_values import present_mean, present_rows, present_sum
 from zerodelta.study.study_plan import StudyPlan
-
-__all__ = ["InternalQueries", "Share"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -14,8 +14,6 @@ from typing import final
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Lifecycle", "closed"]
-
 _PATIENCE = 0.05
 """How often, in seconds, one who waits looks whether the study was stopped."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -35,11 +35,10 @@ from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.training.torch_model import TorchModel
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from zerodelta.study.study import Study
-
-__all__ = ["Objective", "Options", "minimize", "plan_minimize"]
 
 Objective: TypeAlias = Loss | TanhNetwork | TorchModel | GradientFunction
 
@@ -47,8 +46,7 @@ _NOISE_SHARE = 0.45
 """Without a `step`, the internal noise is predicted to stay below this part of the radius (l2)."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Options:
     """How a descent is run; everything here is public."""
 

@@ -18,8 +18,6 @@ from zerodelta.data.row_queries import RowQuery
 from zerodelta.data.rows import Rows
 from zerodelta.exact.exact_sums import IntegerArray
 
-__all__ = ["Noise", "present_mean", "present_rows", "present_sum"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 Noise: TypeAlias = Callable[[IntegerArray, int], IntegerArray]

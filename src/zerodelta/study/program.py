@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.data.protection import Protection
 from zerodelta.data.source import Source
@@ -18,12 +18,10 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import Beside, aside, planned, post_processed, run
 from zerodelta.study.study import Study
+from zerodelta.value import value
 
-__all__ = ["StudyProgram", "carry_out"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class StudyProgram:
     """What to ask of a study that is made when it runs: it takes its own certificate and ticket."""
 

@@ -23,8 +23,6 @@ from zerodelta.exact.rational import Rational
 from zerodelta.spaces import Space
 from zerodelta.study.study_plan import denotes
 
-__all__ = ["Rehearsal", "check_asked", "check_program", "rows_to_try"]
-
 _REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
 
 

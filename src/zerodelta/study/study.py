@@ -17,8 +17,9 @@ from zerodelta.data.internal import Internal, internal_array, is_unusable, revea
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import forget, quiet, silenced
 from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Rows, protection_of
+from zerodelta.data.source import protection_of
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -39,8 +40,6 @@ from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, element_of, 
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["Study"]
 
 DEFAULT_MIXING_PROBABILITY = Fraction(1, 1000)
 

@@ -27,16 +27,7 @@ from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
-
-__all__ = [
-    "FUNCTIONS",
-    "Schedule",
-    "Shares",
-    "StudyPlan",
-    "denotes",
-    "element_of",
-    "with_otherwise",
-]
+from zerodelta.value import value
 
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
@@ -133,8 +124,7 @@ class Shares:
         return self._asked == 0
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class StudyPlan:
     """What a study will cost and how well it will publish, from public numbers only."""
 

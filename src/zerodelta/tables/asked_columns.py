@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.mechanisms.ranks import as_level
-
-__all__ = ["STATISTICS", "AskedColumn", "Statistic", "as_statistics", "level_name"]
+from zerodelta.value import value
 
 Statistic: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
@@ -27,8 +25,7 @@ _LEAST = 1e-300
 _EXAMPLE = 'pass of={"income": ["mean", "std"]}'
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AskedColumn:
     """A column of numbers between public bounds, and the statistics that are asked of it."""
 

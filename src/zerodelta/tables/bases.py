@@ -22,19 +22,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "LARGEST_MATRIX",
-    "MOST_CATEGORIES",
-    "AxisFunctions",
-    "Floats",
-    "Span",
-    "Transform",
-    "coefficients",
-    "column_basis",
-    "margin",
-    "orthonormal",
-    "spans",
-]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -44,8 +32,7 @@ MOST_CATEGORIES = 1 << 11
 LARGEST_MATRIX = 64
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Span:
     """What one row can add to each coefficient of a set of columns: from `low` to `high`.
 

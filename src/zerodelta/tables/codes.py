@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -24,26 +23,13 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
 from zerodelta.tables.domain import Columns, Domain
-
-__all__ = [
-    "Cells",
-    "CodedRows",
-    "Integers",
-    "cell_codes",
-    "code_rows",
-    "given_rows",
-    "out_of_domain_codes",
-    "positions",
-    "row_columns",
-    "row_writer",
-]
+from zerodelta.value import value
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[Any]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class CodedRows:
     """For each column and row the number of the category, or the number of categories for none.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -19,8 +18,7 @@ from scipy.special import wrightomega
 from zerodelta.tables.bases import Floats, margin
 from zerodelta.tables.domain import Columns, Domain
 from zerodelta.tables.estimate import Coefficients, Estimate
-
-__all__ = ["Answers", "Fit", "fit", "minimum", "simplex"]
+from zerodelta.value import value
 
 _PENALTIES, _FEW_PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0), (100.0, 30.0)
 _MANY = 1 << 20
@@ -35,8 +33,7 @@ _MEMORY, _MOST_REMEMBERED = 20, 1 << 26
 _DECREASE, _HALVINGS = 1e-4, 60
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Fit:
     """A distribution over all cells in the order of the domain."""
 
@@ -49,8 +46,7 @@ class Fit:
         return margin(self.weights.reshape(self.domain.sizes), columns)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Answers:
     """Tables from noisy coefficients, a fit to them, or both: private, as the noise is."""
 

@@ -9,8 +9,8 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from dataclasses import field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,18 +21,7 @@ from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import as_count
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import needed
-
-__all__ = [
-    "MOST_CELLS",
-    "Column",
-    "Columns",
-    "Domain",
-    "TableWorkload",
-    "as_domain",
-    "as_workload",
-    "parts_of",
-    "table_domain",
-]
+from zerodelta.value import value
 
 Column: TypeAlias = str | int
 Columns: TypeAlias = tuple[int, ...]
@@ -44,8 +33,7 @@ MOST_CELLS = 1 << 24
 _MOST_TABLES = 1 << 16
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Domain:
     """The columns, in the caller's order, and the categories of each.
 
@@ -76,8 +64,7 @@ class Domain:
         return math.prod(self.shape(columns))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TableWorkload:
     """The tables that are asked for, and for each the order in which its columns were named."""
 

@@ -11,15 +11,13 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
 
 from zerodelta.tables.bases import LARGEST_MATRIX, AxisFunctions, Floats, Transform, margin
 from zerodelta.tables.domain import Columns, Domain, parts_of
-
-__all__ = ["Axes", "Coefficients", "Estimate", "column_axes", "shared_axes", "table_estimate"]
+from zerodelta.value import value
 
 Coefficients: TypeAlias = Mapping[Columns, Floats]
 """For each set of axes U an array of shape (N_i - 1 for i in U), of orthonormal functions."""
@@ -94,8 +92,7 @@ def shared_axes(domain: Domain, tables: Iterable[Columns]) -> Axes:
     return Axes(domain, groups, any_functions=True)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Estimate:
     """Noisy coefficients, as fractions of n, and the variance of each."""
 

@@ -14,8 +14,6 @@ from zerodelta.tables.bases import Floats
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.orbits import Orbit, orbits
 
-__all__ = ["MOST_FITTED", "best_rounds", "rounds_error", "tables_error", "whole_rows_error"]
-
 MOST_FITTED = 1 << 20
 """With more cells answers are not fitted to a distribution, unless rows are wanted."""
 _USUAL = (0.4, 0.15, 0.05)

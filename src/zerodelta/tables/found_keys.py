@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, final, overload
+from typing import Any, overload
 
 from zerodelta.errors import printable
 from zerodelta.privacy.written_csv import csv_lines, noted
-
-__all__ = ["FoundKeys"]
+from zerodelta.value import value
 
 _SHOWN = 20
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class FoundKeys(Sequence[tuple[Any, int]]):
     """Pairs (key, count), the largest count first; a key of several columns is a tuple.
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
 
-__all__ = ["FRAMES", "Table"]
-
 FRAMES = ("pandas", "polars", "pyarrow")
 
 _SHOWN = 20

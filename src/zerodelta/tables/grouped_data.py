@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -29,8 +28,7 @@ from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.spine.public_inputs import as_bounds, needed
 from zerodelta.tables.asked_columns import AskedColumn, Statistic
-
-__all__ = ["MOST_CELLS", "By", "GroupedData", "grouped"]
+from zerodelta.value import value
 
 By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
 
@@ -45,8 +43,7 @@ _EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), F
 """The only group of all rows that count, where some do not: there the column is 1."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GroupedData:
     """A data set of the columns that a table needs, and what a plan needs to know of them."""
 

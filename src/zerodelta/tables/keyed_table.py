@@ -9,8 +9,7 @@ and nothing in it depends on which. The found keys are public by then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -29,14 +28,12 @@ from zerodelta.tables.group_table import Table
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 from zerodelta.tables.unknown_keys import KeysPlan, plan_keys
-
-__all__ = ["KeyedTableQuestion"]
+from zerodelta.value import value
 
 _MOST_FALSE = 1 << 24
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KeyedTableQuestion:
     """Statistics of columns are asked by keys of a public universe."""
 

@@ -8,15 +8,15 @@ used afterwards: counts are whole and not negative, means lie within the bounds,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, cast, final
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.exact.whole_counts import whole_counts
@@ -26,8 +26,7 @@ from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
-
-__all__ = ["MeasuredMoments", "MomentPart"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -35,8 +34,7 @@ _SPREAD = 1 / 6
 """Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class MeasuredMoments:
     """What was released of some columns, by group."""
 
@@ -45,8 +43,7 @@ class MeasuredMoments:
     sums: tuple[NoisySums, ...]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class MomentPart:
     """Columns that share one table of noisy sums, at one share of ε."""
 

@@ -10,48 +10,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip, Selection
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.tables.workloads import Marginals, Workload, histogram, source_of, workload_assumed
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "Distribution",
-    "Measurement",
-    "Rounds",
-    "best_rounds",
-    "multiplicative_weights",
-    "pure_mwem",
-    "pure_rounds",
-    "round_epsilon",
-]
 
 Measurement: TypeAlias = RoundedLaplace | RoundedGaussian
 Distribution: TypeAlias = npt.NDArray[np.float64]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Rounds:
     """`rounds` choices of a query and measurements of it; everything here is public."""
 

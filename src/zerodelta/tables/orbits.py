@@ -19,8 +19,7 @@ from typing import TypeAlias, final
 
 from zerodelta.errors import require
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
-
-__all__ = ["Orbit", "orbits"]
+from zerodelta.value import value
 
 _MOST_EFFORT = 1 << 19
 """Orbits of tables around all sets that are looked at: a few seconds."""
@@ -28,8 +27,7 @@ _FEW = 8
 """Sets within so few orbits of tables only grow by classes that these have."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Orbit:
     """`count` sets of columns that are like `example`, and the tables around that one."""
 

@@ -7,15 +7,15 @@ off; how much that is in the unit of the column depends on rows that nobody sees
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
@@ -23,14 +23,12 @@ from zerodelta.mechanisms.ranks import as_points
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn, level_name
-
-__all__ = ["DrawnQuantiles", "QuantilePart"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class DrawnQuantiles:
     """What was released of one column, by group: no counts, and no noisy sums."""
 
@@ -39,8 +37,7 @@ class DrawnQuantiles:
     sums: tuple[NoisySums, ...] = ()
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QuantilePart:
     """Quantiles of one column at one share of ε."""
 

@@ -16,8 +16,6 @@ from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import column_axes
 from zerodelta.tables.orbits import orbits
 
-__all__ = ["rounded_cells", "whole_rows"]
-
 _MOST_SWAPS = 400
 _MOST_FEATURES = 1 << 25
 """Entries of the table of features that swaps look at: 128 MB."""

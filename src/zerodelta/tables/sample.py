@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Purifier
 from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.alias_table import proportional_sampling
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -35,15 +34,7 @@ from zerodelta.tables.domain import Domain, TableWorkload
 from zerodelta.tables.mwem import Counts, Rounds, drift, round_epsilon
 from zerodelta.tables.streamed_counts import Tabulated
 from zerodelta.tables.workloads import LinearQueries, Workload, histogram, workload_assumed
-
-__all__ = [
-    "SamplePlan",
-    "least_sample_error",
-    "plan_multiset",
-    "sampled_answers",
-    "sampling_error",
-    "table_sample",
-]
+from zerodelta.value import value
 
 Items: TypeAlias = npt.NDArray[np.int64]
 
@@ -65,8 +56,7 @@ def sampling_error(*, queries: int, sample_size: int) -> float:
     return math.sqrt(math.log(2 * queries) / (2 * m))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SamplePlan:
     """Everything public about a purified sample: rounds, sample size and channel.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import gammaln
@@ -30,16 +30,7 @@ from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
 from zerodelta.tables.orbits import Orbit, orbits
 from zerodelta.tables.streamed_counts import Tabulated
-
-__all__ = [
-    "BoxGroup",
-    "BoxStrategy",
-    "Strategy",
-    "TableStrategy",
-    "box_strategy",
-    "table_strategy",
-    "total_variance",
-]
+from zerodelta.value import value
 
 _SHARES = 1 << 12
 """ε is split in multiples of 2^-12."""
@@ -56,8 +47,7 @@ MOST_JOINT = 1 << 12
 """Larger tables gain nothing from noise fitted to counts."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BoxGroup:
     """Sets of some numbers of columns, stretched by integers to `target`, and the noise."""
 
@@ -77,8 +67,7 @@ class BoxGroup:
         return np.asarray((deviation / unit) ** 2, dtype=np.float64)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BoxStrategy:
     """Every coefficient of the closure is measured once, in a box of its order."""
 
@@ -126,8 +115,7 @@ class BoxStrategy:
         return Estimate(axes=column_axes(self.domain), values=values, variances=variances)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TableStrategy:
     """Tables of counts, each cell with noise; together they give every coefficient."""
 

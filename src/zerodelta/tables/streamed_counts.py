@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spine.facts import MOST_BYTES, Facts
 from zerodelta.tables.codes import CodedRows, Integers, cell_codes, positions
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
-
-__all__ = ["TableCounts", "Tabulated", "check_memory", "count_rows"]
+from zerodelta.value import value
 
 _FEW = 1 << 12
 """So many counts are made of each block; more are added where they are."""
@@ -30,8 +28,7 @@ _MOST_WIDE = 1 << 24
 """So many counts are held while rows stream by: 128 MiB."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class TableCounts:
     """Some tables, each with one more category in every column: what is out of the domain.
 
@@ -131,8 +128,7 @@ def _held(domain: Domain, workload: TableWorkload, *, whole: bool) -> tuple[Colu
     return best if cells(best) <= _MOST_WIDE else None
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Codes:
     """What the cells of a block are in the domain, column by column."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import printable
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
@@ -19,8 +18,7 @@ from zerodelta.privacy.step import Part
 from zerodelta.spine.methods import Method
 from zerodelta.tables.group_table import Table
 from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan
-
-__all__ = ["TableAnswer", "forecast_text", "proof_parts", "table_methods"]
+from zerodelta.value import value
 
 _WHY = (
     "no part is much more wrong than it would be alone",
@@ -30,8 +28,7 @@ _WHY = (
 """What the shares are for, by goal."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TableAnswer:
     """What all parts of a table measured, by group."""
 
@@ -48,8 +45,8 @@ class TableAnswer:
         values: dict[str, Any] = {}
         for part, answer in found:
             end = "_rank_error" if part.in_ranks else "_error"
-            for name, (value, error) in answer.columns.items():
-                values |= {name: value, f"{name}{end}": error}
+            for name, (entry, error) in answer.columns.items():
+                values |= {name: entry, f"{name}{end}": error}
         return cls(
             values=values,
             counts=[answer.rows for _, answer in found if answer.rows is not None],

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
@@ -34,8 +34,7 @@ from zerodelta.tables.sample import (
 from zerodelta.tables.strategies import Strategy, box_strategy, table_strategy
 from zerodelta.tables.streamed_counts import Tabulated, check_memory, count_rows
 from zerodelta.tables.table_rounds import TableRounds
-
-__all__ = ["Candidate", "TableMethods", "tables_plan"]
+from zerodelta.value import value
 
 Mechanism: TypeAlias = Strategy | TableRounds | SamplePlan
 
@@ -51,8 +50,7 @@ Noise fitted to the two cells of a replaced row gains nothing where a row comes 
 """
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Candidate:
     """A method with its forecast, and what carries it out; None where it does not apply."""
 
@@ -65,8 +63,7 @@ class Candidate:
         return self.method.error
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TableMethods:
     """What can release these tables of `rows` rows with this ε; all public."""
 

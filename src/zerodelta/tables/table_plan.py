@@ -24,16 +24,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
-from typing import Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import did_you_mean, is_name, printable, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
@@ -44,8 +44,7 @@ from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.tables.moment_part import MomentPart
 from zerodelta.tables.quantile_part import QuantilePart
 from zerodelta.tables.unknown_keys import KeysPlan
-
-__all__ = ["GOALS", "TablePart", "TablePlan", "plan_table"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -132,8 +131,7 @@ MakePart: TypeAlias = Callable[[Fraction], TablePart]
 """Returns the part at a share of ε."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TablePlan:
     """What a table costs, how ε is shared, and which errors to expect; print it.
 
@@ -310,8 +308,7 @@ def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
     return make
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Goal:
     """What shares are for: how large errors are that are to be small."""
 

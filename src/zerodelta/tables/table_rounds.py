@@ -25,8 +25,6 @@ from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import table_estimate
 from zerodelta.tables.streamed_counts import Tabulated
 
-__all__ = ["TableRounds"]
-
 _SENSITIVITY = 2
 """How far replacing one row moves a table, in l1."""
 

@@ -26,8 +26,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part
 from zerodelta.tables.found_keys import FoundKeys
 
-__all__ = ["KeysPlan", "plan_keys"]
-
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -16,21 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import public_table
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, try_function
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 from zerodelta.spine.public_inputs import as_source
-
-__all__ = [
-    "WORKLOAD",
-    "LinearQueries",
-    "Marginals",
-    "Workload",
-    "histogram",
-    "source_of",
-    "workload_assumed",
-]
+from zerodelta.value import value
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
@@ -101,8 +93,7 @@ class Workload(ABC):
         return np.asarray(self.totals(counts) / counts.sum(), dtype=np.float64)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Marginals(Workload):
     """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
 
@@ -173,8 +164,8 @@ class Marginals(Workload):
         masks = (inner[None, :, :] << sets[:, None, :]).sum(axis=2)  # (sets, subsets)
         gathered = coefficients[masks]
         sums = []
-        for value in range(size):
-            signs = [1 - 2 * ((value & subset).bit_count() & 1) for subset in range(size)]
+        for entry in range(size):
+            signs = [1 - 2 * ((entry & subset).bit_count() & 1) for subset in range(size)]
             sums.append((gathered * signs).sum(axis=1))
         total = np.stack(sums, axis=1).reshape(-1)
         return total / size if total.dtype.kind == "f" else total >> self.order
@@ -183,8 +174,8 @@ class Marginals(Workload):
         """Multiply the subcube on which the query is 1."""
         chosen, values = self._parts(query)
         index: list[Any] = [slice(None)] * self.dimension
-        for column, value in zip(chosen, values, strict=True):
-            index[self.dimension - 1 - column] = value  # the last axis is column 0
+        for column, entry in zip(chosen, values, strict=True):
+            index[self.dimension - 1 - column] = entry  # the last axis is column 0
         weights.reshape((2,) * self.dimension)[tuple(index)] *= math.exp(exponent)
 
     def _parts(self, query: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -263,11 +254,11 @@ class LinearQueries(Workload):
 
 def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns: int) -> None:
     """Set what is derived from the fields of a frozen workload."""
-    for name, value in (
+    for name, entry in (
         *(("universe", universe), ("queries", queries)),
         *(("bound", bound), ("columns", columns)),
     ):
-        object.__setattr__(workload, name, value)
+        object.__setattr__(workload, name, entry)
 
 
 def workload_assumed(workload: Workload) -> tuple[str, ...]:

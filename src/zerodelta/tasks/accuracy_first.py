@@ -14,8 +14,6 @@ from typing import Any
 
 from zerodelta.errors import ParameterError, ZeroDeltaError, require
 
-__all__ = ["START", "aimed", "solved", "sought_for"]
-
 START: dict[str, Any] = {"epsilon": 1, "n": 10_000}
 """Where forecasts begin; what is refused there is refused."""
 

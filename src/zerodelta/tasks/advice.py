@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.errors import ZeroDeltaError, require_extra
 from zerodelta.exact.rational import as_positive, as_rational
 from zerodelta.privacy.readable import large
 from zerodelta.spine.methods import Method
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["Advice", "AllAdvice", "least_rows"]
 
 _WIDTH = 100
 _USEFUL = 0.1
@@ -37,8 +35,7 @@ _SHOWN = {
 """The axes of a picture, and how many times more and less than what was asked they show."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class Advice:
     """The methods of a task, least predicted error first; a function of public numbers only.
 
@@ -150,9 +147,9 @@ class Advice:
             else sorted({max(1, round(step)) for step in steps})
         )
         found: dict[str, list[float]] = {method.name: [] for method in self.methods}
-        for value in values:
+        for entry in values:
             try:
-                errors = {m.name: m.error for m in self.forecast({**self.numbers, name: value})}
+                errors = {m.name: m.error for m in self.forecast({**self.numbers, name: entry})}
             except ZeroDeltaError:  # so few rows, or so small an ε, that no method applies
                 errors = {}
             for label, line in found.items():
@@ -235,8 +232,7 @@ class Advice:
         return [*lines[:1], "  " + "-" * (max(len(line) for line in lines) - 2), *lines[1:]]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class AllAdvice:
     """All tasks, each with typical numbers; print it for a table."""
 

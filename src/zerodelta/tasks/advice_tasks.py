@@ -52,8 +52,6 @@ from zerodelta.tasks.synthesize import synthesis_methods
 from zerodelta.tasks.table_tasks import TABLE_TASKS
 from zerodelta.tasks.trimmed_mean import trimmed_mean_methods
 
-__all__ = ["TASKS", "Task"]
-
 _ROUGH = (
     "within a factor of 4 in bench/tasks_forecasts.py if rows fill their bound evenly and the\n"
     "       signal is moderate; if not, pass row_length= (typical distance of a row from the mean\n"

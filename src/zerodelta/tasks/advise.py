@@ -13,8 +13,6 @@ from zerodelta.tasks.advice import Advice, AllAdvice
 from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.tasks.advised_task import Task
 
-__all__ = ["advise"]
-
 _LONGEST = 60
 
 _COMPLETE = ";\n       no script in bench/ measured it where cells are skipped"

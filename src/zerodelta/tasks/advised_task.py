@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias, final
+from dataclasses import field, fields
+from typing import Any, TypeAlias
 
 from zerodelta.errors import require
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
-
-__all__ = ["CLOSE", "EPSILON", "ROWS", "UNMEASURED", "Numbers", "Task", "as_skip", "planned"]
-__all__ += ["simple"]
+from zerodelta.value import value
 
 Numbers: TypeAlias = Mapping[str, Any]
 
@@ -24,8 +22,7 @@ UNMEASURED = "no script in bench/ measured how far it is from errors"
 """How far a forecast may be off: a task that states a factor names the script that measured it."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Task:
     """A task by its public numbers: what must be given, what may be, and what follows."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +21,10 @@ from zerodelta.tables.codes import given_rows
 from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload, table_domain
 from zerodelta.tables.table_methods import tables_plan
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
 
 
 @debited
@@ -123,8 +121,7 @@ def answer_queries(
     return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QueriesQuestion:
     """Tables are asked of rows with public categories."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.exact.bits import BitSource
@@ -28,11 +27,10 @@ from zerodelta.tasks.propose_test_release import (
     stable_diagnosis,
     stable_rows,
 )
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
 
 @debited
@@ -129,8 +127,7 @@ def bounded_local_sensitivity(
     return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BoundedLocalSensitivityQuestion:
     """The answer of a query is asked, with noise for its local sensitivity."""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -32,19 +31,17 @@ from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import declared_grid
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["CdfQuestion", "StepFunction", "as_values", "cdf"]
 
 Floats = npt.NDArray[np.float64]
 
 _HUNDREDTHS = tuple(Fraction(i, 100) for i in range(1, 100))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class StepFunction:
     """A monotone function from 0 to 1 that jumps at `points` to `levels`.
 
@@ -137,8 +134,7 @@ def cdf(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CdfQuestion:
     """The distribution function of one column is asked, at public values or as steps."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -30,11 +29,10 @@ from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import table_of
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["CountQuestion", "count"]
 
 
 @debited
@@ -122,8 +120,7 @@ def count(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CountQuestion:
     """The number of rows is asked, or of present cells of one column."""
 

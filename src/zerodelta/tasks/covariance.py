@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -23,11 +23,10 @@ from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.covariance_sums import covariance_sums
 from zerodelta.tasks.second_moments import ProductNoise, Products
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["CovarianceQuestion", "correlation", "covariance", "numbers_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -153,8 +152,7 @@ def correlation(
     return _ask(question, rows, columns, missing, epsilon, diagnostics, bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CovarianceQuestion:
     """Covariances, or correlations, are asked of rows within public bounds."""
 

@@ -14,8 +14,6 @@ from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.tasks.mean_lattice import resolution_of
 from zerodelta.tasks.second_moments import BESIDE, DIAGONAL, STEPS, ProductNoise
 
-__all__ = ["covariance_sums"]
-
 Form: TypeAlias = tuple[Fraction, ...]
 
 

@@ -7,12 +7,11 @@ permute-and-flip over *all* trees is pure; splits need not pay off one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_rational
@@ -28,11 +27,10 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.training.feature_table import column_position
 from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["TreeQuestion", "decision_tree"]
 
 _MOST_TREES = 1 << 23
 
@@ -107,8 +105,7 @@ def decision_tree(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TreeQuestion:
     """A tree over public thresholds is asked that classifies many rows right."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import category, number
@@ -26,11 +25,10 @@ from zerodelta.spine.run import ask
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tables.unknown_keys import plan_keys
 from zerodelta.tasks.open import open as open_data
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["HeavyHittersQuestion", "heavy_hitters", "keyed"]
 
 _GOALS = ("counts", "keys")
 
@@ -111,8 +109,7 @@ def heavy_hitters(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class HeavyHittersQuestion:
     """Keys that occur often are asked; at most `most` of them, if that is given."""
 

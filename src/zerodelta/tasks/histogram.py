@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,11 +44,10 @@ from zerodelta.spine.public_inputs import (
 )
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask, run
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
 _MOST_ITEMS = 1 << 26
 _MOST_JOINT = 1 << 12
@@ -148,8 +147,7 @@ def histogram(
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class HistogramQuestion:
     """The counts of all items of a public universe are asked."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.clustering.cell_grid import Frame
 from zerodelta.clustering.center_mechanisms import (
@@ -18,7 +17,8 @@ from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import Bounds, box_lattice
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.errors import require, require_extra
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -32,11 +32,10 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["KMeansQuestion", "kmeans"]
 
 _BLOCK_ENTRIES = 1 << 20
 _FEW = 100
@@ -124,8 +123,7 @@ def kmeans(
     return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KMeansQuestion:
     """Some centers are asked of rows within public bounds."""
 

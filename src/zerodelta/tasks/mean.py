@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import LazyForms, NoisySums
@@ -41,11 +40,10 @@ from zerodelta.tasks.mean_lattice import (
     stretch,
 )
 from zerodelta.tasks.table import grouped_statistic
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["MeanQuestion", "mean", "mean_methods"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -156,8 +154,7 @@ def mean(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class MeanQuestion:
     """A mean is asked of rows within public bounds."""
 

@@ -15,8 +15,6 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive, inner_ends
 from zerodelta.spine.public_inputs import as_pair
 
-__all__ = ["average", "ends_of", "inside", "mean_lattice", "resolution_of", "stretch"]
-
 Floats = npt.NDArray[np.float64]
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52

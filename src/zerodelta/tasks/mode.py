@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,11 +34,10 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_universe, codes_of, labels_of, unknown_index
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["ModeQuestion", "mode", "mode_methods"]
 
 _FEW_ITEMS = 100
 """Up to so many items permute-and-flip is as good in close races, and better in others."""
@@ -130,8 +128,7 @@ def mode(
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ModeQuestion:
     """The most frequent item of a public universe is asked."""
 

@@ -20,8 +20,6 @@ from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import as_neighbors
 
-__all__ = ["open"]
-
 
 def open(
     source: Any,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows, protection_of
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import protection_of
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -25,11 +26,10 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.covariance import numbers_of
 from zerodelta.tasks.second_moments import NoisyMoments, ProductNoise, Products, eigenvectors
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["ComponentsQuestion", "PrincipalComponents", "pca"]
 
 _WHOLE, _HALF = Fraction(1), Fraction(1, 2)
 
@@ -122,8 +122,7 @@ def pca(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class PrincipalComponents:
     """Directions of unit length, and what the rows vary along them, most first."""
 
@@ -138,8 +137,7 @@ class PrincipalComponents:
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean) @ self.components.T)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ComponentsQuestion:
     """Principal components are asked of rows within public bounds."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Source
@@ -25,11 +24,10 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_share, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside, Openable, aside, left, run
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
 
 @debited
@@ -127,8 +125,7 @@ def propose_test_release(
     return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ProposeTestReleaseQuestion:
     """The answer of a query is asked, with noise for a proposed bound."""
 

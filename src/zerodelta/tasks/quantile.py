@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -37,17 +37,10 @@ from zerodelta.spine.paying import Paying, as_own, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "QuantileQuestion",
-    "declared_grid",
-    "median",
-    "quantile",
-    "quantile_methods",
-]
 
 _UNLIKELY = 45.0
 _FINEST = 1 << 20
@@ -215,8 +208,7 @@ def median(
     )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QuantileQuestion:
     """A quantile of one column is asked, as a point of a public grid."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
@@ -27,11 +27,10 @@ from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import QuantileQuestion, declared_grid
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["QuantilesQuestion", "as_levels", "quantiles"]
 
 _MOST_ASKED = 10_000
 
@@ -120,8 +119,7 @@ def quantiles(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QuantilesQuestion:
     """Several quantiles of one column are asked, as points of a public grid."""
 

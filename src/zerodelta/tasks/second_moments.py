@@ -9,15 +9,14 @@ largest entry.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray, exact_product
@@ -32,8 +31,7 @@ from zerodelta.regression.row_box import variance_kept
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import each_bounds
-
-__all__ = ["NoisyMoments", "ProductNoise", "Products", "eigenvectors", "positive_part"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Norm: TypeAlias = Literal["frobenius", "max"]
@@ -51,8 +49,7 @@ _HALF_ROOT = Fraction(BESIDE, 1) * Fraction(7072, 10_000)
 _MOST_COLUMNS = 1000
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Products:
     """How rows become integers: of a box, of a ball, or of a box and then of a ball."""
 
@@ -145,8 +142,7 @@ class Products:
         return self.lattice.quantize(whole if self.scaled is None else self.scaled.scaled(whole))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class ProductNoise:
     """Noise on all sums of products, of sums, and of the number of rows where that is private."""
 
@@ -355,8 +351,7 @@ def _constant(products: Products, norm: _Norm) -> int:
     return STEPS if norm == "max" else math.isqrt(products.square) // 2
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class NoisyMoments:
     """Noisy means, and a noisy covariance matrix without negative eigenvalues."""
 

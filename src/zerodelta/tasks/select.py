@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.cells import LARGEST, number
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.given import Given
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -33,19 +34,10 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "MONOTONE",
-    "SENSITIVITY",
-    "SelectQuestion",
-    "exact_score",
-    "listed_options",
-    "select",
-    "select_methods",
-]
 
 _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
@@ -169,8 +161,7 @@ def _common_bounds(table: Source, bounds: Any) -> Any:
     return lower.pop(), upper.pop()
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SelectQuestion:
     """The option with the largest score is asked: a stated one, or the sum of a bounded column."""
 
@@ -233,8 +224,7 @@ class SelectQuestion:
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Columns:
     """Sums of columns in whole quanta: those of a lattice around the middle, moved to start at 0.
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from zerodelta.channels.planner import plan as plan_publishing
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.internal import reveal
-from zerodelta.data.row_queries import Bounds, Rowwise
-from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.row_queries import Bounds
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Column, Rowwise
+from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -38,11 +38,10 @@ from zerodelta.study.study import Study
 from zerodelta.training.feature_table import FeatureTable, column_position
 from zerodelta.training.gram_search import GramQuery
 from zerodelta.training.stepwise import Stepwise
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["FeaturesQuestion", "select_features"]
 
 MethodName = Literal["auto", "gram", "stepwise"]
 
@@ -170,8 +169,7 @@ def _declared(
     return source, bounds, (lower[label], upper[label]) if target_bounds is None else target_bounds
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class FeaturesQuestion:
     """A few features that predict a target are asked of rows within public bounds."""
 

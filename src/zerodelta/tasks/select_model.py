@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, row_query
-from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Rows
+from zerodelta.data.row_queries import Bounds, box_lattice, row_query
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import RowFunction, Rowwise
 from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
@@ -40,11 +40,10 @@ from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["FIT", "SCORE", "Fit", "ModelQuestion", "Score", "Train", "select_model"]
 
 Train: TypeAlias = Callable[[Study, Any], Any]
 """train(study, candidate): asks at most `rounds` internal queries, returns parameters."""
@@ -176,8 +175,7 @@ def select_model(
     return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ModelQuestion:
     """The best of some candidates is asked, by scores within public bounds."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -32,11 +31,10 @@ from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import grouped_statistic
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["SumQuestion", "sum"]
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 40
 
@@ -115,8 +113,7 @@ def sum(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SumQuestion:
     """A sum is asked of columns within public bounds."""
 
@@ -170,8 +167,7 @@ class SumQuestion:
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Column:
     """Values as whole numbers of quanta from 0: those of a lattice around the middle, moved."""
 

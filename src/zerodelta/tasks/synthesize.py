@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +31,10 @@ from zerodelta.tables.domain import (
 from zerodelta.tables.forecast import whole_rows_error
 from zerodelta.tables.rounding import whole_rows
 from zerodelta.tables.table_methods import tables_plan
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
 _MOST_ROWS = 1 << 32
 
@@ -121,8 +119,7 @@ def synthesize(
     return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SynthesisQuestion:
     """Synthetic rows are asked of rows with public categories; `write` makes them of codes."""
 

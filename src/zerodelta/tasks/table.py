@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
@@ -30,11 +30,10 @@ from zerodelta.tables.grouped_data import By, grouped
 from zerodelta.tables.keyed_table import KeyedTableQuestion
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
 
 
 @debited
@@ -197,8 +196,7 @@ def grouped_statistic(
     return table_of(rows, by=by, of=as_statistics(dict.fromkeys(asked, statistic)), **options)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TableQuestion:
     """Statistics of columns are asked by group."""
 

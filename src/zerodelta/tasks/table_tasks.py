@@ -33,8 +33,6 @@ from zerodelta.tasks.table import TableQuestion
 from zerodelta.tasks.top_k import known_keys, top_k_methods
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 
-__all__ = ["TABLE_TASKS"]
-
 _GUESSED = {"count": 1.0, "sum": 0.5, "mean": 0.5, "std": 0.5, "variance": 0.25}
 """How far a guess without rows may be off, relative to what errors of a table are relative to."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,11 +34,10 @@ from zerodelta.spine.run import ask, run
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tasks.heavy_hitters import HeavyHittersQuestion, keyed
 from zerodelta.tasks.select import MONOTONE, SENSITIVITY, exact_score, listed_options
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["ScoredQuestion", "TopKQuestion", "known_keys", "top_k", "top_k_methods"]
 
 _MOST_KNOWN = 1 << 24
 """Whole numbers in a larger range are unknown keys: most of them do not occur."""
@@ -164,8 +163,7 @@ def known_keys(source: KeySource) -> bool:
     return not texts and source.universe.size <= _MOST_KNOWN
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TopKQuestion:
     """The k most frequent of known keys are asked."""
 
@@ -264,8 +262,7 @@ def _noise(
 # -- stated scores ----------------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ScoredQuestion:
     """The k options with the best stated scores are asked."""
 
@@ -345,10 +342,10 @@ def _scored(
     epsilon: Rational,
     bits: BitSource | None,
 ) -> Release:
-    for name, value in refused.items():
+    for name, entry in refused.items():
         remedy = "leave it out, or ask for counts without scores="
-        require(value is None, name, type(value), "nothing beside scores=", remedy)
-    for name, value in zip(("expected_gap", "diagnostics"), others, strict=True):
+        require(entry is None, name, type(entry), "nothing beside scores=", remedy)
+    for name, entry in zip(("expected_gap", "diagnostics"), others, strict=True):
         remedy = "leave it out: it is for counts of rows"
-        require(value is None, name, value, "nothing beside scores=", remedy)
+        require(entry is None, name, entry, "nothing beside scores=", remedy)
     return run(question.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)

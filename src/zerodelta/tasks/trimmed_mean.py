@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
@@ -34,11 +33,10 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["TrimmedMeanQuestion", "trimmed_mean", "trimmed_mean_methods"]
 
 _SPREADS = tuple(10.0 ** (-k / 2) for k in range(2, 13))
 """Without a guess: spreads from a tenth to a millionth of the width, for which the noise must not
@@ -129,8 +127,7 @@ def trimmed_mean(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TrimmedMeanQuestion:
     """A trimmed mean of one bounded column is asked."""
 
@@ -187,8 +184,7 @@ def trimmed_mean_methods(
     return question.tuned(as_count(n, "n", minimum=1), epsilon).methods()
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Tuned:
     """Everything public about one trimmed mean; distances are in quanta of the trimmed sum."""
 

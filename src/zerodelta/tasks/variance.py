@@ -25,8 +25,6 @@ from zerodelta.tasks.table import TableQuestion, grouped_statistic
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["std", "variance"]
-
 
 @debited
 def variance(

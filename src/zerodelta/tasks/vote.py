@@ -7,9 +7,9 @@ rows of a unit are in one block, so a unit does, too (V3).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.fake import fake
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.row_queries import public_rows
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
@@ -38,11 +38,10 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["CHOICE", "VoteQuestion", "made_up", "vote"]
 
 CHOICE = (
     "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
@@ -138,8 +137,7 @@ def vote(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class VoteQuestion:
     """The option that most blocks choose is asked."""
 

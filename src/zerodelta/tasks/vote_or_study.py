@@ -25,8 +25,6 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, ranked
 
-__all__ = ["LEAST_ROWS", "PARAMETERS", "blocks_for", "can_decide", "vote_or_study"]
-
 Floats = npt.NDArray[np.float64]
 
 LEAST_ROWS = 25

@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from dataclasses import field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.internal import reveal
-from zerodelta.data.row_queries import Rowwise
-from zerodelta.data.rowwise import Column
+from zerodelta.data.rowwise import Column, Rowwise
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.feature_table import column_position
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
-
-__all__ = ["LinearModel", "Model", "NetworkModel"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -84,8 +82,7 @@ class Model(ABC):
         return [*places, column_position(self.label, columns, "label")]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NetworkModel(Model):
     """A small tanh network on some of the columns; its score is 1 for a row it classifies right.
 
@@ -150,8 +147,7 @@ class NetworkModel(Model):
         return scores
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LinearModel(Model):
     """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,16 +32,14 @@ from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.iterates import Iterates, StepSizes, Variances
 from zerodelta.training.smooth_descent import best_smooth_ending
-
-__all__ = ["Descent", "plan_descent"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@value(repr=False)
 class Descent:
     """A run of noisy gradient descent, ready to be certified; everything here is public.
 

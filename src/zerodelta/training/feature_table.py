@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,7 @@ from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spine.public_inputs import needed
-
-__all__ = ["FeatureTable", "Floats", "column_position"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -31,8 +29,7 @@ _TYPICAL = 0.4
 for it only weighs rows, and noise follows the norm."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class FeatureTable:
     """Which columns are features, which is the target, and the public scaling of each.
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Rows, Source, protection_of
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, did_you_mean, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -32,8 +33,6 @@ from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]
 
 Method: TypeAlias = Literal["auto", "composition", "transcript"]
 _METHODS = ("auto", "composition", "transcript")

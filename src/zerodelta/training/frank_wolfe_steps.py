@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
@@ -39,8 +40,6 @@ from zerodelta.training.polytopes import (
     optimization_error,
     shrinking_parts,
 )
-
-__all__ = ["Composition", "GradientFunction", "VertexSteps", "step_epsilon"]
 
 GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""

@@ -9,22 +9,22 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, Column
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.step import Status
-
-__all__ = ["GRADIENT", "Examples", "Gradients", "Indices", "public_bound"]
+from zerodelta.value import value
 
 GRADIENT = "gradient(theta, rows) treats rows one by one, keeps no state and shows nothing"
 
@@ -35,8 +35,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 _Self = TypeVar("_Self", bound="Gradients")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Examples:
     """The rows that gradients are computed from, one of whose columns may be the label.
 

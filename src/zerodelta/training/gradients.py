@@ -25,17 +25,6 @@ from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.training.unit_sums import clipped_units, unit_blocks
 
-__all__ = [
-    "CallableGradients",
-    "GradientFunction",
-    "Gradients",
-    "Indices",
-    "Layers",
-    "LinearGradients",
-    "gradients_of",
-    "try_gradient",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]

@@ -7,22 +7,18 @@ are added one by one and exchanged as long as that helps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
 from zerodelta.training.feature_table import FeatureTable, Floats
-
-__all__ = ["GramQuery", "best_subset", "positive"]
+from zerodelta.value import value
 
 _MOST_EXCHANGES = 100
 _CONSTANT = 0.05
 """Squared weight of the constant in the Gram matrix, relative to the features'."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class GramQuery:
     """The internal query: k = (constant, features, weighted target), within a public norm.
 

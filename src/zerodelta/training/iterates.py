@@ -7,7 +7,6 @@ be left (evidence 5). Everything about the schedule is a function of public numb
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -18,8 +17,7 @@ from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, decimal_up
 from zerodelta.spaces import Ball
-
-__all__ = ["Iterates", "StepSizes", "Variances"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -30,8 +28,7 @@ _GROUPS = 10
 """Rounds of a group have the same noise, so that a certificate has few steps."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class StepSizes:
     """`count` steps that shrink linearly from `first`, with momentum; the last ones are averaged.
 

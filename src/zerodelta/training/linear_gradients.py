@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.kept_copy import kept
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
-from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
@@ -23,8 +23,6 @@ from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.unit_sums import clipped_units, unit_blocks
-
-__all__ = ["LinearGradients"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Single: TypeAlias = npt.NDArray[np.float32]

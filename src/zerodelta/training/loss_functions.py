@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-
-__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -73,8 +71,7 @@ class Loss(ABC):
         return gradients.reshape(len(rows), -1)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Logistic(Loss):
     """ln(1 + e^(-y·margin)), for two classes; y = -1 for the first class, +1 for the second.
 
@@ -120,8 +117,7 @@ class Logistic(Loss):
         return Fraction(1, 4)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Hinge(Loss):
     """max(0, 1 - y·margin), the loss of a support vector machine; y as for `Logistic`.
 
@@ -156,8 +152,7 @@ class Hinge(Loss):
         return Fraction(1)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Squared(Loss):
     """(margin - y)²/2, for regression.
 
@@ -196,8 +191,7 @@ class Squared(Loss):
         return Fraction(1)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Huber(Loss):
     """(m - y)²/2 up to a residual of `threshold`, linear beyond: regression with outliers.
 
@@ -244,8 +238,7 @@ class Huber(Loss):
         return Fraction(1)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Multinomial(Loss):
     """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each class.
 

@@ -20,19 +20,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.spaces import Ball
-
-__all__ = [
-    "Domain",
-    "Floats",
-    "Hull",
-    "L1Ball",
-    "Polytope",
-    "as_polytope",
-    "curvature",
-    "optimization_error",
-    "shrinking_parts",
-    "step_size",
-]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -107,8 +95,7 @@ def shrinking_parts(count: int, path: Rational) -> list[Fraction]:
     return [length * 2 * left / (count * (count + 1)) for left in range(count, 0, -1)]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class L1Ball(Polytope):
     """{‖θ‖₁ <= radius}: vertex j < d is -radius · e_j, vertex d + j is +radius · e_j.
 

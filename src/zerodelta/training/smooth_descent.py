@@ -8,9 +8,8 @@ predicted error; whatever is found is then built and certified exactly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import final
 
 from zerodelta.channels.smooth import SmoothMix, least_point
 from zerodelta.exact.rational import as_rational, decimal_up
@@ -18,15 +17,13 @@ from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball
 from zerodelta.training.iterates import StepSizes, Variances
-
-__all__ = ["SmoothEnding", "best_smooth_ending"]
+from zerodelta.value import value
 
 _MOST_SLACK = math.log(1e8)
 """The weight is reduced by eight decades at most, like every other channel's."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SmoothEnding:
     """S2 for the last step, the noise of the internal rounds before it, and the predicted error."""
 
@@ -35,8 +32,7 @@ class SmoothEnding:
     error: float
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Search:
     """S2's condition in the units of the parameters, in floats.
 

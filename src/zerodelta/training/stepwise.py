@@ -7,13 +7,13 @@ internal and no random set is mixed in.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
-from zerodelta.data.source import Rows
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm_noise import KNorm
@@ -22,16 +22,14 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.training.feature_table import FeatureTable, Floats
 from zerodelta.training.gram_search import positive
-
-__all__ = ["Stepwise", "new_products", "with_residual"]
+from zerodelta.value import value
 
 _STEPS = 1 << 20
 _CHOOSING = Fraction(3, 5)
 """The part of ε that choices take; fits take the rest."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@value(eq=False)
 class Stepwise:
     """Chooses `size` features, pure ε-DP by basic composition.
 

@@ -8,8 +8,7 @@ any data is. Only elementwise operations touch rows, so a row never depends on a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ from scipy.special import ndtri
 from zerodelta.data.row_queries import primes
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_rational
-
-__all__ = ["TanhNetwork"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -36,8 +34,7 @@ _LANES = 32
 """Rows are worked on in multiples of this, so that none is left over from a vector loop."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TanhNetwork:
     """One hidden layer, tanh(4(Wx + b)), and one logit (two classes) or one for each class.
 

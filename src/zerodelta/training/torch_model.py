@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["TorchModel"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource, public_table
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.training.feature_table import column_position
-
-__all__ = ["DecisionTree", "Split", "Splits", "tree_of", "tree_scores"]
+from zerodelta.value import value
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -24,8 +22,7 @@ Splits: TypeAlias = list[tuple[int, Column, float]]
 _LABELS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Split:
     """A question of one column: is it above the threshold? `labels` are for no and yes."""
 
@@ -34,8 +31,7 @@ class Split:
     labels: tuple[float, float]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class DecisionTree:
     """First one question, then another one that depends on its answer.
 

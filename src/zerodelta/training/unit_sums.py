@@ -16,8 +16,6 @@ import numpy.typing as npt
 from zerodelta.data.rowwise import Block
 from zerodelta.training.gradient_sums import Examples
 
-__all__ = ["clipped_units", "unit_blocks"]
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 _CHECKED_BITS = 26

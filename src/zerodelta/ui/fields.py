@@ -7,18 +7,15 @@ takes larger numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_positive
+from zerodelta.value import value
 
-__all__ = ["FIELDS", "Field", "as_value"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Field:
     """One number of the form."""
 

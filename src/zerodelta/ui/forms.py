@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, final
+from dataclasses import field
+from typing import Any
 
 from zerodelta.data.declare import text
 from zerodelta.regression.expected import LOG_ODDS
 from zerodelta.regression.row_box import RowBox
-
-__all__ = ["FORMS", "Form"]
+from zerodelta.value import value
 
 _ONE = 'people = zd.open("people.csv", columns={"income": zd.number(0, {width})})\n'
 _MANY = (
@@ -39,8 +38,7 @@ _OUT = "--epsilon {epsilon} --schema people.toml --out out"
 _CODE = "# no command: the job needs a function of yours, see the Python"
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Form:
     """The numbers of one task, what `advise` is asked with them, and the calls."""
 

@@ -17,8 +17,6 @@ from zerodelta.tasks.advise import advise
 from zerodelta.ui.fields import FIELDS, as_value
 from zerodelta.ui.forms import FORMS, Form
 
-__all__ = ["answer", "break_even", "form_of_all"]
-
 _POINTS = 13
 _REACH = 100.0
 _AXES = {"n": "number of rows n", "epsilon": "ε", "rounds": "internal queries"}

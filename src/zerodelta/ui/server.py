@@ -19,8 +19,6 @@ from urllib.parse import parse_qsl, urlsplit
 from zerodelta.errors import ZeroDeltaError
 from zerodelta.ui.planned import answer, break_even, form_of_all
 
-__all__ = ["HOST", "PlannerServer", "serve"]
-
 HOST = "127.0.0.1"
 _LONGEST = 2000
 """Characters of an address; requests of the page have a few hundred."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import Count
 from zerodelta.privacy.theorems.theorem import Theorem
+from zerodelta.value import value
 
-__all__ = ["ClippedUnits", "UnitVotes", "Units"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Units(Theorem):
     """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
 
@@ -42,8 +38,7 @@ class Units(Theorem):
         return row.of_group(self.max_rows)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ClippedUnits(Theorem):
     """The rows of a unit count like at most `weight` of them: what they add up to is clipped.
 
@@ -66,8 +61,7 @@ class ClippedUnits(Theorem):
         return row.of_group(min(self.weight, self.max_rows))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class UnitVotes(Theorem):
     """All rows of a unit are dealt to one block, so a unit moves one vote, as one row does.
 

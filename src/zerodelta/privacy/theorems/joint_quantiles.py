@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, final
+from typing import Annotated
 
 from zerodelta.errors import GuaranteeError
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.domains import Cells, Count, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.theorem import Base
-
-__all__ = ["JointQuantiles", "joint_quantiles_epsilon"]
+from zerodelta.value import value
 
 
 def joint_quantiles_epsilon(
@@ -39,8 +37,7 @@ def joint_quantiles_epsilon(
     return 4 * rate if groups == 1 else 2 * added
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class JointQuantiles(Base):
     """Points of a grid in rising order, drawn together by how many rows lie between them."""
 

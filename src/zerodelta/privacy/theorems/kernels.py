@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from zerodelta.privacy.domains import Cells, Dimension, Positive
 from zerodelta.privacy.theorems.mixing import (
     Mixing,
@@ -12,12 +9,10 @@ from zerodelta.privacy.theorems.mixing import (
     laplace_cube_mass,
     local_uniform_mass,
 )
+from zerodelta.value import value
 
-__all__ = ["KNormKernel", "LaplaceCubeKernel", "LocalUniformKernel"]
 
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KNormKernel(Mixing):
     """K-norm noise in a convex body, mixed with a uniform point."""
 
@@ -34,8 +29,7 @@ class KNormKernel(Mixing):
     scale: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LaplaceCubeKernel(Mixing):
     """Laplace noise in a cube, mixed with a uniform point."""
 
@@ -52,8 +46,7 @@ class LaplaceCubeKernel(Mixing):
     scale: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LocalUniformKernel(Mixing):
     """A uniform cell near the answer's, mixed with a uniform cell."""
 

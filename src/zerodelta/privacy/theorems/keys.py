@@ -7,9 +7,7 @@ general scores: theory K2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive
@@ -17,8 +15,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.domains import Count, Flag, Positive, Size
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.theorem import Base, PureBase
-
-__all__ = ["JointTopK", "KeyCounts", "joint_top_k_epsilon", "key_counts_epsilon"]
+from zerodelta.value import value
 
 
 def key_counts_epsilon(*, up: Rational, down: Rational, neighbors: Neighbors) -> Fraction:
@@ -54,8 +51,7 @@ def joint_top_k_epsilon(sensitivity: Rational, scale: Rational, monotone: bool) 
     return 2 * moved / as_positive(scale, "scale")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KeyCounts(Base):
     """Counts by key with noise that differs upwards and downwards; what passes is published."""
 
@@ -76,8 +72,7 @@ class KeyCounts(Base):
         return PureDP(epsilon, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class JointTopK(PureBase):
     """Several options in one draw of the exponential mechanism."""
 

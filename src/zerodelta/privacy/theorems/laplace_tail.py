@@ -20,15 +20,6 @@ from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.parameters import as_at_least_zero
 
-__all__ = [
-    "as_threshold",
-    "granted",
-    "log_pass_probability",
-    "log_tail",
-    "smallest_threshold",
-    "spread_mass",
-]
-
 _KINDS = ("real", "rounded", "discrete")
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
     claim_from_numbers,
     explain_numbers,
 )
-from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
+from zerodelta.privacy.claims import ZCDP, GaussianDP
 from zerodelta.privacy.domains import (
     Count,
     Domain,
@@ -33,22 +34,7 @@ from zerodelta.privacy.domains import (
 )
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.theorem import Base, PureBase, domains_of
-
-__all__ = [
-    "OWN_UNITS",
-    "AdaptiveGaussian",
-    "AdaptiveZCDP",
-    "ExponentialMechanism",
-    "Given",
-    "KNormNoise",
-    "PermuteAndFlip",
-    "RoundedGaussian",
-    "RoundedLaplace",
-    "gaussian_mu_squared",
-    "k_norm_epsilon",
-    "laplace_epsilon",
-    "selection_epsilon",
-]
+from zerodelta.value import value
 
 OWN_UNITS = "each column's own"
 """The quantum of K-norm noise on more columns than a list has entries."""
@@ -100,8 +86,7 @@ def selection_epsilon(sensitivity: Rational, scale: Rational, monotone: bool) ->
     return moved / as_positive(scale, "scale")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Given(Base):
     """A claim that somebody states of the base mechanism."""
 
@@ -131,8 +116,7 @@ class Given(Base):
         return claim_from_numbers(self.stated, neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RoundedLaplace(PureBase):
     """Rounded Laplace noise on integer sums."""
 
@@ -148,8 +132,7 @@ class RoundedLaplace(PureBase):
     scale: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KNormNoise(PureBase):
     """Rounded noise of density exp(-‖z‖/b) on integer sums."""
 
@@ -178,8 +161,7 @@ class KNormNoise(PureBase):
     scale: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RoundedGaussian(Base):
     """Rounded Gaussian noise on integer sums."""
 
@@ -198,8 +180,7 @@ class RoundedGaussian(Base):
         return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AdaptiveGaussian(Base):
     """Internal queries that share a planned μ²."""
 
@@ -218,8 +199,7 @@ class AdaptiveGaussian(Base):
         return GaussianDP(mu_squared=self.mu_squared, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AdaptiveZCDP(Base):
     """Internal queries and selections that share a planned ρ."""
 
@@ -250,8 +230,7 @@ class _Selection(PureBase):
     monotone: Flag
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ExponentialMechanism(_Selection):
     """Selection with Gumbel noise."""
 
@@ -263,8 +242,7 @@ class ExponentialMechanism(_Selection):
     bounded_range = True
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PermuteAndFlip(_Selection):
     """Selection with exponential noise."""
 

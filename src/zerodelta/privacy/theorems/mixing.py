@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, final
+from typing import Annotated, ClassVar
 
 from flint import arb
 
@@ -34,30 +34,7 @@ from zerodelta.privacy.domains import (
     row_of,
 )
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
-
-__all__ = [
-    "GaussianNet",
-    "GridMixing",
-    "LaplaceNet",
-    "Mixing",
-    "PriorMixing",
-    "ProfileMixing",
-    "UnequalGridMixing",
-    "UniformMixing",
-    "as_weight",
-    "gaussian_net_mass",
-    "grid_mass",
-    "kernel_mass",
-    "laplace_cube_mass",
-    "laplace_net_mass",
-    "largest_log_delta",
-    "local_uniform_mass",
-    "prior_mass",
-    "sides_mass",
-    "smallest_weight",
-    "uniform_mass",
-]
-
+from zerodelta.value import value
 
 _LARGEST = 1e300
 
@@ -92,8 +69,8 @@ def smallest_weight(*, epsilon: Rational, log_delta: float, log_mass: float) -> 
     B1 solved for w/(1-w) = δ(ε) M/(e^ε - 1), rounded up to ten decimal digits; 1 if no weight does.
     """
     t = as_positive(epsilon, "epsilon")
-    for value, name in ((log_delta, "log_delta"), (log_mass, "log_mass")):
-        _check_logarithm(value, name, most=_LARGEST)
+    for entry, name in ((log_delta, "log_delta"), (log_mass, "log_mass")):
+        _check_logarithm(entry, name, most=_LARGEST)
     # The condition is evaluated on floats: pay for their rounding once more.
     margin = 1e-12 + 2.0**-50 * (abs(log_delta) + abs(log_mass))
     log_odds = upper(lambda: arb(log_delta) + arb(log_mass) - ball(t).expm1().log() + arb(margin))
@@ -227,8 +204,7 @@ class Mixing(Channel):
         return smallest_log_delta(base, epsilon) <= allowed
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class UniformMixing(Mixing):
     """Mixing on a finite space."""
 
@@ -243,8 +219,7 @@ class UniformMixing(Mixing):
     size: Size
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PriorMixing(Mixing):
     """Mixing with a public prior on a finite space."""
 
@@ -260,8 +235,7 @@ class PriorMixing(Mixing):
     smallest_probability: Annotated[Fraction, between(0, 1, ends="(]")]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GridMixing(Mixing):
     """Mixing on a grid of a cube."""
 
@@ -277,8 +251,7 @@ class GridMixing(Mixing):
     dimension: Dimension
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class UnequalGridMixing(Mixing):
     """Mixing on a grid of a box with unequal sides."""
 
@@ -293,8 +266,7 @@ class UnequalGridMixing(Mixing):
     sides: Annotated[list[list[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)]
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GaussianNet(Mixing):
     """Mixing on the lattice points of an l2 ball."""
 
@@ -312,8 +284,7 @@ class GaussianNet(Mixing):
     variance: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LaplaceNet(Mixing):
     """Mixing on the lattice points of an l1 ball."""
 
@@ -331,8 +302,7 @@ class LaplaceNet(Mixing):
     scale: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ProfileMixing(Channel):
     """Mixing with the prior that is proportional to a pointwise profile of the whole mechanism."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, TypeAlias, final
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,18 +27,7 @@ from zerodelta.exact.arb import ball, precision, to_float_down, to_float_up
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.domains import Positive, integers
 from zerodelta.privacy.theorems.theorem import PureBase
-
-__all__ = [
-    "HuberObjectivePerturbation",
-    "LogisticObjectivePerturbation",
-    "SoftmaxObjectivePerturbation",
-    "huber_epsilon",
-    "huber_noise_epsilon",
-    "logistic_epsilon",
-    "logistic_noise_epsilon",
-    "softmax_epsilon",
-    "softmax_noise_epsilon",
-]
+from zerodelta.value import value
 
 _BITS = 96
 _CLOSE = 2.0**-40
@@ -266,8 +255,7 @@ class _ObjectivePerturbation(PureBase):
     strength: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class LogisticObjectivePerturbation(_ObjectivePerturbation):
     """With the balanced logistic loss."""
 
@@ -282,8 +270,7 @@ class LogisticObjectivePerturbation(_ObjectivePerturbation):
     roundness: Positive
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class HuberObjectivePerturbation(_ObjectivePerturbation):
     """With the pseudo-Huber loss."""
 
@@ -295,8 +282,7 @@ class HuberObjectivePerturbation(_ObjectivePerturbation):
     inequality = staticmethod(huber_epsilon)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
     """With the softmax loss."""
 

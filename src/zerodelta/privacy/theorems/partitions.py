@@ -7,9 +7,7 @@ has up to `unit_rows` rows. Everything is exact, and no ε is split over groups.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
@@ -17,18 +15,7 @@ from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.domains import Cells, Count, Dimension, Positive
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.theorem import Base, Channel
-
-__all__ = [
-    "BlockKNorm",
-    "ParallelBlocks",
-    "PartitionKNorm",
-    "PartitionLaplace",
-    "Public",
-    "block_epsilon",
-    "parallel_epsilon",
-    "partition_k_norm_epsilon",
-    "partition_laplace_epsilon",
-]
+from zerodelta.value import value
 
 
 def partition_laplace_epsilon(
@@ -90,8 +77,7 @@ def _total(row_total: int, unit_rows: int) -> Fraction:
     return Fraction(each * as_count(unit_rows, "unit_rows", minimum=1))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Public(Base):
     """What is the same for all neighbors: the number of rows, where one is replaced."""
 
@@ -105,8 +91,7 @@ class Public(Base):
         return PureDP(0, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PartitionLaplace(Base):
     """Independent discrete Laplace noise on the cells of a table."""
 
@@ -128,8 +113,7 @@ class PartitionLaplace(Base):
         return PureDP(epsilon, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PartitionKNorm(Base):
     """One rounded draw, fitted to counts, over all cells of a table."""
 
@@ -153,8 +137,7 @@ class PartitionKNorm(Base):
         return PureDP(epsilon, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class BlockKNorm(Base):
     """Rounded l∞ noise on the block of sums of every group."""
 
@@ -182,8 +165,7 @@ class BlockKNorm(Base):
         return PureDP(epsilon, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ParallelBlocks(Channel):
     """Disjoint groups of rows, each answered with fresh noise by the steps before."""
 

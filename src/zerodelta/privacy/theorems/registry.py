@@ -26,8 +26,6 @@ from zerodelta.privacy.theorems import (
 )
 from zerodelta.privacy.theorems.theorem import Theorem
 
-__all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
-
 _FAMILIES = (
     *(mechanisms, partitions, keys, joint_quantiles, subsampling, testing, smooth_sensitivity),
     *(sufficient_statistics, objective_perturbation),

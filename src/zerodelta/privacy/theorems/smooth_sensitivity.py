@@ -6,9 +6,8 @@ Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν +
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, final
+from typing import Annotated
 
 from flint import arb
 
@@ -17,8 +16,7 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.domains import Positive, at_least, between
 from zerodelta.privacy.theorems.theorem import PureBase
-
-__all__ = ["SmoothSensitivity", "largest_noise_ratio", "smooth_sensitivity_epsilon"]
+from zerodelta.value import value
 
 
 def smooth_sensitivity_epsilon(
@@ -83,8 +81,7 @@ def _decay(decay: Rational) -> Fraction:
     return r
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SmoothSensitivity(PureBase):
     """Student-t noise scaled to a smooth bound on the local sensitivity."""
 

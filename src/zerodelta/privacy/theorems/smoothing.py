@@ -13,34 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from zerodelta.errors import CertificateError, require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.composition import Composed, gaussian_share, zcdp_cost
 from zerodelta.privacy.domains import Dimension, Order, Positive, Weight
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.mechanisms import Given, RoundedGaussian
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, Channel
-
-__all__ = [
-    "GaussianSmoothing",
-    "GaussianStep",
-    "best_mixing_variance",
-    "best_order",
-    "smoothing_slack",
-]
+from zerodelta.value import value
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GaussianStep:
     """The last step, in lattice units: Z = g + N(0, variance·I), ‖g‖ <= radius, ‖g - g'‖ <= Δ."""
 
@@ -146,8 +136,7 @@ def _minimize(function: Callable[[float], float], low: float, high: float) -> fl
     return (low + high) / 2
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GaussianSmoothing(Channel):
     """The last Gaussian step, mixed with a wider Gaussian."""
 

@@ -13,10 +13,9 @@ import math
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +30,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.theorems.theorem import Base
-
-__all__ = [
-    "PoissonGaussianCurve",
-    "SamplingWithoutReplacement",
-    "SubsampledGaussianCurve",
-    "subsampled_gaussian",
-]
+from zerodelta.value import value
 
 _LARGEST_ORDER = 1_000_000
 _TINY = Fraction(1, 1 << 400)
@@ -81,8 +74,7 @@ def subsampled_gaussian(
     return RDP(SumCurve((curve,), as_count(steps, "steps", minimum=1)))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SamplingWithoutReplacement(Base):
     """Gaussian steps on batches drawn without replacement."""
 
@@ -149,8 +141,7 @@ class _SampledCurve(Curve):
         return _TINY < self.rate < 1 and _TINY < self.mu_squared < 1 / _TINY
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class SubsampledGaussianCurve(_SampledCurve):
     """A batch without replacement, neighbors by replacement: Lemma WOR."""
 
@@ -166,8 +157,7 @@ class SubsampledGaussianCurve(_SampledCurve):
         return Fraction(self.batch, self.rows)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PoissonGaussianCurve(_SampledCurve):
     """Every row in the batch by a coin of its own, neighbors by adding or removing a row.
 
@@ -198,8 +188,7 @@ def _certified(curve: _SampledCurve, order: int) -> float:
     return upper(lambda: (curve.copies * terms.total()).log1p() / (order - 1))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Terms:
     """The terms k = 2 … a of S at one order, each at most e^f(k).
 

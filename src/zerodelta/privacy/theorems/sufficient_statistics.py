@@ -7,9 +7,8 @@ shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, final
+from typing import Annotated
 
 from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -18,16 +17,7 @@ from zerodelta.privacy.domains import Bit, Cells, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.theorems.theorem import Base, PureBase
-
-__all__ = [
-    "HALF_ROOT",
-    "GaussianSufficientStatistics",
-    "KNormSufficientStatistics",
-    "joint_sensitivity_squared",
-    "k_norm_statistics_epsilon",
-    "k_norm_statistics_scale",
-    "statistics_mu_squared",
-]
+from zerodelta.value import value
 
 HALF_ROOT = Fraction(math.isqrt(1 << 127) + 1, 1 << 64)
 """1/√2, rounded up at the 64th binary place."""
@@ -97,8 +87,7 @@ def _as_target_weight(weight: Rational) -> Fraction:
     return exact
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class GaussianSufficientStatistics(Base):
     """Gaussian noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue."""
 
@@ -118,8 +107,7 @@ class GaussianSufficientStatistics(Base):
         return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class KNormSufficientStatistics(PureBase):
     """K-norm noise on XᵀX and Xᵀy."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
@@ -24,22 +22,7 @@ from zerodelta.privacy.theorems.laplace_tail import (
 )
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, PureBase
-
-__all__ = [
-    "NoisyLocalSensitivity",
-    "ProposeTestRelease",
-    "PureLocalSensitivity",
-    "PureProposeTestRelease",
-    "StableMode",
-    "bounded_release_claim",
-    "bounded_release_epsilon",
-    "bounded_release_threshold",
-    "free_mode_epsilon",
-    "free_mode_threshold",
-    "free_test_epsilon",
-    "free_test_threshold",
-    "proposed_release_claim",
-]
+from zerodelta.value import value
 
 
 def proposed_release_claim(
@@ -244,8 +227,7 @@ def _rates(
     return rate, first + as_positive(release_epsilon, "release_epsilon")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ProposeTestRelease(Base):
     """Propose-test-release."""
 
@@ -266,8 +248,7 @@ class ProposeTestRelease(Base):
         return proposed_release_claim(**self.values(), neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PureProposeTestRelease(PureBase):
     """Propose-test-release in which a failed test is the mixing."""
 
@@ -291,8 +272,7 @@ class PureProposeTestRelease(PureBase):
     noise: Noise
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NoisyLocalSensitivity(Base):
     """Noise scaled to a noisy bound on the local sensitivity."""
 
@@ -315,8 +295,7 @@ class NoisyLocalSensitivity(Base):
         return bounded_release_claim(**self.values(), neighbors=neighbors)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class PureLocalSensitivity(PureBase):
     """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point."""
 
@@ -343,8 +322,7 @@ class PureLocalSensitivity(PureBase):
     noise: Noise
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class StableMode(PureBase):
     """The most frequent item if it is so by far, else a uniform one."""
 

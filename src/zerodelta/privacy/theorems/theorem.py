@@ -16,13 +16,12 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from zerodelta.errors import GuaranteeError
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.claim import Claim
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.domains import Count, Domain, read_numbers
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import filled
-
-__all__ = ["Base", "Channel", "PureBase", "Theorem", "domains_of", "smallest_log_delta"]
 
 _T = TypeVar("_T", bound="Theorem")
 

@@ -7,9 +7,8 @@ paper's route from total variation to W∞ with the constants of Theorem W.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, final
+from typing import Annotated
 
 from flint import arb
 
@@ -21,14 +20,7 @@ from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.domains import Dimension, NotNegative, Positive, Weight, one_of
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
-
-__all__ = [
-    "NumericalError",
-    "WassersteinTransport",
-    "log_transport_radius",
-    "numerical_error_epsilon",
-    "product_laplace_radius",
-]
+from zerodelta.value import value
 
 
 def numerical_error_epsilon(*, error: Rational, scale: Rational) -> Fraction:
@@ -70,8 +62,7 @@ def product_laplace_radius(*, dimension: int, norm: float | Fraction, log_radius
     return upper(lambda: ball(log_radius) + ball(d).log() * ball(power))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class NumericalError(Channel):
     """A value that is only computed up to an error, published with K-norm noise."""
 
@@ -92,8 +83,7 @@ class NumericalError(Channel):
         return type(ideal) is PureDP and ideal.exact_epsilon + extra <= epsilon
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class WassersteinTransport(Channel):
     """The paper's Algorithms 1 and 2: uniform mixing, then Laplace noise."""
 
