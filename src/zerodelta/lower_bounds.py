@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import final
 
 from flint import arb
 
@@ -18,7 +20,18 @@ from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.parameters import as_log_delta
-from zerodelta.value import value
+
+__all__ = [
+    "ApproximateBound",
+    "from_pure_bound",
+    "l1_erm_rows",
+    "l1_vertex_rows",
+    "mean_estimation_rows",
+    "packing_distance",
+    "packing_mean_theorem",
+    "rounded_cells",
+    "selection_distance",
+]
 
 
 def packing_distance(
@@ -273,7 +286,8 @@ def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> 
     return packing_distance(epsilon=epsilon, datasets=2 * d, success="1/2")
 
 
-@value
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ApproximateBound:
     """What follows for δ > 0: each (ε, δ)-DP mechanism errs this much on some dataset.
 

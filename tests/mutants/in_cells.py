@@ -161,8 +161,8 @@ MUTANTS = (
     ),
     Mutant(
         file="spine/asked.py",
-        old="        if type(value) is Dataset:\n",
-        new="        if isinstance(value, Dataset):\n",
+        old="        if type(entry) is Dataset:\n",
+        new="        if isinstance(entry, Dataset):\n",
         tests=(f"{EARLY}::test_what_was_computed_from_rows_is_not_read_before_it_is_paid_for",),
     ),
     Mutant(  # whether the file can be made depends on how many rows there are

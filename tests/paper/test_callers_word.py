@@ -28,7 +28,7 @@ from zerodelta.tables.workloads import WORKLOAD
 BITS = ReplayBits("word")
 
 
-class Homemade(Marginals):  # type: ignore[misc]
+class Homemade(Marginals):
     """A caller's own workload, which may claim a bound that is not true."""
 
 

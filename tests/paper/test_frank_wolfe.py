@@ -520,7 +520,7 @@ def test_the_seconds_of_a_run_grow_with_all_that_it_does() -> None:
 def test_a_loss_that_only_descends_from_ours_is_caller_asserted() -> None:
     """It may do anything with the other rows."""
 
-    class Other(Squared):  # type: ignore[misc]  # Python allows it
+    class Other(Squared):  # Python allows it
         pass
 
     x, y = np.ones((20, 2)), np.ones(20)

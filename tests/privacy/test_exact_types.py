@@ -40,7 +40,7 @@ class LooseGaussian(zd.GaussianDP):  # type: ignore[misc]
         return -1e6
 
 
-class LooseStep(Step):  # type: ignore[misc]
+class LooseStep(Step):
     """A step that its author may change later."""
 
     __slots__ = ()

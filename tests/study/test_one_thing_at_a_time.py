@@ -134,7 +134,7 @@ def test_a_fork_inside_a_descent_publishes_nothing() -> None:
 
 
 def test_a_subclass_of_a_network_is_the_caller_s_word() -> None:
-    class Other(TanhNetwork):  # type: ignore[misc]
+    class Other(TanhNetwork):
         pass
 
     rows = np.column_stack([np.zeros((20, 2)), np.zeros(20)])

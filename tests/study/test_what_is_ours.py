@@ -80,7 +80,7 @@ def test_columns_that_turn_into_a_function_see_no_rows() -> None:
 
 
 def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
-    class Mine(LinearModel):  # type: ignore[misc]
+    class Mine(LinearModel):
         def gradient(self, parameters: Any, rows: Any, columns: Any) -> Any:
             return rows
 
@@ -128,7 +128,7 @@ def test_a_kept_copy_of_rows_cannot_be_made_writable() -> None:
 
 
 def test_only_our_own_network_is_proven() -> None:
-    class Mine(TanhNetwork):  # type: ignore[misc]
+    class Mine(TanhNetwork):
         pass
 
     options: dict[str, Any] = {"lower": (0,), "upper": (1,), "units": 2}

@@ -212,10 +212,10 @@ def test_missing_and_malformed_parameters_raise_with_the_remedy(
 def test_only_our_own_models_are_proven() -> None:
     """A model or a loss of the caller's might look at other rows, so it must come as functions."""
 
-    class Mine(LinearModel):  # type: ignore[misc]
+    class Mine(LinearModel):
         pass
 
-    class Loss(Logistic):  # type: ignore[misc]
+    class Loss(Logistic):
         pass
 
     with pytest.raises(ParameterError, match="train= and score="):

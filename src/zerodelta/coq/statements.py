@@ -32,7 +32,7 @@ from zerodelta.privacy.theorems.theorem import Base
 def step_theorem(step: Base, neighbors: Neighbors, epsilon: Fraction, name: str) -> str | None:
     """Return the step as a theorem for Coq that claims this ε, None if its label has none there."""
     formal = FORMAL_STEPS.get(step.label)
-    return formal and formal.write(step, neighbors, epsilon, name)
+    return formal.write(step, neighbors, epsilon, name) if formal else None
 
 
 def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:

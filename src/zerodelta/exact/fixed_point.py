@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from itertools import cycle
 from typing import Any, TypeAlias
@@ -97,8 +98,8 @@ class FixedPoint:
                 "center", self.center, expected="at most 2^1000", remedy="rescale the columns"
             )
         normalized = (dimension, float(self.norm), bound, steps, center)
-        for field, stored in zip(self.__slots__, normalized, strict=True):
-            object.__setattr__(self, field, stored)
+        for field, stored in zip(fields(self), normalized, strict=True):
+            object.__setattr__(self, field.name, stored)
 
     @classmethod
     def ball(

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -90,7 +90,7 @@ def _state(step: Step) -> list[Any]:
 def _set_state(step: Step, state: list[Any]) -> None:
     theorem, numbers, status, neighbors = state
     restored = Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
-    for name in Step.__slots__:
+    for name in (part.name for part in fields(Step)):
         object.__setattr__(step, name, getattr(restored, name))
 
 
