@@ -15,7 +15,7 @@ from zerodelta.audit.exact import (
     extreme_pairs,
     hockey_stick,
 )
-from zerodelta.audit.extreme_pairs import Law
+from zerodelta.audit.extreme_pairs import Pmf
 from zerodelta.errors import ParameterError
 
 CASES = [
@@ -49,10 +49,10 @@ def inequalities(
     return reduced
 
 
-def brute_force(size: int, factor: Fraction, delta: Fraction) -> set[tuple[Law, Law]]:
+def brute_force(size: int, factor: Fraction, delta: Fraction) -> set[tuple[Pmf, Pmf]]:
     rows = inequalities(size, factor, delta)
     dimension = 2 * size - 2
-    found: set[tuple[Law, Law]] = set()
+    found: set[tuple[Pmf, Pmf]] = set()
     for basis in itertools.combinations(rows, dimension):
         matrix = fmpq_mat(
             dimension, dimension, [fmpq(x.numerator, x.denominator) for a, _ in basis for x in a]

@@ -139,7 +139,7 @@ _FORMULAS: dict[str, dict[str, Case]] = {
         ),
     },
     "algorithm_02": {
-        "channel_for": lambda f: f(space=zd.Finite(16), epsilon=2, log_delta=-60.0),
+        "choice_channel_for": lambda f: f(space=zd.Finite(16), epsilon=2, log_delta=-60.0),
         "code_length": lambda f: [f(size) for size in (1, 2, 3, 16, 17)],
         "printed_theorem_3": lambda f: f(10),
         "theorem_3": lambda f: f(10),
@@ -174,12 +174,12 @@ _FORMULAS: dict[str, dict[str, Case]] = {
     "algorithm_10": {"twice_and_rest": lambda f: f(3, None)},
     "algorithm_11": {"paper_margin": lambda f: f(local_change=2, **_DELTA)},
     "algorithm_12": {
-        "paper_log_delta": lambda f: f(points=1024, base_epsilon=1),
+        "mode_log_delta": lambda f: f(points=1024, base_epsilon=1),
         "stable_mode": lambda f: f(["a"] * 9 + ["b"], zd.Finite(["a", "b", "c"])),
         "wrong_probability": lambda f: f(points=1024, epsilon=1, gap=40),
     },
     "algorithm_13": {
-        "paper_log_delta": lambda f: f(rows=1000, dimension=5, radius=1, mixing_weight="1/100"),
+        "adassp_log_delta": lambda f: f(rows=1000, dimension=5, radius=1, mixing_weight="1/100"),
         "paper_multiplier_squared": lambda f: f(epsilon=1, log_delta=-30.0),
     },
     "algorithm_14": {

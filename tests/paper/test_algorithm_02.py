@@ -24,7 +24,7 @@ from zerodelta.channels.wasserstein import AlgorithmTwo
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_02 import (
-    channel_for,
+    choice_channel_for,
     code_length,
     printed_theorem_3,
     purify_choice,
@@ -65,7 +65,9 @@ def test_algorithm_2_is_pure_on_all_neighboring_datasets(size: int, delta: Fract
         found = hockey_stick(bases[a], bases[b], epsilon_exp=2)
         assert isinstance(found, ExpRational)
         assert found <= delta
-    channel = channel_for(space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta))
+    channel = choice_channel_for(
+        space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta)
+    )
     laws = outputs(channel, size, delta)
     pairs = list(neighbors(laws))
     assert pairs
@@ -75,7 +77,9 @@ def test_algorithm_2_is_pure_on_all_neighboring_datasets(size: int, delta: Fract
 def test_without_its_noise_algorithm_2_is_not_pure() -> None:
     """The mutant must be caught: mixing with 2^-d alone does not remove a δ of 1/10."""
     size, delta = 4, F(9, 10)
-    channel = channel_for(space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta))
+    channel = choice_channel_for(
+        space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta)
+    )
     laws = outputs(replace(channel, scale=F(1, 20)), size, delta)
     assert any(certainly_impure(laws[a], laws[b], 2 * EPSILON) for a, b in neighbors(laws))
 
@@ -83,7 +87,7 @@ def test_without_its_noise_algorithm_2_is_not_pure() -> None:
 @pytest.mark.parametrize("d", range(1, 13))
 @pytest.mark.parametrize("epsilon", [F(1, 10), F(1), F(3)], ids=str)
 def test_theorem_3_holds_exactly_for_every_code_length(d: int, epsilon: Fraction) -> None:
-    channel = channel_for(
+    channel = choice_channel_for(
         space=Finite(1 << d),
         epsilon=2 * epsilon,
         log_delta=theorem_3_log_delta(code_length=d, base_epsilon=epsilon),
@@ -95,7 +99,7 @@ def test_theorem_3_holds_exactly_for_every_code_length(d: int, epsilon: Fraction
 
 @pytest.mark.parametrize("d", range(1, 13))
 def test_theorem_3_holds_in_simulation(d: int) -> None:
-    channel = channel_for(
+    channel = choice_channel_for(
         space=Finite(1 << d),
         epsilon=2,
         log_delta=theorem_3_log_delta(code_length=d, base_epsilon=1),
@@ -124,7 +128,7 @@ def test_every_size_and_every_value_give_an_element(size: int) -> None:
 
 def test_codes_beyond_the_space_stand_for_the_first_element() -> None:
     assert code_length(5) == 3
-    channel = channel_for(space=Finite(5), epsilon=2, log_delta=-5.0)
+    channel = choice_channel_for(space=Finite(5), epsilon=2, log_delta=-5.0)
     law = row(channel, 4)
     assert set(law) == set(range(5))
 

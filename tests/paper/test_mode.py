@@ -25,7 +25,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_12 import (
     embedded_mode,
     mode,
-    paper_log_delta,
+    mode_log_delta,
     stable_mode,
     wrong_probability,
 )
@@ -182,7 +182,7 @@ def test_the_error_formula_is_the_law() -> None:
 
 def test_the_theorem_on_the_paper_s_mode() -> None:
     """P(wrong) <= 3/N at a lead of 4⌈ln(1/δ)/ε⌉, by simulation."""
-    lead = 4 * int(np.ceil(-paper_log_delta(points=64, base_epsilon=1)))
+    lead = 4 * int(np.ceil(-mode_log_delta(points=64, base_epsilon=1)))
     bits = ReplayBits("the paper's mode")
     items = np.full(lead, 5)
     wrong = sum(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.regression.certified_losses import (
     BalancedLogistic,
@@ -17,7 +18,7 @@ from zerodelta.regression.certified_losses import (
     Softmax,
 )
 from zerodelta.regression.certified_minimum import certified_gradient
-from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows, Point
+from zerodelta.regression.integer_rows import STEPS, IntegerRows, Point
 from zerodelta.regression.precise_minimum import PreciseObjective
 
 KINDS = ["even", "spiky", "same", "tiny"]

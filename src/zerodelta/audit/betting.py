@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zerodelta.audit.guess_rule import Objective, learn, log_odds_objective
-from zerodelta.audit.outcomes import BlackBox, Coins, Floats, Sample, columns_of, joined
+from zerodelta.audit.outcomes import BlackBox, Coins, Sample, columns_of, joined
 from zerodelta.audit.sampled_bound import as_confidence
 from zerodelta.errors import require_extra
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive, number_text
 from zerodelta.value import value

@@ -18,11 +18,11 @@ from typing import TypeAlias
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
-Law: TypeAlias = tuple[Fraction, ...]
+Pmf: TypeAlias = tuple[Fraction, ...]
 """Probabilities of the outcomes 0, 1, …, N-1."""
 
 
-def extreme_pairs(size: int, epsilon_exp: Rational, delta: Rational) -> tuple[tuple[Law, Law], ...]:
+def extreme_pairs(size: int, epsilon_exp: Rational, delta: Rational) -> tuple[tuple[Pmf, Pmf], ...]:
     """Return every vertex (P, P') of the (ε, δ)-DP pairs on `size` outcomes, e^ε rational.
 
     The set is symmetric, so both directions are in it. Size 4 takes a fifth of a second.
@@ -43,14 +43,14 @@ def extreme_pairs(size: int, epsilon_exp: Rational, delta: Rational) -> tuple[tu
 
 @dataclass(frozen=True, slots=True)
 class _Vertex:
-    point: Law
+    point: Pmf
     """P, then P'."""
     tight: int
     """Bit i is set if the inequality number i holds with equality."""
 
 
 @cache
-def _enumerate(size: int, factor: Fraction, slack: Fraction) -> tuple[tuple[Law, Law], ...]:
+def _enumerate(size: int, factor: Fraction, slack: Fraction) -> tuple[tuple[Pmf, Pmf], ...]:
     vertices = list(_product_of_simplices(size))
     count = 2 * size
     for direction in (0, size):
@@ -73,7 +73,7 @@ def _product_of_simplices(size: int) -> Iterator[_Vertex]:
         yield _Vertex(tuple(point), sum(1 << i for i, value in enumerate(point) if value == 0))
 
 
-def _cut(vertices: list[_Vertex], normal: Law, bound: Fraction, number: int) -> list[_Vertex]:
+def _cut(vertices: list[_Vertex], normal: Pmf, bound: Fraction, number: int) -> list[_Vertex]:
     """Intersect a polytope with normal·x <= bound: keep vertices, cut the edges that cross."""
     kept: list[_Vertex] = []
     inside: list[tuple[_Vertex, Fraction]] = []

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.audit.outcomes import Coins, Columns, Floats
+from zerodelta.audit.outcomes import Coins, Columns
+from zerodelta.exact.arrays import Floats
 from zerodelta.value import value
 
 Score: TypeAlias = Callable[[Columns], Floats]

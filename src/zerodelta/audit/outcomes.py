@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.release import Release
 from zerodelta.value import value
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Coins: TypeAlias = npt.NDArray[np.int64]
 
 _NEGATIVE_ZERO, _ZERO, _NOT_FINITE = 5000.0, 5001.0, 6000.0

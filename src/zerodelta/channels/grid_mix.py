@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.channels.channel import MOST_NATS, Mixing, mix
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below, uniform_below_each
 from zerodelta.exact.rational import as_count
@@ -28,7 +28,6 @@ from zerodelta.spaces import Box, GridLattice
 from zerodelta.spaces.lattices import UnequalGrid
 from zerodelta.value import value
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Equal = TypeVar("Equal", bound="_EqualCellMixing")
 
 

@@ -49,8 +49,10 @@ def history(
     say(found.to_json() if as_json else repr(found))
 
 
-@ledger_app.command(epilog=examples("zerodelta ledger verify people.ledger out/release.json"))
-def verify(
+@ledger_app.command(
+    "verify", epilog=examples("zerodelta ledger verify people.ledger out/release.json")
+)
+def verify_ledger(
     address: _Address,
     records: Annotated[list[Path] | None, typer.Argument(help="Saved releases.")] = None,
     as_json: _Json = False,

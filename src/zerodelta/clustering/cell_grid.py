@@ -7,15 +7,13 @@ alone (theory C0), so counts of cells have sensitivity 2 in the l1 norm.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.spaces import Box
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 MOST_AXES = 5
 """Up to so many columns the grid is on the columns themselves; above, on a few directions."""

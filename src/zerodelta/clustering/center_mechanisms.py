@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.clustering.cell_grid import Floats, Frame, Grid, grid_for
+from zerodelta.clustering.cell_grid import Frame, Grid, grid_for
 from zerodelta.clustering.cluster_forecast import (
     LLOYD_SHARE,
     PURIFIED_SHARES,
@@ -26,6 +26,7 @@ from zerodelta.clustering.lloyd import ROW_NORM, Centers, refined, seeds_from
 from zerodelta.data.internal import reveal
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Rowwise
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm_noise import KNorm

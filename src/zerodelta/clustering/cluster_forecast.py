@@ -14,8 +14,9 @@ import math
 
 import numpy as np
 
-from zerodelta.clustering.cell_grid import MOST_AXES, Floats, Grid, grid_for
+from zerodelta.clustering.cell_grid import MOST_AXES, Grid, grid_for
 from zerodelta.clustering.lloyd import ROW_NORM
+from zerodelta.exact.arrays import Floats
 from zerodelta.spine.methods import Method, ranked
 
 LLOYD_SHARE = 2

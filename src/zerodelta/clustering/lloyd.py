@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from zerodelta.clustering.cell_grid import Floats, Frame, Grid
+from zerodelta.clustering.cell_grid import Frame, Grid
 from zerodelta.data.quiet import quiet
+from zerodelta.exact.arrays import Floats
 from zerodelta.value import value
 
 ROW_NORM = math.sqrt(2)

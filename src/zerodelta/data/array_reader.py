@@ -12,19 +12,13 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrow_reader import row_ranges
-from zerodelta.data.columns import (
-    READABLE,
-    Array,
-    as_frame,
-    as_one_column,
-    readable_texts,
-    series_cells,
-)
+from zerodelta.data.columns import READABLE, as_frame, as_one_column, readable_texts, series_cells
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import Batch, Part, Reader, guarded, places
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.data.unread import Unread, is_known
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Array
 
 _TEXTS = (nw.String, nw.Binary, nw.Categorical, nw.Enum, nw.Decimal)
 _NO_TIME = int(np.iinfo(np.int64).min)

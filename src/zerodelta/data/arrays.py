@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import READABLE, Array, as_frame, as_one_column
+from zerodelta.data.columns import READABLE, as_frame, as_one_column
 from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import FOREIGN_SOURCE, Source, ours
@@ -18,6 +18,7 @@ from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.unread import Unread
 from zerodelta.errors import is_list, require
+from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, as_float
 
 DEFAULT_MISSING: Any = object()

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_objects
 from zerodelta.data.interrupts import quietly
+from zerodelta.exact.arrays import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 Reading: TypeAlias = Callable[[Array], Array]
 
 _NUMBER = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"

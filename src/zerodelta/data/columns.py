@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
 from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError
-
-Array: TypeAlias = npt.NDArray[Any]
+from zerodelta.exact.arrays import Array
 
 READABLE = "biufcOUST"
 """The kinds of NumPy arrays that have readable cells; not dates, times and records."""

@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrow_cells import read_column
-from zerodelta.data.cells import category, read_all
-from zerodelta.data.kind import Array, Coded
+from zerodelta.data.cells import category as category_of
+from zerodelta.data.cells import read_all
+from zerodelta.data.kind import Coded
 from zerodelta.errors import did_you_mean, is_name, require
+from zerodelta.exact.arrays import Array
 
 Days: TypeAlias = npt.NDArray[np.int64]
 
@@ -92,7 +94,7 @@ def day(cell: Any, pattern: re.Pattern[str]) -> int:
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind is getattr(pandas, "Timestamp", None):
         return int(days(np.array([cell.to_datetime64()]), pattern)[0])  # in UTC
-    whole = category(cell)  # 20240131, for a format without separators
+    whole = category_of(cell)  # 20240131, for a format without separators
     return _text_day(str(whole), pattern) if type(whole) is int else NO_DAY
 
 

@@ -10,19 +10,17 @@ import datetime
 import math
 import string
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.dates import Date
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, inner_ends
-
-Array: TypeAlias = npt.NDArray[Any]
 
 _MISSING = 1 / 32
 """The share of missing cells in a column that may have them."""

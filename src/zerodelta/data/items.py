@@ -22,11 +22,10 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.data.unread import Unread
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spaces import Finite
 from zerodelta.value import value
-
-Integers = npt.NDArray[np.int64]
 
 _MOST_DENSE = 1 << 24
 """Up to here one counter for each item of the universe is cheaper than sorting the items."""

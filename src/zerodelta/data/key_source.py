@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,8 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Array
 from zerodelta.spaces.key_universe import CodeKeys, KeyUniverse, ProductKeys, RangeKeys, TextKeys
-
-Array: TypeAlias = npt.NDArray[Any]
 
 _EXACT_FLOATS = 1 << 53
 

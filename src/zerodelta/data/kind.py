@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-import numpy.typing as npt
+from zerodelta.exact.arrays import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 
 

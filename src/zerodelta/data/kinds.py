@@ -16,9 +16,10 @@ import numpy as np
 from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column, text_numbers
 from zerodelta.data.columns import as_objects
-from zerodelta.data.kind import Array, Bounds, Coded, Kind
+from zerodelta.data.kind import Bounds, Coded, Kind
 from zerodelta.data.options import Options
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, number_text
 
 _FARTHEST = Fraction(1 << 500)

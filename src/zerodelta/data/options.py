@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from zerodelta.data.cells import Key, category, is_readable, read_all
 from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Array
 from zerodelta.spaces import Finite
 
-Array: TypeAlias = npt.NDArray[Any]
 Places: TypeAlias = npt.NDArray[np.int64]
 
 _MOST_DENSE = 1 << 20

@@ -36,16 +36,16 @@ class Tally(Protocol):
         """Add what one block has."""
 
 
-T = TypeVar("T", bound=Tally)
+Reading = TypeVar("Reading", bound=Tally)
 
 
 def each_tally(
     pieces: Sequence[Piece],
-    begin: Callable[[], T],
+    begin: Callable[[], Reading],
     *,
     threads: int | None = None,
     rows: int | None = None,
-) -> Iterator[T]:
+) -> Iterator[Reading]:
     """Yield tallies that together have added every block once, one from each thread.
 
     By default as many threads as there are processors, each with one thread of BLAS. What a thread
@@ -62,7 +62,7 @@ def each_tally(
         return
     shared = _Blocks(pieces)
 
-    def work() -> T:
+    def work() -> Reading:
         tally = begin()
         with quiet():
             try:
@@ -82,7 +82,7 @@ def each_tally(
             shared.stop()  # an interrupt, or a thread that failed: the others end with their block
 
 
-def _ended(waiting: set[Future[T]]) -> Iterator[set[Future[T]]]:
+def _ended(waiting: set[Future[Reading]]) -> Iterator[set[Future[Reading]]]:
     """Yield those that have ended since; none of them now and then."""
     while waiting:
         # not for ever: a signal that comes right before is seen when the wait ends

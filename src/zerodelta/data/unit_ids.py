@@ -15,8 +15,8 @@ import numpy.typing as npt
 from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
+from zerodelta.exact.arrays import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
 RULE = "zerodelta units 1"

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,8 @@ import numpy.typing as npt
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import attempt
 from zerodelta.data.unit_ids import ID, WORDS, Words, mixed, text_hash, unit_ids
+from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count
-
-Array: TypeAlias = npt.NDArray[Any]
 
 _MISSING, _FIRST, _SECOND, _STEP = WORDS
 _ODD = _STEP | np.uint64(1)

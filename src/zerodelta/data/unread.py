@@ -16,7 +16,6 @@ import numpy as np
 
 from zerodelta.data.columns import (
     READABLE,
-    Array,
     as_cells,
     as_frame,
     as_objects,
@@ -29,6 +28,7 @@ from zerodelta.data.columns import (
 )
 from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Array
 
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 _INSIDE = ("pyarrow_dtype", "subtype", "value_type", "key_type", "item_type", "storage_type")

@@ -24,8 +24,7 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import precision, to_float_up
-
-Floats = npt.NDArray[np.float64]
+from zerodelta.exact.arrays import Floats
 
 _U = 2.0**-53
 _GROW = 1.0 + 2.0**-48

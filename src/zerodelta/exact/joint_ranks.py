@@ -18,10 +18,11 @@ import numpy as np
 from flint import arb
 
 from zerodelta.exact.arb import ball, precision
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_multiset
 from zerodelta.exact.rank_bounds import Ranks
-from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Runs, joint_messages
+from zerodelta.exact.rank_messages import Messages, Numbers, Runs, joint_messages
 from zerodelta.value import value
 
 _UNIT = 2.0**-53

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +30,8 @@ from flint import arb
 from scipy.special import betaincinv, gammaincc
 
 from zerodelta.exact.arb import ball, precision, to_float_down
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_law import NoiseLaw
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _BITS = 256
 _PIECES = 1 << 16

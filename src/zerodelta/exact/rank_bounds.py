@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.value import value
 
-Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
 """float64, or Arb balls as objects."""
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import ball, precision
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.rank_bounds import (
     Ranks,
     carry,
@@ -30,8 +31,6 @@ from zerodelta.exact.rank_bounds import (
 )
 from zerodelta.value import value
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 """float64, or Arb balls as objects."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from zerodelta.exact.arrays import Floats
 
 
 def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.int64]:

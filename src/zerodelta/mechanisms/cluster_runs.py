@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.mechanisms.grid_runs import MOST_TOGETHER, PlacedCell
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
-
-Integers = npt.NDArray[np.int64]
 
 _CELLS = 1 << 20
 """Cells that a pass counts: 8 MiB from each partition."""

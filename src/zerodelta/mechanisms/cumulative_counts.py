@@ -10,19 +10,16 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.value import value
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 MOST_CELLS = 1 << 24
 

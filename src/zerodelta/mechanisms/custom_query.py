@@ -11,8 +11,9 @@ from zerodelta.data.given import Given
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.source import Source
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
-from zerodelta.mechanisms.stable_queries import Integers, StableQuery
+from zerodelta.mechanisms.stable_queries import StableQuery
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Box, GridLattice
 from zerodelta.spine.facts import Facts

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.exact.rank_messages import Runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
-
-Integers = npt.NDArray[np.int64]
 
 MOST_TOGETHER = 1 << 22
 """Rows of one point that are placed at once."""

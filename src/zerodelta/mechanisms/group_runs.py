@@ -16,6 +16,7 @@ import numpy.typing as npt
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, Column, OwnColumn
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_bounds import Ranks
@@ -26,8 +27,6 @@ from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.value import value
-
-Integers = npt.NDArray[np.int64]
 
 _HELD = 1 << 22
 """Up to so many rows are held in memory: 64 MiB."""

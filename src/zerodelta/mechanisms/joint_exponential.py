@@ -14,9 +14,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import joint_points
 from zerodelta.exact.rank_bounds import Ranks
@@ -27,8 +27,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.joint_quantiles import joint_quantiles_epsilon
 from zerodelta.value import value
-
-Integers = npt.NDArray[np.int64]
 
 CELL_BITS = 20
 """A cell of the public grid has 2^20 places."""

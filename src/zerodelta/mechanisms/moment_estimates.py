@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -27,7 +28,6 @@ from zerodelta.privacy.step import Step
 from zerodelta.value import value
 
 Covariances: TypeAlias = list[list[float]]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @value

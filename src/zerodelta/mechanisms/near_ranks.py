@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
 from zerodelta.value import value
 
-Integers = npt.NDArray[np.int64]
 Points = EvenPoints | ListedPoints
 
 _HELD = 1 << 21

@@ -12,11 +12,11 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rank_messages import Runs
 from zerodelta.exact.rational import as_count
@@ -32,9 +32,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.value import value
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _MOST_LEVELS = 99
 """More are interpolated between so many: further ones cost more than they tell."""

@@ -13,17 +13,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Number
 from zerodelta.errors import is_list, require
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.rational import Rational, as_count, as_float, as_rational, float_within
 from zerodelta.spine.public_inputs import as_bounds
 from zerodelta.value import value
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = (1 << 40) + 1
 """Also the default, whatever the bounds: rows cost time and points do not, and a grid that is

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from zerodelta.data.items import column
 from zerodelta.data.source import Source
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.step import Status
@@ -28,7 +29,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_pair, as_source, one_column
 from zerodelta.spine.run import Openable
 
-Integers: TypeAlias = npt.NDArray[np.int64]
 Order: TypeAlias = Callable[[Integers], npt.NDArray[Any]]
 """The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""
 
@@ -286,5 +286,5 @@ def assumed(query: StableQuery) -> tuple[str, ...]:
 def _store_column(query: _OrderStatistics, bounds: tuple[Rational, Rational], steps: int) -> None:
     lower, upper = (as_rational(end, "bounds") for end in as_pair(bounds))
     FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps)  # refuses bad ones
-    for name, value in (("lower", lower), ("upper", upper), ("steps", int(steps))):
-        object.__setattr__(query, name, value)
+    for name, entry in (("lower", lower), ("upper", upper), ("steps", int(steps))):
+        object.__setattr__(query, name, entry)

@@ -91,7 +91,7 @@ def purify_choice(
     base, _ = split_epsilon(epsilon, base_epsilon)
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
-    channel = channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
+    channel = choice_channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
     return publish(
         value,
         channel,
@@ -103,7 +103,7 @@ def purify_choice(
     )
 
 
-def channel_for(
+def choice_channel_for(
     *,
     space: FiniteSpace,
     epsilon: Rational,

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, cast
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper.noisy_descent import Floats, Rates, descend, descent_seconds
+from zerodelta.paper.noisy_descent import Rates, descend, descent_seconds
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from

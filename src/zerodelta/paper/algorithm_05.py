@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import as_count
-from zerodelta.training.polytopes import Domain, Floats, as_polytope
+from zerodelta.training.polytopes import Domain, as_polytope
 
 
 def frank_wolfe(

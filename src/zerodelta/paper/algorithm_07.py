@@ -19,6 +19,7 @@ from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -38,7 +39,7 @@ from zerodelta.training.frank_wolfe_steps import (
     step_epsilon,
 )
 from zerodelta.training.loss_functions import Loss
-from zerodelta.training.polytopes import Floats, L1Ball
+from zerodelta.training.polytopes import L1Ball
 from zerodelta.value import value
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ import math
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Solver: TypeAlias = Literal["auto", "highspy", "scipy"]
 
 

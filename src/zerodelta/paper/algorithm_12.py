@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 _PUBLIC = ("the universe of items",)
 
 
-def paper_log_delta(*, points: int, base_epsilon: Rational) -> float:
+def mode_log_delta(*, points: int, base_epsilon: Rational) -> float:
     """Return ln δ = -d ln(8d³/ε), d = ⌈log2|X|⌉ at least 1, rounded down.
 
-    >>> round(paper_log_delta(points=1024, base_epsilon=1), 3)
+    >>> round(mode_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
     """
     d = max(1, (as_count(points, "points", minimum=1) - 1).bit_length())
@@ -157,7 +157,7 @@ def embedded_mode(
     base_epsilon : number, optional
         ε of the test; half of `epsilon` by default. The rest is ε' of Algorithm 2.
     log_delta, delta : number, optional
-        ln δ or δ of the test, at most one of the two; `paper_log_delta` by default.
+        ln δ or δ of the test, at most one of the two; `mode_log_delta` by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -184,7 +184,7 @@ def embedded_mode(
     space, (base, extra) = as_universe(universe), split_epsilon(epsilon, base_epsilon)
     index, (source, _) = unknown_index(unknown, space), as_items(items)
     if delta is None and log_delta is None:
-        log_delta = paper_log_delta(points=space.size, base_epsilon=base)
+        log_delta = mode_log_delta(points=space.size, base_epsilon=base)
     log_of = log_delta_from(delta, log_delta)
     numbers: dict[str, Any] = {
         "test_epsilon": base,

@@ -55,12 +55,12 @@ def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction
     return Fraction(upper(lambda: (ball(6).log() - ball(target)) * 9 / ball(exact**2)))
 
 
-def paper_log_delta(
+def adassp_log_delta(
     *, rows: int, dimension: int, radius: Rational, mixing_weight: Rational
 ) -> float:
     """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse where δ would exceed 1.
 
-    >>> round(paper_log_delta(rows=1000, dimension=5, radius=1, mixing_weight="1e-6"), 2)
+    >>> round(adassp_log_delta(rows=1000, dimension=5, radius=1, mixing_weight="1e-6"), 2)
     -108.13
     """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
@@ -218,7 +218,7 @@ def pure_adassp(
         first = trust_radius(  # theory A3: in units of ‖Y‖/‖X‖, or δ would depend on the unit
             rows=rows, dimension=dimension, multiplier=guess, ridge_factor=factor / 2, scale=1.0
         )
-        log_delta = paper_log_delta(
+        log_delta = adassp_log_delta(
             rows=rows, dimension=dimension, radius=first, mixing_weight=weight
         )
     log_of = log_delta_from(delta, log_delta)

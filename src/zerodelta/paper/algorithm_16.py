@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_02 import channel_for, code_length, theorem_3_log_delta
+from zerodelta.paper.algorithm_02 import choice_channel_for, code_length, theorem_3_log_delta
 from zerodelta.paper.algorithm_14 import paper_rho, paper_round_mechanisms, paper_rounds
 from zerodelta.privacy.parameters import split_epsilon
 from zerodelta.privacy.release import Release
@@ -73,7 +73,9 @@ def plan_embedded(
         ),
         rows=n,
         sample_size=size,
-        channel=channel_for(space=space, epsilon=t + extra, base_epsilon=t, log_delta=log_delta),
+        channel=choice_channel_for(
+            space=space, epsilon=t + extra, base_epsilon=t, log_delta=log_delta
+        ),
         epsilon=t + extra,
         encode=lambda items: sum(int(item) * base**place for place, item in enumerate(items)),
         decode=decode,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -36,7 +36,6 @@ from zerodelta.training.loss_functions import Loss
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SCORE_STEPS = 1 << 20
 _MOST_POINTS = 1 << 20

@@ -12,14 +12,13 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.integers import uniform_subset
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Gradients
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rates: TypeAlias = Callable[[int], float]
 """The step size η_t of step t = 1, 2, …"""

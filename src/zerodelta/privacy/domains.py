@@ -52,17 +52,17 @@ def read_numbers(
     optional: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the numbers of a step or claim as values, refusing others and those out of domain."""
-    needed = {field for field in fields if field not in optional}
+    needed = {key for key in fields if key not in optional}
     if not needed <= set(numbers) <= set(fields):
         raise CertificateError(
             f"{name} has exactly the numbers {sorted(needed)}, not {sorted(numbers)}."
         )
     values = {}
-    for field, written in numbers.items():
-        values[field] = fields[field].read(written)
-        if values[field] is _OUTSIDE:
+    for key, written in numbers.items():
+        values[key] = fields[key].read(written)
+        if values[key] is _OUTSIDE:
             raise CertificateError(
-                f"{name} needs {fields[field].expected} for {field!r}, and in the notation of a "
+                f"{name} needs {fields[key].expected} for {key!r}, and in the notation of a "
                 f"certificate; it has {cut(written)}."
             )
     return values

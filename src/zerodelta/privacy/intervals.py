@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.exact.noise_tails import exceeded, form_radius, integer_radius, rest_radius
 from zerodelta.privacy.moment_boxes import (
@@ -25,7 +26,6 @@ from zerodelta.privacy.moment_boxes import (
 )
 from zerodelta.value import value
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Form: TypeAlias = tuple[Fraction, ...]
 Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from zerodelta.exact.arrays import Floats
+
 Ends: TypeAlias = tuple[Floats, Floats]
 
 PAIR_SHARES: Mapping[int, tuple[Fraction, ...]] = {

@@ -11,19 +11,18 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import RecordError
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.whole_counts import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable
 from zerodelta.privacy.intervals import values_of
 from zerodelta.privacy.record import Record
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _NEAR = 1e-9
 """More than float64 rounds on the way from integers to a value, relative to its bounds."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.calibration import calibrate
@@ -17,7 +18,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
 from zerodelta.regression.expected import TARGETS
-from zerodelta.regression.gaussian_statistics import STEPS, Floats, GaussianStatistics
+from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
 from zerodelta.spaces import Ball, BallLattice
 from zerodelta.value import value
 

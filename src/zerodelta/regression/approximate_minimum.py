@@ -12,8 +12,9 @@ from typing import TypeAlias, final
 
 import numpy as np
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.certified_losses import CertifiedLoss
-from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
+from zerodelta.regression.integer_rows import STEPS, IntegerRows
 from zerodelta.value import value
 
 Solve: TypeAlias = Callable[[Floats], Floats]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import ball
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.float_balls import FloatBalls
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.value import value
 
 _LOWEST = -690.0

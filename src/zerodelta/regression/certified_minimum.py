@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.regression.approximate_minimum import (
@@ -30,7 +31,7 @@ from zerodelta.regression.approximate_minimum import (
     approach,
 )
 from zerodelta.regression.certified_losses import CertifiedLoss
-from zerodelta.regression.integer_rows import ROW_BITS, SLOPE_BITS, Floats, IntegerRows, Point
+from zerodelta.regression.integer_rows import ROW_BITS, SLOPE_BITS, IntegerRows, Point
 from zerodelta.regression.precise_minimum import PreciseObjective, as_float, finish
 from zerodelta.value import value
 

@@ -15,6 +15,7 @@ import numpy as np
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -23,7 +24,6 @@ from zerodelta.mechanisms.partition_noise import BlockNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.value import value
 
 Squares: TypeAlias = Literal["none", "mean", "each"]

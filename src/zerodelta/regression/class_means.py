@@ -11,6 +11,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -28,7 +29,6 @@ from zerodelta.regression.class_blocks import (
 from zerodelta.regression.classifier_forecast import means_error
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.label_values import ClassLabels
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spine.facts import Facts, Question

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from zerodelta.errors import is_list, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.row_box import RowBox
 from zerodelta.spaces import Box
 from zerodelta.value import value

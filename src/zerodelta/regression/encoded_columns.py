@@ -18,7 +18,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.errors import ParameterError, require
-from zerodelta.regression.integer_rows import Floats
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.row_box import RowBox
 from zerodelta.value import value
 

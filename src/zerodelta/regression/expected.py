@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.value import value
 
 _ENOUGH = 20.0

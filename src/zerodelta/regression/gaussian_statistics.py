@@ -17,6 +17,7 @@ from flint import fmpz_mat, fmpz_poly
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -28,7 +29,6 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
 from zerodelta.value import value
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[Any]
 
 STEPS = 1 << 16

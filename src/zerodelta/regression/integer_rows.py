@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 ROW_BITS = 22
 STEPS = 1 << ROW_BITS

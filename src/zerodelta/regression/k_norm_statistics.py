@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
@@ -24,7 +25,6 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
 )
 from zerodelta.regression.expected import TARGETS, limited
 from zerodelta.regression.features import Features
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.objective_plan import Shape
 from zerodelta.value import value
 

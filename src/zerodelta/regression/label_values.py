@@ -17,9 +17,9 @@ from zerodelta.data.kinds import Category, Text
 from zerodelta.data.options import Options
 from zerodelta.data.unread import Unread
 from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.parameters import as_flag
-from zerodelta.regression.integer_rows import Floats
 
 _Cells: TypeAlias = npt.NDArray[Any]
 

@@ -27,8 +27,8 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.data.unread import Unread
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.label_values import ClassLabels, Targets, label_kind, one_label_each
 from zerodelta.spine.facts import Facts
 from zerodelta.value import value

@@ -16,6 +16,7 @@ from typing import Any
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_name, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -28,7 +29,7 @@ from zerodelta.regression.certified_losses import PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import TARGETS, expected_length, limited
 from zerodelta.regression.features import Features, LongRows
-from zerodelta.regression.integer_rows import STEPS, Floats
+from zerodelta.regression.integer_rows import STEPS
 from zerodelta.regression.k_norm_statistics import (
     LENGTH,
     exact_statistics,

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from zerodelta.channels.numerical import NumericalError
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.real_k_norm import RealKNorm
@@ -28,7 +29,7 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 from zerodelta.regression.certified_losses import CertifiedLoss
 from zerodelta.regression.certified_minimum import certified_minimum
 from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected, limited, temperature
-from zerodelta.regression.integer_rows import Floats, IntegerRows
+from zerodelta.regression.integer_rows import IntegerRows
 from zerodelta.spaces import Ball
 from zerodelta.value import value
 

@@ -16,14 +16,9 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import precision, to_float_up
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.certified_losses import CertifiedLoss
-from zerodelta.regression.integer_rows import (
-    ROW_BITS,
-    SLOPE_BITS,
-    Floats,
-    IntegerRows,
-    parameter_bits,
-)
+from zerodelta.regression.integer_rows import ROW_BITS, SLOPE_BITS, IntegerRows, parameter_bits
 from zerodelta.value import value
 
 _Integers: TypeAlias = npt.NDArray[np.object_]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count
@@ -22,7 +23,6 @@ from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.regression.classifier_forecast import forest_error
 from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.integer_rows import Floats
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.integer_rows import STEPS, Floats
+from zerodelta.regression.integer_rows import STEPS
 from zerodelta.value import value
 
 

@@ -38,15 +38,15 @@ def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
         parts.append(f'<path class="g" d="M{x(tick)} {_TOP}V{bottom}"/>')
         told = html.escape(number_shown(tick))
         parts.append(f'<text x="{x(tick)}" y="{bottom + 16}" text-anchor="middle">{told}</text>')
-    for i, value in enumerate(values):
+    for i, amount in enumerate(values):
         y = _TOP + _LINE * i + _LINE // 2
         label = html.escape(_label(grid, i))
         parts.append(f'<text x="{_LEFT - 10}" y="{y + 4}" text-anchor="end">{label}</text>')
         bar = (lower[i], upper[i]) if i < len(lower) and i < len(upper) else (None, None)
         if bar[0] is not None and bar[1] is not None:
             parts.append(f'<path class="b" d="M{x(bar[0])} {y}H{x(bar[1])}"/>')
-        if value is not None:
-            parts.append(f'<circle class="d" cx="{x(value)}" cy="{y}" r="4"/>')
+        if amount is not None:
+            parts.append(f'<circle class="d" cx="{x(amount)}" cy="{y}" r="4"/>')
     title = html.escape(plain_text(column.name))
     bars = ", bars: 95 % intervals" if lower else ", without intervals"
     return (

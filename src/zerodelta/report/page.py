@@ -113,7 +113,6 @@ def _distinct(
 
 
 def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
-    esc = sections.esc
     releases = [each.release for each in shown]
     files, digests = [each.file for each in shown], [each.digest for each in shown]
     several = len(releases) > 1
@@ -132,7 +131,9 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
     if accounts:
         parts.append(("budget", "Budget", checking.budget([_budget(each) for each in accounts])))
     parts.append(("limits", "Not covered", sections.not_covered()))
-    links = "".join(f'<li><a href="#{place}">{esc(short)}</a></li>' for place, short, _ in parts)
+    links = "".join(
+        f'<li><a href="#{place}">{sections.esc(short)}</a></li>' for place, short, _ in parts
+    )
     body = "".join(
         f'<section aria-labelledby="{place}">{content}</section>' for place, _, content in parts
     )
@@ -143,10 +144,10 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<title>{esc(title)}: privacy report</title><style>{css()}</style></head><body>"
+        f"<title>{sections.esc(title)}: privacy report</title><style>{css()}</style></head><body>"
         '<a class="skip" href="#content">Skip to the content</a>'
-        f'<header><p class="quiet">Privacy report, zerodelta</p><h1>{esc(title)}</h1>'
-        f"<p>{esc(summary)}</p></header>"
+        f'<header><p class="quiet">Privacy report, zerodelta</p><h1>{sections.esc(title)}</h1>'
+        f"<p>{sections.esc(summary)}</p></header>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         '<main id="content"><section aria-labelledby="glance"><h2 id="glance">At a glance</h2>'
         f"{sections.at_a_glance(releases, accounts)}</section>{body}</main>"

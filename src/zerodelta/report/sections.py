@@ -293,14 +293,14 @@ def _kind(kind: Any) -> str:
     if not isinstance(kind, Mapping):
         return str(kind)
     words = []
-    for name, value in kind.items():
-        if isinstance(value, list):
-            texts = [str(each) for each in value[:_MOST_OPTIONS]]
-            more = f", … ({len(value)} in all)" if len(value) > _MOST_OPTIONS else ""
+    for name, entry in kind.items():
+        if isinstance(entry, list):
+            texts = [str(each) for each in entry[:_MOST_OPTIONS]]
+            more = f", … ({len(entry)} in all)" if len(entry) > _MOST_OPTIONS else ""
             joined = " to ".join(texts) if name in ("number", "date") else ", ".join(texts)
             words.append(f"{name}: {joined}{more}")
         else:
-            words.append(name if value is True else f"{name}: {value}")
+            words.append(name if entry is True else f"{name}: {entry}")
     return "; ".join(words)
 
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -23,13 +24,7 @@ from zerodelta.regression.class_means import fit_classes
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import as_classes, declared_classes
-from zerodelta.sklearn.given_data import (
-    Floats,
-    check_examples,
-    check_rows,
-    remember,
-    rows_to_predict,
-)
+from zerodelta.sklearn.given_data import check_examples, check_rows, remember, rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
 from zerodelta.spine.paying import as_own, paying

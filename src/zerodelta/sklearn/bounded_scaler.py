@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.row_box import RowBox, as_radius
 from zerodelta.sklearn.base_estimators import accepting_any_value
-from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
+from zerodelta.sklearn.given_data import check_rows, rows_to_transform
 
 
 @final

@@ -8,11 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.account import Account
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.class_means import BayesQuestion
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
-from zerodelta.sklearn.given_data import Floats
 
 
 @final

@@ -6,7 +6,7 @@ exception is an output (theory A14), so here it sees a stand-in of the same shap
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,8 @@ from zerodelta.data.cells import numbers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.unread import Unread
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.regression.encoded_columns import Encoding
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 def check_rows(

@@ -9,9 +9,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from zerodelta.data.account import Account
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational
 from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
-from zerodelta.sklearn.given_data import Floats, rows_to_predict
+from zerodelta.sklearn.given_data import rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 

@@ -7,6 +7,7 @@ from typing import Any, final
 
 from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.classifiers import ClassifierQuestion
 from zerodelta.regression.column_bounds import ColumnBounds
@@ -19,7 +20,7 @@ from zerodelta.sklearn.base_estimators import (
     required_epsilon,
     sorted_classes,
 )
-from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.sklearn.given_data import check_examples, remember, rows_to_predict
 
 
 @final

@@ -12,6 +12,7 @@ import numpy as np
 from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.regression.column_bounds import ColumnBounds
@@ -24,7 +25,7 @@ from zerodelta.sklearn.base_estimators import (
     required_epsilon,
     sorted_classes,
 )
-from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.sklearn.given_data import check_examples, remember, rows_to_predict
 from zerodelta.spaces import Ball
 from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import post_processed

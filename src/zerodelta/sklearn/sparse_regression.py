@@ -10,6 +10,7 @@ import numpy as np
 
 from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
@@ -20,7 +21,7 @@ from zerodelta.regression.label_values import Targets, declared_bounds
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.regression.row_limits import RowLimits
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
-from zerodelta.sklearn.given_data import Floats, check_examples, remember
+from zerodelta.sklearn.given_data import check_examples, remember
 from zerodelta.spaces import Ball
 from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import left, post_processed

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.internal import Internal, internal_array
 from zerodelta.data.row_queries import (
@@ -28,6 +27,7 @@ from zerodelta.data.row_queries import (
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction, as_function
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -37,8 +37,6 @@ from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.study.declared import Declared
 from zerodelta.study.present_values import present_mean, present_rows, present_sum
 from zerodelta.study.study_plan import StudyPlan
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Share: TypeAlias = Rational | Internal | None
 """The part of what was planned that a query takes; it may follow from internal answers."""

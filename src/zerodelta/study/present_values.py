@@ -12,13 +12,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.row_queries import RowQuery
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.exact_sums import IntegerArray
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Noise: TypeAlias = Callable[[IntegerArray, int], IntegerArray]
 """Adds noise to integers of this squared l2 sensitivity."""

@@ -12,7 +12,7 @@ from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.mechanisms.ranks import as_level
 from zerodelta.value import value
 
-Statistic: TypeAlias = str | Fraction
+ColumnStatistic: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
 
 STATISTICS = ("count", "sum", "mean", "variance", "std")
@@ -84,7 +84,7 @@ def level_name(level: Fraction) -> str:
     return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
 
 
-def as_statistics(of: Any) -> dict[str, tuple[Statistic, ...]]:
+def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
     """Return the statistics of each column, quantiles by their levels; what is none is refused.
 
     >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
@@ -108,7 +108,7 @@ def as_statistics(of: Any) -> dict[str, tuple[Statistic, ...]]:
     return found
 
 
-def _statistics(column: str, given: Any) -> list[Statistic]:
+def _statistics(column: str, given: Any) -> list[ColumnStatistic]:
     if isinstance(given, str) and given in STATISTICS:
         return [given]
     if isinstance(given, str) and given == "median":

@@ -17,15 +17,13 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 MOST_CATEGORIES = 1 << 11
 """Of columns whose functions are written out: a matrix of 32 MB."""

@@ -20,12 +20,12 @@ from zerodelta.data.options import Options
 from zerodelta.data.source import Source, protection_of
 from zerodelta.data.unread import Unread
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Integers
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
 from zerodelta.tables.domain import Columns, Domain
 from zerodelta.value import value
 
-Integers: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[Any]
 
 

@@ -15,7 +15,8 @@ from typing import final
 import numpy as np
 from scipy.special import wrightomega
 
-from zerodelta.tables.bases import Floats, margin
+from zerodelta.exact.arrays import Floats
+from zerodelta.tables.bases import margin
 from zerodelta.tables.domain import Columns, Domain
 from zerodelta.tables.estimate import Coefficients, Estimate
 from zerodelta.value import value

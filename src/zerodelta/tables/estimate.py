@@ -15,7 +15,8 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.tables.bases import LARGEST_MATRIX, AxisFunctions, Floats, Transform, margin
+from zerodelta.exact.arrays import Floats
+from zerodelta.tables.bases import LARGEST_MATRIX, AxisFunctions, Transform, margin
 from zerodelta.tables.domain import Columns, Domain, parts_of
 from zerodelta.value import value
 

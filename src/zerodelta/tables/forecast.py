@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from zerodelta.tables.bases import Floats
+from zerodelta.exact.arrays import Floats
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.orbits import Orbit, orbits
 

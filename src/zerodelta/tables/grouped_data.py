@@ -27,7 +27,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.spine.public_inputs import as_bounds, needed
-from zerodelta.tables.asked_columns import AskedColumn, Statistic
+from zerodelta.tables.asked_columns import AskedColumn, ColumnStatistic
 from zerodelta.value import value
 
 By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
@@ -64,7 +64,7 @@ def grouped(
     data: Any,
     *,
     by: By = None,
-    of: Mapping[str, tuple[Statistic, ...]],
+    of: Mapping[str, tuple[ColumnStatistic, ...]],
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
 ) -> GroupedData:
@@ -181,7 +181,7 @@ def _asked(by: By) -> dict[str, Kind | Bins | None]:
 def _opened(
     data: Any,
     asked: Mapping[str, Kind | Bins | None],
-    of: Mapping[str, tuple[Statistic, ...]],
+    of: Mapping[str, tuple[ColumnStatistic, ...]],
     bounds: Any,
     missing: Any,
 ) -> Dataset:
@@ -290,7 +290,9 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
     return GroupKey(name=name, labels=())  # to be found
 
 
-def _column(name: str, kind: Kind, statistics: tuple[Statistic, ...], bounds: Any) -> AskedColumn:
+def _column(
+    name: str, kind: Kind, statistics: tuple[ColumnStatistic, ...], bounds: Any
+) -> AskedColumn:
     numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
     require(
         numeric,

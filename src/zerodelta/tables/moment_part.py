@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.exact.whole_counts import whole_counts
@@ -27,8 +27,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SPREAD = 1 / 6
 """Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
@@ -24,8 +23,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn, level_name
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @value

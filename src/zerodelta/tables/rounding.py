@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zerodelta.tables.bases import MOST_CATEGORIES, Floats, orthonormal
-from zerodelta.tables.codes import Integers
+from zerodelta.exact.arrays import Floats, Integers
+from zerodelta.tables.bases import MOST_CATEGORIES, orthonormal
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import column_axes
 from zerodelta.tables.orbits import orbits

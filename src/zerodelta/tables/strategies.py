@@ -18,14 +18,14 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
-from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
-from zerodelta.tables.codes import Integers
+from zerodelta.tables.bases import MOST_CATEGORIES, coefficients, spans
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
 from zerodelta.tables.orbits import Orbit, orbits

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spine.facts import MOST_BYTES, Facts
-from zerodelta.tables.codes import CodedRows, Integers, cell_codes, positions
+from zerodelta.tables.codes import CodedRows, cell_codes, positions
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.value import value
 

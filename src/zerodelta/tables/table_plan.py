@@ -29,12 +29,12 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.errors import did_you_mean, is_name, printable, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
@@ -45,8 +45,6 @@ from zerodelta.tables.moment_part import MomentPart
 from zerodelta.tables.quantile_part import QuantilePart
 from zerodelta.tables.unknown_keys import KeysPlan
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_APART = 8
 """More columns than this are one block of sums: no other plan is looked at."""

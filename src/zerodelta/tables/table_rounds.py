@@ -13,13 +13,13 @@ from typing import final
 
 import numpy as np
 
+from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.step import Step
-from zerodelta.tables.bases import Floats, margin
-from zerodelta.tables.codes import Integers
+from zerodelta.tables.bases import margin
 from zerodelta.tables.distribution import Answers, fit
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import table_estimate

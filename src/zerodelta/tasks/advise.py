@@ -143,9 +143,9 @@ def advise(
 
 def _all(epsilon: Rational | None, others: Mapping[str, Any]) -> AllAdvice:
     """Return the advice for all tasks, each with typical numbers."""
-    for name, value in others.items():
+    for name, entry in others.items():
         remedy = 'name a task, such as zd.advise("mean", …)'
-        require(value is None, name, value, "nothing but epsilon without a task", remedy)
+        require(entry is None, name, entry, "nothing but epsilon without a task", remedy)
     exact = 1 if epsilon is None else epsilon
     return AllAdvice(
         each=tuple(

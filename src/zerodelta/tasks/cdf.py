@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.noise_law import LazyForms, NoisySums
@@ -36,7 +36,6 @@ from zerodelta.value import value
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Floats = npt.NDArray[np.float64]
 
 _HUNDREDTHS = tuple(Fraction(i, 100) for i in range(1, 100))
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -27,8 +27,6 @@ from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Floats = npt.NDArray[np.float64]
 
 
 @debited

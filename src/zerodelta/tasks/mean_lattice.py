@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive, inner_ends
 from zerodelta.spine.public_inputs import as_pair
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
 _SUM_BITS = 62
@@ -71,7 +71,7 @@ def stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
 
 def average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
     """Return the bound of a coordinate, averaged over the columns."""
-    return sum(bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
+    return _average(bound) if isinstance(bound, tuple) else bound
 
 
 def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
@@ -103,3 +103,7 @@ def inside(value: Floats, lattice: FixedPoint) -> Floats:
     pairs = itertools.islice(zip(centers, bounds, strict=False), 1 if alike else lattice.dimension)
     ends = np.array([inner_ends(center - bound, center + bound) for center, bound in pairs])
     return np.clip(value, ends[:, 0], ends[:, 1])
+
+
+def _average(bounds: tuple[Fraction, ...]) -> Fraction:
+    return reduce(add, bounds, Fraction(0)) / len(bounds)

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import protection_of
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _WHOLE, _HALF = Fraction(1), Fraction(1, 2)
-
-Floats = npt.NDArray[np.float64]
 
 
 @debited

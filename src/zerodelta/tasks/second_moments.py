@@ -18,6 +18,7 @@ import numpy.typing as npt
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -33,7 +34,6 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import each_bounds
 from zerodelta.value import value
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 _Norm: TypeAlias = Literal["frobenius", "max"]
 
 STEPS = 1 << 16

@@ -19,6 +19,7 @@ from zerodelta.data.row_queries import Bounds, box_lattice, row_query
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction, Rowwise
 from zerodelta.errors import is_name, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -39,7 +40,7 @@ from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
-from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
+from zerodelta.training.candidate_models import LinearModel, NetworkModel
 from zerodelta.value import value
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -18,7 +19,7 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tables.codes import Integers, given_rows, row_writer
+from zerodelta.tables.codes import given_rows, row_writer
 from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import (
     MOST_CELLS,

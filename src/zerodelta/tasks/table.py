@@ -25,7 +25,7 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tables.asked_columns import AskedColumn, Statistic, as_statistics
+from zerodelta.tables.asked_columns import AskedColumn, ColumnStatistic, as_statistics
 from zerodelta.tables.grouped_data import By, grouped
 from zerodelta.tables.keyed_table import KeyedTableQuestion
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
@@ -156,7 +156,7 @@ def table_of(
     data: Any,
     *,
     by: By,
-    of: Mapping[str, tuple[Statistic, ...]],
+    of: Mapping[str, tuple[ColumnStatistic, ...]],
     epsilon: Rational,
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,

@@ -16,16 +16,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
 from zerodelta.channels.planner import plan
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, ranked
-
-Floats = npt.NDArray[np.float64]
 
 LEAST_ROWS = 25
 """Rows of a block on average, at least: with fewer most learners collapse (tables.md §6)."""

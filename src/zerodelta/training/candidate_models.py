@@ -6,22 +6,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.internal import reveal
 from zerodelta.data.rowwise import Column, Rowwise
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.feature_table import column_position
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _AVERAGED = 5
 """One in so many iterates of a descent, the last ones, are averaged."""

@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.planner import plan
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data.protection import Protection
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_rational
@@ -33,8 +33,6 @@ from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.iterates import Iterates, StepSizes, Variances
 from zerodelta.training.smooth_descent import best_smooth_ending
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.row_queries import Bounds
 from zerodelta.data.rowwise import Column, whole_rows
 from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _TYPICAL = 0.4
 """A row spread evenly over [-1, 1]^d has norm 0.58√d; scaling most rows down to 0.4√d costs little,

@@ -17,6 +17,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, did_you_mean, is_name, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -29,7 +30,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside, aside, run
 from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
 from zerodelta.training.loss_functions import Loss
-from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
+from zerodelta.training.polytopes import Domain, as_polytope, curvature
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -18,6 +18,7 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, lower
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
@@ -32,7 +33,6 @@ from zerodelta.training.gradients import try_gradient
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.training.polytopes import (
     Domain,
-    Floats,
     L1Ball,
     Polytope,
     as_polytope,

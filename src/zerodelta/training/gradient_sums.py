@@ -21,6 +21,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.step import Status
@@ -28,7 +29,6 @@ from zerodelta.value import value
 
 GRADIENT = "gradient(theta, rows) treats rows one by one, keeps no state and shows nothing"
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 

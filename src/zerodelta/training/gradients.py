@@ -15,6 +15,7 @@ from zerodelta.data.kept_copy import together
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rowwise import evaluate, without_blanks
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -24,8 +25,6 @@ from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.training.unit_sums import clipped_units, unit_blocks
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows."""

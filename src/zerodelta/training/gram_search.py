@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from zerodelta.training.feature_table import FeatureTable, Floats
+from zerodelta.exact.arrays import Floats
+from zerodelta.training.feature_table import FeatureTable
 from zerodelta.value import value
 
 _MOST_EXCHANGES = 100

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, decimal_up
 from zerodelta.spaces import Ball
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Variances: TypeAlias = tuple[tuple[int, Fraction], ...]
 """Numbers of consecutive rounds, and the variance of the noise in each of them."""

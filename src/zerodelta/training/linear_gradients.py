@@ -16,6 +16,7 @@ from zerodelta.data.kept_copy import kept
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
@@ -24,7 +25,6 @@ from zerodelta.training.gradient_sums import Examples, Gradients, Indices, publi
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.unit_sums import clipped_units, unit_blocks
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 _Single: TypeAlias = npt.NDArray[np.float32]
 
 _ROW_STEPS = 1 << 16

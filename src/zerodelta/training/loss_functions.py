@@ -9,16 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class Loss(ABC):

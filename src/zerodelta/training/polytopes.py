@@ -14,15 +14,13 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Domain: TypeAlias = Ball | Sequence[Sequence[float]] | Floats
 """`Ball(dimension, radius, norm=1)`, or the vertices, one line each."""

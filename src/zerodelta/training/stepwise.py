@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.rows import Rows
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
-from zerodelta.training.feature_table import FeatureTable, Floats
+from zerodelta.training.feature_table import FeatureTable
 from zerodelta.training.gram_search import positive
 from zerodelta.value import value
 

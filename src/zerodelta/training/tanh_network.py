@@ -8,18 +8,15 @@ any data is. Only elementwise operations touch rows, so a row never depends on a
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from zerodelta.data.row_queries import primes
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_UNITS = 1 << 16
 _STEEPNESS = 4.0

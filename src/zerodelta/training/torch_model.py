@@ -9,14 +9,12 @@ import copy
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from zerodelta.exact.arrays import Floats
 
 
 @final

@@ -10,11 +10,10 @@ import numpy.typing as npt
 from zerodelta.data.arrays import ArraySource, public_table
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
+from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.training.feature_table import column_position
 from zerodelta.value import value
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 Splits: TypeAlias = list[tuple[int, Column, float]]
 """Position, name and threshold of every question that may be asked."""

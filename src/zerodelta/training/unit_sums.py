@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.rowwise import Block
+from zerodelta.exact.arrays import Integers
 from zerodelta.training.gradient_sums import Examples
-
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 _CHECKED_BITS = 26
 """Norms are compared to so many bits, so that squares add up in 64: for more than 2^10 columns to
