@@ -20,6 +20,7 @@ from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import LARGEST
 from zerodelta.data.rowwise import evaluate, row_status, try_function
+from zerodelta.data.tallies import Keys, group_codes
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.privacy.step import Status
@@ -110,6 +111,21 @@ def test_one_row_moves_second_moments_by_at_most_root_two_squares(table: Any, ro
 def test_second_moments_beyond_64_bits_are_exact() -> None:
     lattice = FixedPoint.ball(dimension=1, bound=1, steps=2**40)
     assert opened(ArraySource(np.ones(3))).gram(0, lattice).tolist() == [[3 * 2**80]]
+
+
+def test_complete_rows_are_counted_beside_their_sums_and_their_products() -> None:
+    """A row with a missing cell, whichever it is, is in neither."""
+    rows = np.array([(0.5, 0.25), (math.nan, 0.5), (0.5, math.nan), (-0.25, 0.5), (0.125, 0.0)])
+    own = DISC.quantize(rows[[0, 3, 4]]).astype(object)
+    source = opened(ArraySource(rows))
+    number, products = source.present_gram([0, 1], DISC)
+    assert number == 3
+    assert products.tolist() == (own.T @ own).tolist()
+    sums = source.present_sums([0, 1], DISC, joint=True)
+    assert sums.tolist() == [[3, 3], own.sum(axis=0).tolist()]
+    large = FixedPoint.ball(dimension=1, bound=1, steps=2**40)
+    number, products = opened(ArraySource(np.ones(3))).present_gram(0, large)
+    assert (number, products.tolist()) == (3, [[3 * 2**80]])
 
 
 def test_a_row_that_raises_counts_as_zero_and_hides_no_other() -> None:
@@ -287,6 +303,21 @@ def test_counts_are_exact_and_say_where_invalid_keys_go() -> None:
         assert opened(source).counts(0, 3).tolist() == [1, 0, 2]
         assert opened(source).counts(0, 3, invalid=1).tolist() == [1, 6, 2]
         assert opened(source).counts(lambda rows: rows[:, 0] + 1, 3).tolist() == [1, 1, 0]
+
+
+def test_keys_in_a_list_of_values_count_as_the_values_do() -> None:
+    """Where the list has no such place, nowhere."""
+    found = Keys(np.array([0, 0, 0, 4, 1, 2, 3, 3]), np.array([2.0, 0.0, 0.5, math.nan]))
+    assert found.counts(3, None).tolist() == [1, 0, 3]
+    assert found.counts(3, 1).tolist() == [1, 3, 3]
+
+
+def test_a_row_is_in_a_group_if_each_of_its_codes_is_one() -> None:
+    first = np.array([0, 1, 1, 2, -0.5, math.nan, 1, math.inf])
+    second = np.array([2, 3, 0, 1, 0, 1, -1, 0.0])
+    codes, inside = group_codes([first, second], (2, 3), rows=8)
+    assert inside.tolist() == [place in (0, 2) for place in range(8)]
+    assert codes[inside].tolist() == [2, 3]
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 20)), st.floats(), st.sampled_from([None, 0, 2]))

@@ -21,6 +21,7 @@ from mutants import (
     in_readers,
     in_records,
     in_report,
+    in_rows,
     in_spark,
     in_study,
     in_tables,
@@ -54,4 +55,5 @@ MUTANTS = (
     *in_attacks.MUTANTS,
     *in_edges.MUTANTS,
     *in_rare_draws.MUTANTS,
+    *in_rows.MUTANTS,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
@@ -26,6 +28,8 @@ from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training import polytopes
 from zerodelta.training.frank_wolfe import (
+    _digits,
+    _number,
     best_iterations,
     frank_wolfe_pure,
     transcript_step_epsilon,
@@ -473,6 +477,33 @@ def test_vertices_are_numbered_as_the_scores_are() -> None:
     assert ball.scores(np.array([5, -7])).tolist() == [5, -7, -5, 7]
     assert hull.length == Fraction(7, 2)
     assert hull.scores(hull.row(np.array([[1.0, 1.0]]))[0]).tolist() == [-3.0, 2.5]
+
+
+def test_a_transcript_is_the_number_that_was_mixed() -> None:
+    for base in (2, 3, 10):
+        for chosen in itertools.product(range(base), repeat=3):
+            number = _number(list(chosen), base)
+            assert 0 <= number < base**3
+            assert _digits(number, base, 3) == list(chosen)
+    assert _number([1, 0, 2], 3) == 11
+
+
+def test_what_the_vertices_of_a_hull_see_is_clipped_where_it_cannot_be() -> None:
+    """|<s, g>| <= L1 * largest l1 norm of a vertex: such a product is kept as it is."""
+    hull = Hull(np.array([[3.0, -1.0], [-1.0, 0.0]]))
+    lattice = hull.lattice(Fraction(1, 2), 1000)
+    products = hull.row(np.array([[0.5, -0.5]]))  # 2 and -1/2, the largest product 4 * 1/2
+    assert lattice.quantize(products).tolist() == [[1000, -250]]
+    assert lattice.quantize(2 * products).tolist() == [[1000, -500]]
+
+
+def test_diagnostics_are_a_part_of_the_same_epsilon() -> None:
+    rows = zd.open(np.full((30, 2), 0.5), columns={"0": zd.number(-1, 1), "1": zd.number(-1, 1)})
+    for method in ("composition", "transcript"):
+        release = modern(rows, method=method, diagnostics="1/10", epsilon=1)
+        assert release.diagnostics is not None
+        assert release.certificate.claim == PureDP(1)
+        assert verify(release.certificate, epsilon=1, proven=False)
 
 
 def test_the_printed_noise_is_half_of_what_is_needed() -> None:

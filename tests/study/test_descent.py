@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.grid_mix import GridMix
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data import progress
+from zerodelta.data.protection import Protection
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
@@ -29,6 +31,7 @@ from zerodelta.training.gradient_sums import GRADIENT, Gradients
 from zerodelta.training.gradients import gradients_of
 from zerodelta.training.iterates import Iterates, StepSizes
 from zerodelta.training.loss_functions import Logistic, Multinomial, Squared
+from zerodelta.training.smooth_descent import _Search
 from zerodelta.training.tanh_network import TanhNetwork
 
 F = Fraction
@@ -158,6 +161,20 @@ def test_the_base_of_the_last_step_is_an_integer_point_of_the_ball(
         assert ball.contains(iterates.theta)
 
 
+@pytest.mark.parametrize("momentum", [0, "1/2"])
+def test_a_base_is_a_point_whatever_overflows(momentum: Any) -> None:
+    """Velocities, and the number of lattice units in a radius."""
+    ball = Ball(2, 1, center=[1, 0])
+    sums = ([2**900, 0], [-(2**900), 2**900], [5, -(2**1000)])
+    for noisy, spacing in itertools.product(sums, (F(1, 977), F(1, 10**310), F(1, 10**400))):
+        sizes = StepSizes(count=2, first=3, momentum=momentum, average=0)
+        iterates = Iterates(ball=ball, sizes=sizes, unit=1e300)
+        iterates.step(np.array(noisy, dtype=object))
+        base = iterates.base(spacing)
+        assert all(type(k) is int for k in base)
+        assert sum(k * k for k in base) <= (ball.radius // spacing) ** 2
+
+
 @pytest.mark.parametrize("spacing", [F(2, 7), F(3, 10), F(2, 3), F(4, 3)])
 def test_a_base_between_two_lattice_points_is_within_the_smaller_radius(spacing: F) -> None:
     """r/s is no integer: rounding to the nearest point must not leave the ball."""
@@ -210,6 +227,73 @@ def test_parameters_are_a_function_of_noisy_sums(
         asked.append((gradients.asked, value))
     assert np.array_equal(asked[0][0], asked[1][0])
     assert np.array_equal(asked[0][1], asked[1][1])
+
+
+def test_a_raw_last_step_goes_from_where_the_others_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In lattice units, and one unit is what one integer of the last sum moves the point by."""
+    made = planned(*NOISY, average=0)
+    assert isinstance(made.channel, SmoothMix)
+    handed: list[Any] = []
+    monkeypatch.setattr(RoundedGaussian, "apply", lambda self, sums, bits: sums)
+
+    def apply(self: Any, raw: Any, bits: Any) -> Any:
+        handed.append(raw)
+        return np.zeros(2)
+
+    monkeypatch.setattr(SmoothMix, "apply", apply)
+    sums = [np.array([-3000 - i, 1000]) for i in range(made.sizes.count)]
+    made.run(Recording(sums), ReplayBits("raw"))
+    iterates, spacing = made.iterates(), float(made.channel.spacing)
+    for each in sums[:-1]:
+        iterates.step(each)
+    before = (handed[0] + sums[-1]).astype(np.float64) * spacing
+    assert np.abs(iterates.point()).min() > 100 * spacing
+    np.testing.assert_allclose(before, iterates.point(), atol=spacing)
+    iterates.step(sums[-1])
+    np.testing.assert_allclose(
+        handed[0].astype(np.float64) * spacing, iterates.point(), atol=spacing
+    )
+
+
+def test_noise_is_added_until_the_rounds_keep_what_was_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounding of the scale, of a variance or of a weight must not be what a claim rests on."""
+    variances, weight = StepSizes.variances, _Search.weight
+
+    def less(self: Any, scale: Fraction, **how: Any) -> Any:
+        return tuple((n, v * F(999_995, 10**6)) for n, v in variances(self, scale, **how))
+
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        ((5,), {}),
+        (NOISY, {}),
+        ((*NOISY, 10), {"count": 3}),
+    ]
+    for given, sizes in cases:
+        with monkeypatch.context() as patched:
+            patched.setattr(StepSizes, "variances", less)
+            patched.setattr(_Search, "weight", lambda self, slack: weight(self, slack) * 0.97)
+            made = planned(*given, **sizes)
+        assert isinstance(made.channel, SmoothMix) is (given != (5,))
+        assert verify(made.release_plan().certificate(SystemBits()), epsilon=made.epsilon)
+
+
+def test_a_raw_last_step_is_not_weighed_for_units() -> None:
+    """S2 is about the move of the last step for one replaced row."""
+    made = linear(NOISY[0])
+    for unit, max_rows in ((None, 1), ("who", 1), ("who", 3)):
+        descent = plan_descent(
+            made,
+            ball=Ball(2, NOISY[0]),
+            epsilon=NOISY[1],
+            mixing_probability="1/100",
+            sizes=StepSizes(count=20, first=1),
+            protection=Protection(unit=unit, max_rows=max_rows),
+        )
+        assert isinstance(descent.channel, SmoothMix) is (unit is None)
+        assert any("S2" in name for name, _ in descent.rivals) is (unit is None)
 
 
 def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,19 @@ def test_every_tree_is_scored_by_the_rows_it_classifies_right() -> None:
     assert len(right) == 16 * 3**3
 
 
+def test_a_row_at_a_threshold_is_scored_as_it_is_classified() -> None:
+    splits: Splits = [(0, 0, 1.0), (1, 1, 0.0), (1, 1, 2.0)]
+    for row in itertools.product((0.0, 1.0, 2.0), (0.0, 1.0, 2.0), (0.0, 1.0)):
+        rows = np.array([row])
+        right = [int(tree.predict(rows)[0] == row[2]) for tree in trees(splits)]
+        assert scores(rows, splits).tolist() == right
+
+
+def test_a_row_with_a_missing_cell_scores_for_no_tree() -> None:
+    for row in ((np.nan, 1.0, 1.0), (1.0, np.nan, 0.0), (1.0, 1.0, np.nan)):
+        assert not scores(np.array([row])).any()
+
+
 def test_replacing_a_row_moves_every_score_by_one_at_most() -> None:
     """Each row alone scores 0 or 1 for each tree, whatever is in it; both occur."""
     values = (0.0, 1.0, 2.0, np.nan, -np.inf)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -37,7 +38,9 @@ from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.tasks.histogram import histogram, histogram_methods
+from zerodelta.spaces import Finite
+from zerodelta.spine.facts import Facts
+from zerodelta.tasks.histogram import HistogramQuestion, histogram, histogram_methods
 
 HALF = Fraction(1, 2)
 EPSILON = Fraction(2, 3)
@@ -221,6 +224,49 @@ def test_counts_add_up_where_strays_have_a_place() -> None:
             assert sum(release.value) == 6
         assert len(release.value) == universe
     assert zd.verify(release.certificate)
+
+
+def test_a_count_follows_from_the_others_only_of_a_public_number() -> None:
+    coded = HistogramQuestion(universe=Finite(3), coded=True)
+    assert coded.plan(Facts(rows=50), 1).noise is None
+    for facts in (
+        Facts(rows=50, may_miss=True),
+        Facts(rows=None, expected_rows=50),
+        Facts(rows=None, expected_rows=50, neighbors=Neighbors.ADD_REMOVE),
+    ):
+        for method in ("auto", "laplace"):
+            noise = replace(coded, method=method).plan(facts, 1).noise
+            assert noise is not None
+            assert noise.family != "counts" or noise.dimension == 3
+
+
+@pytest.mark.parametrize("edges", [(0, 5), (2, 10), (0, 5, 9), (1, 5, 10), (3, 4, 5)])
+def test_bins_that_leave_rows_out_do_not_add_up_to_all_of_them(edges: tuple[int, ...]) -> None:
+    kinds = {"x": zd.number(0, 10, missing=None)}
+    cells = np.array([(x,) for x in (0.5, 2.5, 4.5, 6.5, 9.5, 9.5)], dtype=[("x", float)])
+    people = zd.open(cells, columns=kinds)
+    whole = zd.histogram(people["x"], bins=[-1, 5, 11], epsilon=1000)
+    assert whole.value.tolist() == [3, 3]
+    assert whole.noise is None
+    some = zd.histogram(people["x"], bins=list(edges), epsilon=1000)
+    inside = [sum(a <= x < b for (x,) in cells) for a, b in itertools.pairwise(edges)]
+    assert some.value.tolist() == inside
+    assert some.noise is not None
+
+
+def test_only_laplace_noise_is_for_rows_that_come_and_go() -> None:
+    """One count moves by one, and independent noise is for just that."""
+    (method,) = histogram_methods(epsilon=1, universe=5, neighbors=Neighbors.ADD_REMOVE)
+    assert method.name == "laplace"
+    people = zd.open(
+        np.array([0.0, 1.0, 1.0]),
+        columns={"0": zd.category([0, 1, 2])},
+        neighbors="add-remove",
+        expected_rows=3,
+    )
+    certificate = zd.histogram(people["0"], epsilon=1).certificate
+    assert [step.theorem for step in certificate.steps] == ["partition-laplace"]
+    assert zd.verify(certificate, epsilon=1, neighbors="add-remove")
 
 
 def test_a_stray_text_and_a_mask_change_no_other_count() -> None:

@@ -169,6 +169,17 @@ def test_the_key_of_a_number_is_its_own_whatever_is_beside_it(dtype: Any) -> Non
         assert [str(key) for key in found] == [str(alone[one]), str(alone[two])]
 
 
+def test_a_row_that_lacks_a_part_of_its_key_counts_nowhere() -> None:
+    """A missing code is not the first one."""
+    city, kind = zd.category(["oslo", "rome"]), zd.number(0, 9, integer=True)
+    cells = [("rome", 1), (None, 1), ("oslo", None), ("bonn", 2), (None, None), ("oslo", 10)]
+    rows = np.array(cells, dtype=[("a", object), ("b", object)])
+    people = zd.open(rows, columns={"a": city, "b": kind})
+    ticket = Ticket(zd.count(people, epsilon=1).certificate)
+    assert KeySource(people).open(ticket) == {(1, 1): 1}
+    assert KeySource(people[["a"]]).open(ticket) == {0: 2, 1: 1}
+
+
 INTEGERS = [2**60 + 1, -(2**60) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 0, 7, None]
 
 

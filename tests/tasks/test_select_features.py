@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -25,7 +26,7 @@ from zerodelta.spaces import Subsets
 from zerodelta.tasks.select_features import MethodName, select_features
 from zerodelta.training.feature_table import FeatureTable
 from zerodelta.training.gram_search import best_subset
-from zerodelta.training.stepwise import Stepwise, new_products, with_residual
+from zerodelta.training.stepwise import Stepwise, _sum, new_products, with_residual
 
 BOTH = pytest.mark.parametrize("method", ["gram", "stepwise"])
 STEPS = 1 << 20
@@ -144,6 +145,30 @@ def test_replacing_a_row_moves_what_stepwise_adds_up_by_two_ranges_at_most() -> 
         lattice = FixedPoint.box(dimension=width, lower=-1, upper=1, steps=STEPS)
         each = np.stack([opened(ArraySource(row[None])).sum(function, lattice) for row in rows])
         assert (each.max(axis=0) - each.min(axis=0)).max() == 2 * STEPS
+
+
+def test_a_row_that_lacks_a_cell_adds_nothing() -> None:
+    """To no product, whichever cell that is, and whatever is in the others."""
+    made = table(np.zeros((1, 3)))
+    for missing in range(3):
+        rows = np.full((1, 3), 0.75)
+        rows[0, missing] = np.nan
+        source = opened(ArraySource(rows))
+        weights = np.array([0.3, -0.5])
+        assert not _sum(source, lambda block: new_products(made, block, []), 1).any()
+        assert not _sum(source, lambda block: new_products(made, block, [1, 0]), 3).any()
+        residual = _sum(source, lambda block: with_residual(made, block, [1], weights), 2)  # noqa: B023
+        assert not residual.any()
+
+
+def test_what_is_left_of_the_target_is_clipped_before_it_is_weighed() -> None:
+    """A score is at most the feature, and what is added up of a row is within one range."""
+    made, rows = table(np.zeros((1, 3))), np.array([[0.5, 1.0, 0.0], [-0.5, 1.0, 0.25]])
+    weights = np.array([0.5, -4.0])  # leaves 3.5 and 3.75 of the target
+    assert with_residual(made, rows, [1], weights).tolist() == [[0.5, 1.0], [-0.5, 1.0]]
+    for value in (5.0, -1.5, 1.0):
+        far = _sum(opened(ArraySource(rows[:1])), lambda block: block[:, :1] * 2 * value, 1)  # noqa: B023
+        assert far.tolist() == [math.copysign(STEPS, value)]
 
 
 @pytest.mark.parametrize("norm", [0.5, 2])

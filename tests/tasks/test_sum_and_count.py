@@ -15,7 +15,9 @@ import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.run import planned
+from zerodelta.tasks.count import CountQuestion
 from zerodelta.tasks.mean import MeanQuestion
 from zerodelta.tasks.quantile import QuantileQuestion
 from zerodelta.tasks.select import SelectQuestion
@@ -205,6 +207,13 @@ def test_no_count_that_is_private_is_free(tmp_path: Path) -> None:
         certificate = zd.count(source, epsilon=1, **given).certificate
         assert certificate.steps[0].theorem == "partition-laplace"
         assert certificate.claim.exact_epsilon == 1  # type: ignore[attr-defined]
+
+
+def test_a_count_without_a_public_number_has_noise_even_if_no_row_is_dropped() -> None:
+    for rows_only in (True, False):
+        plan = CountQuestion(rows_only=rows_only).plan(Facts(rows=None, expected_rows=3), 1)
+        assert [step.theorem for step in plan.steps] == ["partition-laplace"]
+        assert plan.claim == zd.PureDP(1)
 
 
 def test_present_cells_are_those_of_one_column() -> None:
