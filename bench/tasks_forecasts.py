@@ -28,7 +28,7 @@ from rich.table import Table
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 import zerodelta as zd
 from zerodelta.clustering.cell_grid import grid_for

@@ -191,11 +191,6 @@ def test_every_public_address_lists_what_it_offers() -> None:
         assert all(hasattr(module, each) for each in module.__all__)
 
 
-def test_no_two_files_have_one_name() -> None:
-    names = [path.name for path in Path(zerodelta.__file__).parent.rglob("*.py")]
-    assert {name for name in names if names.count(name) > 1} == {"__init__.py"}
-
-
 def documented() -> list[tuple[str, Any]]:
     """Every public function and class, and the paper's functions by name."""
     found = {

@@ -31,7 +31,7 @@ from channels.noise_laws import (
     product_law,
 )
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import ExpRational
+from zerodelta.audit.exponentials import ExpRational
 from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix

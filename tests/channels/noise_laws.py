@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from flint import acb, arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf
-from zerodelta.audit.exact import ExpRational
+from zerodelta.audit.exponentials import ExpRational
 from zerodelta.exact.arb import ball
 
 BITS = 512

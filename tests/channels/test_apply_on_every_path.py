@@ -21,7 +21,7 @@ from flint import ctx
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import lattice_of, mixed, published, row, values_of
 from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
-from zerodelta.audit.exact import ExpRational
+from zerodelta.audit.exponentials import ExpRational
 from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.kernel import KernelMix

@@ -28,7 +28,8 @@ from channels.verdicts import (
     rational_above,
     spare_nats,
 )
-from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs, hockey_stick
+from zerodelta.audit.exact import certainly_impure, certainly_pure, hockey_stick
+from zerodelta.audit.extreme_pairs import extreme_pairs
 from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_info
 
 from data.opening import opened
 from zerodelta.data import rows

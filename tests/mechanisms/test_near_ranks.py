@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import ReplayBits

@@ -17,11 +17,9 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import block_law, counts_law, counts_pmf, laplace_law
-from zerodelta.audit.exact import (
-    ExpRational,
-    Law,
-    certainly_impure,
-    certainly_pure,
+from zerodelta.audit.exact import Law, certainly_impure, certainly_pure
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import (
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,

@@ -9,14 +9,9 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from zerodelta.audit.exact import (
-    ExpRational,
-    certainly_impure,
-    certainly_pure,
-    exponential_mechanism_law,
-    max_log_ratio,
-    permute_and_flip_law,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, max_log_ratio
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 
 Scores = tuple[int, ...]

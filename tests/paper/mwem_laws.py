@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from data.opening import opened
-from zerodelta.audit.exact import (
-    datasets,
+from zerodelta.audit.exact import datasets, neighbors
+from zerodelta.audit.laws import (
     exponential_mechanism_law,
-    neighbors,
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,

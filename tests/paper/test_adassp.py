@@ -12,7 +12,8 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure, rounded_gaussian_pmf
+from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.audit.laws import rounded_gaussian_pmf
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.paper.algorithm_13 import (
     adassp,

@@ -10,13 +10,8 @@ import numpy as np
 import pytest
 
 from study.stages import read
-from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    exponential_mechanism_law,
-    neighbors,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.laws import exponential_mechanism_law
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.baselines import (

@@ -17,14 +17,8 @@ from mpmath import mp, mpf
 from channels.channel_laws import mixed
 from reference.chi_square import goodness_of_fit
 from study.stages import read
-from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    neighbors,
-    rounded_gaussian_pmf,
-    rounded_gaussian_tail,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.laws import rounded_gaussian_pmf, rounded_gaussian_tail
 from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits

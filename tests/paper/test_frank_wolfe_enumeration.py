@@ -17,13 +17,15 @@ import pytest
 from flint import arb, ctx
 
 from zerodelta.audit.exact import (
-    ExpRational,
     certainly_impure,
     certainly_pure,
     datasets,
-    exponential_mechanism_law,
     hockey_stick,
     neighbors,
+)
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import (
+    exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,

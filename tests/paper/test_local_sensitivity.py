@@ -15,14 +15,8 @@ from flint import arb, ctx
 import zerodelta as zd
 from channels.channel_laws import row
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.arb import ball

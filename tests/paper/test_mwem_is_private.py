@@ -13,13 +13,8 @@ from flint import arb, ctx
 
 from channels.channel_laws import row as channel_law
 from paper.mwem_laws import neighboring, transcripts
-from zerodelta.audit.exact import (
-    ExpRational,
-    certainly_impure,
-    certainly_pure,
-    hockey_stick,
-    max_log_ratio,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, hockey_stick, max_log_ratio
+from zerodelta.audit.exponentials import ExpRational
 from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.exact.alias_table import integer_weights
 from zerodelta.exact.arb import ball

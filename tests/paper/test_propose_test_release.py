@@ -22,8 +22,8 @@ from zerodelta.audit.exact import (
     datasets,
     hockey_stick,
     neighbors,
-    rounded_laplace_pmf,
 )
+from zerodelta.audit.laws import rounded_laplace_pmf
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import ReplayBits

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import counts_pmf
-from zerodelta.audit.exact import discrete_laplace_pmf
+from zerodelta.audit.laws import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.exact.k_norm import rounded_k_norm

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_info
 
 from regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.arrays import Floats

@@ -14,7 +14,7 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import rounded_laplace_pmf
+from zerodelta.audit.laws import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.privacy.neighbors import Neighbors

@@ -23,7 +23,7 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
-from zerodelta.audit.exact import (
+from zerodelta.audit.laws import (
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_gaussian_tail,

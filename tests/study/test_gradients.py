@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 import zerodelta as zd
 from data.opening import opened
@@ -255,7 +255,7 @@ def test_a_network_treats_rows_one_by_one_to_the_last_bit(classes: Any) -> None:
 def test_a_network_that_only_descends_from_ours_is_caller_asserted() -> None:
     """It may do anything with the other rows."""
 
-    class Other(TanhNetwork):  # type: ignore[misc]  # Python allows it
+    class Other(TanhNetwork):
         def logits(self, theta: Any, features: Any) -> Any:
             return TanhNetwork.logits(self, theta, features) + features.sum()
 

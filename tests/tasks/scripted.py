@@ -18,8 +18,8 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
-from zerodelta.audit.exact import (
-    ExpRational,
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import (
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,

@@ -18,13 +18,10 @@ import zerodelta as zd
 from mechanisms.k_norm_laws import cube_pmf
 from tasks.spying import first, recorded
 from tasks.test_histogram import hexagon_pmf
-from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
-    datasets,
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.laws import (
     discrete_laplace_pmf,
     discrete_laplace_tail,
-    neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.audit.laws import permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError

@@ -23,11 +23,8 @@ from flint import arb, ctx
 
 from mechanisms.k_norm_laws import disc_pmf as slow_disc_pmf
 from tasks.disc_laws import disc_law, disc_pmf
-from zerodelta.audit.exact import (
-    max_log_ratio,
-    neighbors,
-    rounded_laplace_pmf,
-)
+from zerodelta.audit.exact import max_log_ratio, neighbors
+from zerodelta.audit.laws import rounded_laplace_pmf
 from zerodelta.clustering import center_mechanisms as module
 from zerodelta.exact.arb import ball
 from zerodelta.exact.fixed_point import FixedPoint

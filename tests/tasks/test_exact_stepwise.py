@@ -22,11 +22,9 @@ from flint import arb, ctx
 from mechanisms.k_norm_laws import cube_pmf
 from tasks import scripted
 from tasks.scripted import once, replaced
-from zerodelta.audit.exact import (
-    ExpRational,
-    certainly_impure,
-    certainly_pure,
-    neighbors,
+from zerodelta.audit.exact import certainly_impure, certainly_pure, neighbors
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import (
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,

@@ -22,10 +22,8 @@ from flint import arb, ctx
 
 from tasks import scripted
 from tasks.scripted import Law, Verdict, judge, law, once, replaced
-from zerodelta.audit.exact import (
-    datasets,
-    max_log_ratio,
-    neighbors,
+from zerodelta.audit.exact import datasets, max_log_ratio, neighbors
+from zerodelta.audit.laws import (
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,

@@ -18,15 +18,11 @@ import zerodelta as zd
 from mechanisms.k_norm_laws import cube_pmf
 from reference.chi_square import goodness_of_fit
 from tasks.spying import first, recorded
-from zerodelta.audit.exact import (
-    ExpRational,
-    Law,
-    certainly_impure,
-    certainly_pure,
-    datasets,
+from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import (
     discrete_laplace_pmf,
     discrete_laplace_tail,
-    neighbors,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,

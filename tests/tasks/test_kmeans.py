@@ -15,17 +15,9 @@ import pytest
 from sklearn.cluster import KMeans
 
 import zerodelta as zd
-from zerodelta.audit.exact import (
-    ExpRational,
-    Law,
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
-)
+from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail, shifted
 from zerodelta.clustering.cell_grid import Frame, grid_for
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.clustering.lloyd import Centers, Seeds

@@ -22,10 +22,8 @@ from zerodelta.audit.exact import (
     datasets,
     max_log_ratio,
     neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
+from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail, shifted
 from zerodelta.data.rows import Rows
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm_noise import KNorm

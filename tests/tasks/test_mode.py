@@ -14,14 +14,8 @@ import zerodelta as zd
 from paper.test_mode import law as stability_law
 from reference.chi_square import goodness_of_fit
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    exponential_mechanism_law,
-    neighbors,
-    permute_and_flip_law,
-)
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
 from zerodelta.data.items import Tally, tally
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import ClearLead

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.audit.laws import permute_and_flip_law
 from zerodelta.channels.planner import plan
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits

@@ -11,7 +11,8 @@ import pytest
 
 import zerodelta as zd
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_pure, permute_and_flip_law
+from zerodelta.audit.exact import certainly_pure
+from zerodelta.audit.laws import permute_and_flip_law
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS

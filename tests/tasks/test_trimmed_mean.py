@@ -17,14 +17,8 @@ import zerodelta as zd
 from data.opening import opened
 from paper.test_propose_test_release import free_law
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import (
-    Law,
-    certainly_impure,
-    certainly_pure,
-    datasets,
-    max_log_ratio,
-    rounded_laplace_pmf,
-)
+from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, max_log_ratio
+from zerodelta.audit.laws import rounded_laplace_pmf
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball

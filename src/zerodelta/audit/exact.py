@@ -16,49 +16,11 @@ from typing import Any, TypeAlias, TypeVar
 from flint import arb, ctx
 
 from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.audit.laws import (
-    discrete_laplace_pmf,
-    discrete_laplace_tail,
-    exponential_mechanism_law,
-    permute_and_flip_law,
-    rounded_gaussian_pmf,
-    rounded_gaussian_tail,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
-)
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, to_float_down, to_float_up
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, number_text
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.value import value
-
-__all__ = [
-    "ExactAudit",
-    "ExpRational",
-    "Law",
-    "Probability",
-    "WorstRatio",
-    "certainly_impure",
-    "certainly_pure",
-    "datasets",
-    "discrete_laplace_pmf",
-    "discrete_laplace_tail",
-    "exact",
-    "exponential_mechanism_law",
-    "extreme_pairs",
-    "hockey_stick",
-    "max_log_ratio",
-    "neighbors",
-    "permute_and_flip_law",
-    "rounded_gaussian_pmf",
-    "rounded_gaussian_tail",
-    "rounded_laplace_pmf",
-    "rounded_laplace_tail",
-    "shifted",
-    "worst_ratio",
-]
 
 Probability: TypeAlias = int | Fraction | ExpRational | arb
 Law: TypeAlias = Mapping[Any, Probability]

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, TypeVar, final
 
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 from zerodelta.data.progress import shown
 from zerodelta.data.quiet import quiet
