@@ -314,6 +314,8 @@ def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
     free = unpaid.ticket
     assert free.receipts == ()
     assert free.time > "2026-01-02T03:04:05Z"
+    ticket.settle(())  # by a thread that is late: rows may have been read since
+    assert ticket.time == ticket.receipts[0].time == "2026-01-02T03:04:05Z"
 
 
 def test_one_ledger_pays_for_one_release_only() -> None:

@@ -310,6 +310,12 @@ MUTANTS = (
         new="            if False:",
         tests=(f"{_DEBITS}the_time_of_a_ticket_is_that_of_its_debit",),
     ),
+    Mutant(  # a thread that is late changes what is said of a debit
+        file="data/ticket.py",
+        old="            if self._due:  #",
+        new="            if True:  #",
+        tests=(f"{_DEBITS}the_time_of_a_ticket_is_that_of_its_debit",),
+    ),
     Mutant(  # a study publishes what nobody has paid for
         file="study/study.py",
         old="""        self._lifecycle.check()

@@ -133,6 +133,18 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/value_check.py",
+        old="        most = _width(*ends) / 2\n",
+        new="        most = (high - low) / 2\n",
+        tests=(f"{_VALUES}nor_a_variance_between_ends_that_are_one_float",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)\n",
+        new="        names = set(value.columns)\n",
+        tests=(f"{_VALUES}nor_a_table_by_a_column_that_is_named_like_a_statistic",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
         old="    if _is_in_ball(value, sums):",
         new="    if False:",
         tests=(f"{_VALUES}nor_a_mean_of_rows_in_a_ball",),

@@ -94,7 +94,9 @@ def test_nor_a_mean_of_rows_in_a_ball(norm: Any, missing: Any, epsilon: str) -> 
         check_value(release.value, release.sums, release.record)
 
 
-@pytest.mark.parametrize("ends", [("1e9", "1000000000.001"), (2**53, 2**53 + 7)])
+@pytest.mark.parametrize(
+    "ends", [("1e9", "1000000000.001"), (2**53, 2**53 + 7), (10**20, 10**20 + 1)]
+)
 @pytest.mark.parametrize("epsilon", ["1e-8", "1/100", "1000"])
 def test_nor_spreads_of_a_column_far_from_0(ends: Any, epsilon: str) -> None:
     """Its bounds are rounded as floats by more than a spread is."""
@@ -109,6 +111,33 @@ def test_nor_spreads_of_a_column_far_from_0(ends: Any, epsilon: str) -> None:
     ):
         assert release.record is not None
         check_value(release.value, release.sums, release.record)
+
+
+def test_nor_a_variance_between_ends_that_are_one_float() -> None:
+    for _ in range(40):  # each is 0 with probability 1/2 at most
+        release = zd.variance([1e20] * 9, bounds=(10**20, 10**20 + 1), epsilon="1e-8")
+        assert release.record is not None
+        check_value(release.value, release.sums, release.record)
+
+
+@pytest.mark.parametrize("by", ["pay_q4", "pay_mean"])
+def test_nor_a_table_by_a_column_that_is_named_like_a_statistic(by: str) -> None:
+    """A key may be a text, or a number out of the bounds of the column that it seems to be of."""
+    table = np.zeros(200, dtype=[("pay", float), ("pay_q4", "U4"), ("pay_mean", int)])
+    table["pay"], table["pay_mean"] = np.arange(200) % 100, 5000 + np.arange(200) % 2
+    table["pay_q4"] = np.where(np.arange(200) % 3, "low", "high")
+    kinds: dict[str, Any] = {
+        "pay": zd.number(0, 100),
+        "pay_q4": zd.category(["low", "high"]),
+        "pay_mean": zd.category([5000, 5001]),
+    }
+    data = zd.open(table, columns=kinds)
+    for release in (
+        zd.count(data, by=by, epsilon=1),
+        zd.table(data, by=by, of={"pay": ["variance", "sum"]}, epsilon=1),
+    ):
+        assert release.record is not None
+        check_value(read_value(written(release.value), CLASSES), release.sums, release.record)
 
 
 def saved(release: Any, folder: Path) -> Any:

@@ -15,7 +15,9 @@ T = TypeVar("T")
 
 @final
 class Ticket:
-    """Opens sources for one release. Only the runner makes one, after certificate and debit.
+    """Opens sources for one release. Only the runner makes one, after the certificate.
+
+    One that is due opens nothing until it is paid for.
 
     >>> Ticket.check(None)
     Traceback (most recent call last):
@@ -64,8 +66,9 @@ class Ticket:
     def settle(self, receipts: tuple[Receipt, ...]) -> None:
         """Say where a ticket that is due was paid for: rows may be read from now on."""
         with self._lock:
-            self._receipts, self._due = receipts, False
-            self._time = receipts[0].time if receipts else _now()
+            if self._due:  # another thread may have been faster, and read rows by now
+                self._receipts, self._due = receipts, False
+                self._time = receipts[0].time if receipts else _now()
 
     def void(self) -> None:
         """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""

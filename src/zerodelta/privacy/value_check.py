@@ -203,7 +203,8 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
                 most = np.outer(width, width) / 4
             elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
                 pairs = np.triu_indices(len(most), 1)
-                most = most * max(1.0, float(np.max(np.array(_floats(upper)) / most[pairs])))
+                ends = zip(_floats(upper), most[pairs], strict=True)
+                most = most * max([1.0, *(a / b for a, b in ends if b > 0)])
     square = value.shape[0] == value.shape[1] == len(most)
     near = np.abs(value - value.T) <= _NEAR * most
     return square and bool(np.all(near & (np.abs(value) <= most * (1 + _NEAR))))
@@ -215,10 +216,12 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
 def _is_inside(value: Any, record: Record) -> bool:
     """Tell whether quantiles, means and variances lie within the bounds that the record states."""
     if isinstance(value, LightTable):
+        keys = record.parameters.get("by") or ()  # a key may be named like a statistic
+        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)
         return all(
             _fits(value[name], ends, statistic)
             for column, ends in _declared(record).items()
-            for name in value.columns
+            for name in names
             if (statistic := _statistic_of(name, column)) is not None
         )
     numbers = _is_number(value) or (isinstance(value, np.ndarray) and value.ndim == 1)
@@ -237,11 +240,11 @@ def _statistic_of(name: str, column: str) -> str | None:
 
 
 def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
-    low, high = (np.asarray(end, dtype=np.float64) for end in ends)
+    low, high = (np.array(_floats(end)) for end in ends)
     found = np.asarray(value, dtype=np.float64)
     slack = _NEAR * max(float(np.abs(low).max()), float(np.abs(high).max()))
     if statistic in _SPREADS:
-        most = (high - low) / 2
+        most = _width(*ends) / 2
         low, high = np.zeros_like(most), most if statistic == "std" else most * most
         slack *= 1 if statistic == "std" else float(np.max(most))
     return bool(np.all((low - slack <= found) & (found <= high + slack)))
@@ -276,7 +279,7 @@ def _declared(record: Record) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _pair(given: Any) -> tuple[Any, Any] | None:
-    """Return two numbers, or two lists of them, as floats; None for anything else."""
+    """Return two numbers, or two lists of them, exactly; None for anything else."""
     if not isinstance(given, list) or len(given) != 2:
         return None
     try:
@@ -289,9 +292,9 @@ def _pair(given: Any) -> tuple[Any, Any] | None:
     return low, high
 
 
-def _number(given: Any) -> float:
-    number = float(Fraction(given)) if isinstance(given, str) else float(given)
-    if isinstance(given, bool) or not math.isfinite(number):
+def _number(given: Any) -> Fraction:
+    number = Fraction(given)
+    if isinstance(given, bool) or not math.isfinite(float(number)):
         raise ValueError
     return number
 

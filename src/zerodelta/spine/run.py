@@ -46,7 +46,7 @@ class Openable(Protocol[R_co]):
 
 @final
 class Opened(Generic[R]):
-    """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
+    """A release under way: certified, paid for before its first row. It ends in one `Release`."""
 
     __slots__ = (
         "_aside",
@@ -94,7 +94,7 @@ class Opened(Generic[R]):
             self._bill.take_back()
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
-        """Return this release, paid for already, by another plan of the same claim.
+        """Return this release, with the same bill, by another plan of the same claim.
 
         For a study, whose program decides as it runs how it ends; the certificate is issued now.
         """

@@ -90,7 +90,8 @@ class Study(InternalQueries):
     bits : BitSource, optional
         Where randomness comes from; for tests only.
     ledger, again : optional
-        As for the verbs: whose budget is debited, here and now, whatever the program will do.
+        As for the verbs: whose budget is debited just before the first row is read, or before
+        something is published, whatever the program does then.
 
     **Releases**: one element of `publish`, once.
     **Neighbors**: replace-one, or all rows of a unit; after a filter or with units n is private.
