@@ -311,3 +311,61 @@ def test_each_of_the_few_that_are_only_bounded_may_win(
     )
     counts = np.bincount(drawn, minlength=1 + len(scores)).tolist()
     assert goodness_of_fit(counts, [float(p) for p in law([0, *scores], 1)]) > 1e-3
+
+
+def test_gaps_that_floats_round_lie_within_their_balls() -> None:
+    """Gaps of more than 53 bits, with what is left of them beside a noise that cancels most."""
+    step, draw = Fraction(2**52 + 1, 2**112), random.Random(5)
+    # just above a power of 2 both the gap and its product with the step are off by most
+    gaps = [2**60 + draw.randrange(2**57) for _ in range(4000)]
+    middles = [-(float(gap) * float(step)) for gap in gaps]
+
+    def cancels(uniforms: Any, *members: Any) -> Any:
+        return float_balls.FloatBalls(-np.array([middles]), np.zeros((1, len(gaps))))
+
+    contest = argmax._Contest(np.array(gaps, np.uint64), step, cancels, None)
+    words = np.zeros((1, len(gaps)), dtype=np.uint64)
+    values = contest._values(0, np.array(gaps, np.uint64), words)
+    pairs = zip(values.middle[0].tolist(), values.radius[0].tolist(), strict=True)
+    for gap, middle, (shown, radius) in zip(gaps, middles, pairs, strict=True):
+        exact = -gap * step - Fraction(middle)
+        assert abs(exact - Fraction(shown)) <= Fraction(radius)
+
+
+def test_members_that_floats_round_lie_within_their_balls() -> None:
+    members = np.array([2**60 + 127, 2**60 + 129, 2**62 + 511, 2**62 + 513], dtype=np.int64)
+
+    def counted(uniforms: Any, given: Any) -> Any:
+        return given + float_balls.FloatBalls(-given.middle, np.array(0.0))
+
+    contest = argmax._Contest(np.zeros(4, np.uint64), Fraction(1), counted, members)
+    values = contest._values(0, np.zeros(4, np.uint64), np.zeros((1, 4), dtype=np.uint64))
+    for count, radius in zip(members.tolist(), values.radius[0].tolist(), strict=True):
+        assert abs(count - Fraction(float(count))) <= Fraction(radius)
+
+
+def test_options_that_are_only_bounded_lose_by_their_own_score_where_all_are_negative() -> None:
+    """Gaps are measured from the best score, whatever its sign; the bound is 50 too high."""
+    drawn = gumbel_argmax(
+        [-1000, -1002],
+        scale=1,
+        size=60,
+        bits=ReplayBits("negative"),
+        members=np.array([1, 3]),
+        rest=lambda _: -1052,
+    )
+    assert drawn.tolist() == [0] * 60
+
+
+def test_the_largest_of_many_exponentials_lies_within_its_ball() -> None:
+    """-ln(1 - e^-t), by a series where 1 - e^-t cancels."""
+    t = np.concatenate([np.linspace(0.01, 8, 500), 10.0 ** np.arange(-40, 0)])
+    with precision(400), np.errstate(all="ignore"):
+        balls = argmax._minus_log_one_minus_exp(float_balls.FloatBalls(t, np.zeros(len(t))))
+        assert isinstance(balls, float_balls.FloatBalls)
+        assert (balls.radius < 1e-12).all()
+        for point, middle, radius in zip(
+            t.tolist(), balls.middle.tolist(), balls.radius.tolist(), strict=True
+        ):
+            truth = -(-(arb(-point).expm1())).log()
+            assert abs(truth - arb(middle)) <= arb(radius)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact import exact_sums
-from zerodelta.exact.exact_sums import arithmetic, exact_product, exact_sum
+from zerodelta.exact.exact_sums import arithmetic, exact_product, exact_sum, exact_total
 
 Array = npt.NDArray[Any]
 
@@ -208,3 +208,9 @@ ONES = np.ones((3, 2), dtype=np.int64)
 def test_bad_parameters_are_refused_by_name(call: Any, name: str) -> None:
     with pytest.raises(ParameterError, match=f"^{name} = "):
         call()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_parts_of_one_sign_are_added_up_beyond_64_bits(sign: int) -> None:
+    parts = [np.array([sign * 2**62, 0]), np.array([sign * 2**62, sign]), np.array([sign, 0])]
+    assert exact_total(parts, (2,)).tolist() == [sign * (2**63 + 1), sign]

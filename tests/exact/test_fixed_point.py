@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rounded_rows import RowRounding
 
 Array = npt.NDArray[Any]
 
@@ -467,3 +468,51 @@ def test_a_gram_matrix_of_odd_numbers_is_exact_where_floats_end(bits: int) -> No
     for part in (count, count // 2 + 1, count // 3):
         total = sum(each * each for each in k[:part].tolist())
         assert lattice.gram(k[:part, None] / steps).tolist() == [[total]]
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("center", [0, Fraction(1, 7)])
+@pytest.mark.parametrize("steps", [2**22, 2**53])
+def test_rows_at_every_border_of_a_decision_are_mapped_by_themselves(
+    norm: float, center: Any, steps: int
+) -> None:
+    """A row is clearly inside, clearly outside or looked at again; no sum may depend on others."""
+    dimension = 19
+    lattice, draw = ball(dimension, norm, steps, center=center), np.random.default_rng(4)
+    band = (dimension + 8) * 2.0**-50 / 2  # half of the relative error of a square
+    directions = draw.normal(size=(300, dimension))
+    directions /= np.linalg.norm(directions, norm, axis=1, keepdims=True)
+    lengths = (
+        np.array([1 - band, 1, 1 + band, 3, 5, 1e9])[:, None, None]
+        + draw.integers(-4, 5, (300, 1)) * 2**-53
+    )
+    rows = float(center) + (directions * lengths).reshape(-1, dimension)
+    together = lattice.quantize(rows)
+    assert (lattice.quantize(np.asfortranarray(rows)) == together).all()
+    alone = [lattice.quantize(rows[i : i + 1])[0] for i in range(len(rows))]
+    assert (np.array(alone) == together).all()
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_the_length_that_a_row_is_scaled_by_is_added_in_one_order(norm: float) -> None:
+    rows = np.random.default_rng(3).normal(size=(19, 300))
+    one = np.ones((1, 1))
+    rounding = RowRounding(dimension=19, norm=norm, steps=2**53, center=0 * one, quantum=one)
+    by_lines = rounding._shortened(np.ascontiguousarray(rows))
+    assert (rounding._shortened(np.asfortranarray(rows)) == by_lines).all()
+
+
+def test_a_row_that_rounding_takes_outside_is_rounded_toward_zero() -> None:
+    """The nearest integers 4, 4, 2, 1 add up to 11."""
+    assert ball(4, 1, 10).quantize(np.array([[0.36, 0.36, 0.21, 0.07]])).tolist() == [[3, 3, 2, 0]]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("bits", [36, 43, 45, 46])
+def test_the_sum_of_many_rows_is_exact_where_floats_end(norm: float, bits: int) -> None:
+    """A block is cut so that floats hold the sum of its integers, whatever their order."""
+    rows = np.random.default_rng(6).uniform(0.5, 1, size=(30_000, 1))
+    lattice = ball(1, norm, 2**bits - 1)
+    expected = sum(lattice.quantize(rows)[:, 0].tolist())
+    assert expected > 2**50
+    assert lattice.sum(rows).tolist() == [expected]

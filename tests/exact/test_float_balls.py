@@ -261,3 +261,25 @@ def test_what_is_unknown_stays_undecided() -> None:
         one = FloatBalls(np.array([1.0, 1.0]), np.array([0.0, 0.0]))
         assert not (one / around_zero).nearest()[1].any()
         assert not FloatBalls(np.array([800.0, 1.0]), np.array([0.0, 2.0])).exp().nearest()[1].any()
+
+
+def test_a_radius_below_zero_decides_nothing_and_does_not_come_about() -> None:
+    """x / -0.0 is -inf: a room of -0.0 would make a radius that fits everywhere."""
+    everywhere = FloatBalls(np.array([1.0]), np.array([-np.inf]))
+    assert not everywhere.nearest()[1].any()
+    with np.errstate(all="ignore"):
+        for size in (1, 2, 8, 33):
+            below = FloatBalls(np.full(size, -0.0), np.zeros(size))
+            rooms = float_balls._room(below.middle - below.radius)
+            assert not np.signbit(rooms).any()
+            one = FloatBalls(np.ones(size), np.ones(size))
+            for found in (below.log(), one / below, below.log_total()):
+                assert not (found.radius < 0).any()
+
+
+def test_what_rounding_takes_from_a_radius_is_paid_for() -> None:
+    """Beside a radius of 1, one of 2^-54 is rounded away."""
+    lost, none = 2.0**-54, np.zeros(1)
+    large, small = FloatBalls(none, np.ones(1)), FloatBalls(none, np.array([lost]))
+    for found in (large + small, large - small, small + large):
+        assert Fraction(float(found.radius[0])) >= 1 + Fraction(lost)

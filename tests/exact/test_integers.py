@@ -359,3 +359,11 @@ BITS = SystemBits()
 def test_bad_parameters_are_named(name: str, call: Callable[[], object]) -> None:
     with pytest.raises(ParameterError, match=f"^{name} = "):
         call()
+
+
+@pytest.mark.parametrize("limit", [2**63, 2**63 + 1, 2**64 - 1, 2**64, 2**64 + 1])
+def test_draws_below_a_limit_of_64_bits_are_never_negative(limit: int) -> None:
+    """From 2^63 + 1 on a draw need not fit int64."""
+    drawn = uniform_below(limit, size=400, bits=ReplayBits("wide")).tolist()
+    assert 0 <= min(drawn) < limit // 4
+    assert limit - limit // 4 < max(drawn) < limit

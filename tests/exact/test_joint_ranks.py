@@ -176,6 +176,18 @@ def test_floats_that_underflow_are_counted_as_lost() -> None:
         within(messages, true_left(rows, 50, gaps, rate))
 
 
+def test_ranks_that_are_kept_may_underflow_too() -> None:
+    """The last rank of the first point weighs e^-1725: 0 in floats, and all of it is lost."""
+    rows, gaps, rate = list(range(12)), [F(1, 2), F(23, 2)], F(150)
+    with pytest.MonkeyPatch.context() as patch, ctx.workprec(4000):
+        patch.setattr(rank_messages, "_reach", lambda *_: 12)
+        patch.setattr(rank_messages, "ranks_that_matter", lambda _, __, seen, *___: seen)
+        messages = joint_messages(runs_of(rows, 50), gaps, rate)
+        assert messages.left[0][-1] == 0
+        assert not messages.beyond
+        within(messages, true_left(rows, 50, gaps, rate))
+
+
 @each_case
 @pytest.mark.parametrize("exact", [False, True], ids=["floats", "Arb"])
 def test_points_have_the_law(monkeypatch: pytest.MonkeyPatch, case: Any, exact: bool) -> None:
@@ -301,3 +313,43 @@ def test_many_points_in_one_run(rows: int) -> None:
     assert len(found) == 99
     assert found == sorted(found)
     assert 0 <= found[0] <= found[-1] < 1 << 60
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("lost", [-math.inf, math.log(1 / 300)])
+def test_a_place_is_certain_whatever_the_weights_are_within_their_error(
+    exact: bool, lost: float
+) -> None:
+    """Sums may be a thousandth more or less, and what is lost may be before a place or behind."""
+    weights, error = [1, 2, 3], F(1, 1000)
+    more = F(1, 300) if lost > -math.inf else F(0)
+    sums = [F(sum(weights[:i])) for i in range(4)]
+    balls = np.empty(3, dtype=object)
+    balls[:] = [arb(weight) for weight in weights]
+    seen = set()
+    for u in (F(i, 2400) for i in range(2400)):
+        if exact:
+            found = joint_ranks._exact_place(balls, lost, float(error), int(u * 2**64), 64)
+        else:
+            floats = np.array(weights, dtype=float)
+            found = joint_ranks._float_place(floats, lost, float(error), int(u * 2**53))
+        if found is not None:
+            seen.add(found)
+            assert sums[found] * (1 + error) + more <= (u + F(1, 2**50)) * sums[-1] * (1 - error)
+            assert u * (sums[-1] * (1 + error) + more) < sums[found + 1] * (1 - error)
+    assert seen == {0, 1, 2}
+
+
+def test_a_place_is_certain_for_all_that_follows_in_its_string() -> None:
+    """Two bits are known: U is in a quarter, and nothing more."""
+    for weights, quarter, place in (
+        ([1, 1], 0, 0),
+        ([1, 1], 1, None),  # up to the border
+        ([1, 1], 2, 1),
+        ([1, 3], 1, 1),
+        ([3, 1], 1, 0),
+        ([2, 1], 2, None),
+    ):
+        balls = np.empty(2, dtype=object)
+        balls[:] = [arb(weight) for weight in weights]
+        assert joint_ranks._exact_place(balls, -math.inf, 0.0, quarter, 2) == place

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import as_count, as_positive, as_rational
+from zerodelta.exact.rational import as_count, as_positive, as_rational, inner_ends
 
 
 @given(st.fractions())
@@ -114,3 +114,10 @@ def test_a_count_becomes_a_plain_int_and_respects_its_minimum() -> None:
     assert as_count(3, "rows", minimum=3) == 3
     with pytest.raises(ParameterError, match="at least 3"):
         as_count(2, "rows", minimum=3)
+
+
+def test_a_float_that_is_an_end_stays_there() -> None:
+    """Only a float beyond an end is moved to the next one inside."""
+    for lower, upper in ((0, 1), (-3, Fraction(1, 2)), (Fraction(-1, 4), 0)):
+        ends = Fraction(lower), Fraction(upper)
+        assert inner_ends(*ends) == (float(lower), float(upper))

@@ -126,3 +126,10 @@ def test_forms_of_a_block_give_back_the_power_sums(
 def test_malformed_polynomials_are_refused(make: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         make(**options)
+
+
+@pytest.mark.parametrize("rows", [None, 2**22])
+def test_power_sums_of_cells_beyond_64_bits_are_exact(rows: int | None) -> None:
+    """All rows at the upper end: Σk² is 2^62, and the cells add up to 2^64."""
+    cells, powers = BernsteinCells(degree=2, steps=2**20), np.array([[2**22, 2**42, 2**62]])
+    assert cells.from_power_sums(powers, rows=rows).tolist() == [[0, 0, 2**64]]

@@ -226,3 +226,11 @@ BITS = SystemBits()
 def test_bad_parameters_are_named(name: str, call: Callable[[], object]) -> None:
     with pytest.raises(ParameterError, match=f"^{name} = "):
         call()
+
+
+def test_multisets_of_more_items_than_int64_has_are_python_integers() -> None:
+    for universe in (2**63, 2**64):
+        drawn = uniform_multiset(universe, size=60, bits=ReplayBits("wide")).tolist()
+        assert drawn == sorted(drawn)
+        assert 0 <= drawn[0] < universe // 4
+        assert universe - universe // 4 < drawn[-1] < universe

@@ -103,17 +103,19 @@ def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, toget
     assert np.abs(places - expected).max() < 2.2 / np.sqrt(20_000)  # Kolmogorov: below 1e-4
 
 
-@pytest.mark.parametrize("held", [0, 7, 20, 1000])
+@pytest.mark.parametrize("held", [0, 7, 20, 1000, "all", "all but one"])
 def test_groups_are_the_same_however_many_fit_in_memory(
-    monkeypatch: pytest.MonkeyPatch, held: int
+    monkeypatch: pytest.MonkeyPatch, held: int | str
 ) -> None:
-    monkeypatch.setattr(group_runs, "_HELD", held)
     monkeypatch.setattr(near_ranks, "_HELD", 5)
     draw = np.random.default_rng(2)
     table = np.column_stack(
         [draw.integers(-1, 4, 60), draw.integers(0, 2, 60), draw.integers(0, 16, 60)]
     ).astype(np.float64)
     table[3, 0], table[5, 2] = 0.0, np.nan
+    counting = int(((table[:, 0] >= 0) & (table[:, 0] < 3) & ~np.isnan(table[:, 2])).sum())
+    exactly = {"all": counting, "all but one": counting - 1}
+    monkeypatch.setattr(group_runs, "_HELD", exactly.get(str(held), held))
     grouped = GroupedColumn(
         rows=opened(ArraySource(table, missing="skip")),
         keys=GroupKeys(
@@ -154,3 +156,19 @@ def test_fine_rows_stay_in_their_cells() -> None:
     points = np.array([0, 1, (1 << 40)])
     fine = fine_rows(points, ReplayBits("fine"))
     assert (fine >> CELL_BITS).tolist() == points.tolist()
+
+
+def test_rows_of_a_heavy_point_are_where_they_were_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten rows, placed four at a time: they are counted by place and not kept."""
+    drawn: list[int] = []
+
+    def noted(points: Any, bits: Any) -> Any:
+        found = fine_rows(points, bits)
+        drawn.extend(found.tolist())
+        return found
+
+    monkeypatch.setattr(module, "MOST_TOGETHER", 4)
+    monkeypatch.setattr(module, "fine_rows", noted)
+    heavy = module.PlacedCell(np.array([3]), np.array([10]), ReplayBits("heavy"))
+    rows = heavy.rows(0, 10).tolist()
+    assert rows == [(3 << CELL_BITS) + place for place in sorted(drawn)]

@@ -28,6 +28,7 @@ from mechanisms.key_laws import (
 from tasks.scripted import ScriptedBits, draw, paths
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.joint_top_k import JointTopK
 from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
 from zerodelta.privacy.certificate import Certificate
@@ -180,6 +181,16 @@ def test_keys_of_two_classes_pass_at_the_threshold_of_their_own(
         laws[counts] = law_of_keys(there, thresholds, noise)
     assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
     assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+
+
+def test_every_key_of_every_class_may_be_published_though_it_does_not_occur() -> None:
+    """One that could not would be seen for certain where it occurs."""
+    names = TextKeys(alphabet="ab", length=3)  # 2, 4 and 8 keys
+    noise = KeyNoise(up=Fraction(1, 4), down=Fraction(1, 4))
+    release = UnknownKeys(universe=names, noise=noise, thresholds=(1, 1, 1))
+    bits = ReplayBits("unseen")
+    found = {key for _ in range(60) for key, _ in release.apply({}, bits)}
+    assert found == {"".join(key) for n in (1, 2, 3) for key in itertools.product("ab", repeat=n)}
 
 
 @pytest.mark.parametrize("thresholds", [(1, 3), (3, 1), (2, 2)])

@@ -145,6 +145,8 @@ def test_addition_is_exact_and_its_type_follows_from_the_result() -> None:
         ([-top - 1, 0], [-1, 0], np.object_),
         ([10**30, 0], [5, 5], np.object_),
         ([10**30, 0], [-(10**30), 5], np.int64),
+        ([-10, -9], [top + 5, 1], np.int64),
+        ([10, 9], [-top - 5, 1], np.int64),
         ([], [], np.int64),
     ]
     for sums, noise, dtype in cases:
@@ -156,6 +158,10 @@ def test_addition_is_exact_and_its_type_follows_from_the_result() -> None:
             narrow = add_exactly(*(part.astype(np.int64) for part in wide))
             assert narrow.tolist() == total.tolist()
             assert narrow.dtype == dtype
+        if all(-top - 1 <= v <= top for v in sums):  # noise beyond 64 bits, and a sum within
+            mixed = add_exactly(wide[0].astype(np.int64), wide[1])
+            assert mixed.tolist() == total.tolist()
+            assert mixed.dtype == dtype
     unsigned = add_exactly(np.array([2**64 - 1], dtype=np.uint64), np.array([-(2**63)]))
     assert unsigned.tolist() == [2**63 - 1]
 

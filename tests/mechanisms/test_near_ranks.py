@@ -232,3 +232,40 @@ def test_rows_that_are_counted_in_several_parts_are_all_counted(
     for point in (0, 5, 17, 63):
         expected = int((rows < point).sum()), int((rows <= point).sum())
         assert column.ranks(point) == expected
+
+
+def test_a_source_with_fewer_rows_than_the_aim_has_its_last_row() -> None:
+    """Ranks are fixed by the number of rows that was planned, and rows can go in between."""
+    grid = as_points(None, list(range(9)))
+    column = GridRows(
+        rows=opened(ArraySource(np.array([1.0, 4.0, 4.0]), missing="skip")), points=grid, skip=True
+    )
+    wanted = column.groups(lambda _: Aim(first=3, last=3), reach=5)
+    for first, last in ((3, 4), (9, 9), (900, 901)):
+        found = column.groups(lambda _, a=first, b=last: Aim(first=a, last=b), reach=5)  # type: ignore[misc]
+        assert found.scores.tolist() == wanted.scores.tolist()
+        assert found.members.tolist() == wanted.members.tolist()
+
+
+def test_a_private_aim_is_the_public_one_where_no_end_is_near() -> None:
+    """The ends have the first and the last rank, other levels ⌊qN⌋ and ⌈qN⌉."""
+    for numerator, margin, count, ranks in (
+        (0, 0, 7, (0, 1)),
+        (4, 0, 7, (6, 7)),
+        (1, 0, 5, (1, 2)),
+        (3, 0, 5, (3, 4)),
+        (4, 3, 40, (37, 37)),
+        (0, 3, 40, (3, 3)),
+    ):
+        aim = PrivateAim(q=Fraction(numerator, 4), margin=margin).of(count)
+        assert (aim.first, aim.last) == ranks
+
+
+@pytest.mark.parametrize("size", [8, 9])
+def test_cells_are_snapped_to_the_nearest_point_and_missing_ones_to_the_middle(size: int) -> None:
+    cells = np.array([np.nan, -np.inf, np.inf, -1e308, 1e308, 2.25, 2.75])
+    expected = [(size - 1) // 2, 0, size - 1, 0, size - 1, 2, 3]
+    assert as_points((0, size - 1), size).snap(cells).tolist() == expected
+    listed = as_points(None, list(range(size)))
+    assert listed.snap(cells).tolist() == expected
+    assert listed.snap(np.array([2.5, 3.5])).tolist() == [2, 3]  # the lower of two as near

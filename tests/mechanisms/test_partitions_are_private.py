@@ -25,7 +25,8 @@ from zerodelta.audit.laws import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.errors import CertificateError
+from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import PermuteAndFlip
@@ -335,3 +336,13 @@ def test_one_cell_proves_half_of_what_two_do() -> None:
         assert verify(Certificate(claim=PureDP(epsilon), steps=(step,)))
         with pytest.raises(CertificateError, match="do not prove"):
             verify(Certificate(claim=PureDP(epsilon - HAIR), steps=(step,)))
+
+
+def test_sums_of_another_length_than_the_noise_are_refused() -> None:
+    """One sum would be shown with several draws of the noise."""
+    blocks = BlockNoise.for_epsilon(epsilon=1, blocks=2, dimension=3, row_bound=1)
+    cells = PartitionNoise.for_epsilon(epsilon=1, cells=6)
+    for noise in (blocks, cells):
+        for length in (1, 3, 5, 7):
+            with pytest.raises(ParameterError, match="length of sums"):
+                noise.apply(np.zeros(length, dtype=np.int64), ReplayBits("length"))

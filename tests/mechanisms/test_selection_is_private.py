@@ -6,12 +6,14 @@ import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb, ctx
 
 from zerodelta.audit.exact import certainly_impure, certainly_pure, max_log_ratio
 from zerodelta.audit.exponentials import ExpRational
 from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 
 Scores = tuple[int, ...]
@@ -112,3 +114,22 @@ def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism() -> Non
         assert losses[0] <= losses[1]
         bound = ExponentialMechanism(sensitivity=1, scale=2).error(len(scores))
         assert float(losses[1]) <= bound
+
+
+def test_the_first_of_the_options_that_are_only_bounded_is_itself() -> None:
+    """Whichever place of the rest wins is handed on, and not drawn a second time."""
+    far = -(10**9)
+    for mechanism in (
+        ExponentialMechanism(sensitivity=1, scale=1),
+        PermuteAndFlip(sensitivity=1, scale=1),
+    ):
+        for place in range(4):
+            scores, members = np.array([far, 0]), np.array([1, 4])
+            for i in range(10):
+                found = mechanism.select_member(
+                    scores,
+                    members,
+                    ReplayBits(f"{place} {i}"),
+                    rest=[0 if at == place else far for at in range(4)].__getitem__,
+                )
+                assert found == (1, place)

@@ -265,4 +265,218 @@ MUTANTS = (
         new="skew = length * moments[1]",
         tests=("exact/test_row_polynomials.py::test_power_sums_give_the_same_cells",),
     ),
+    Mutant(  # gaps of more than 53 bits taken for exact
+        file="exact/argmax.py",
+        old="FloatBalls(behind, behind * 2.0**-53) * self._slope",
+        new="FloatBalls(behind, behind * 0) * self._slope",
+        tests=("exact/test_argmax.py::test_gaps_that_floats_round_lie_within_their_balls",),
+    ),
+    Mutant(  # so many members
+        file="exact/argmax.py",
+        old="FloatBalls(count, count * 2.0**-53)",
+        new="FloatBalls(count, count * 0)",
+        tests=("exact/test_argmax.py::test_members_that_floats_round_lie_within_their_balls",),
+    ),
+    Mutant(  # gaps from another number than the best, beside those that are only bounded
+        file="exact/argmax.py",
+        old="np.uint64(best % 2**64)",
+        new="np.uint64(abs(best) % 2**64)",
+        tests=(
+            "exact/test_argmax.py::test_options_that_are_only_bounded_lose_by_their_own_score_where_all_are_negative",
+        ),
+    ),
+    Mutant(  # a series that ends too early for its remainder
+        file="exact/argmax.py",
+        old="for k in range(8))",
+        new="for k in range(5))",
+        tests=("exact/test_argmax.py::test_the_largest_of_many_exponentials_lies_within_its_ball",),
+    ),
+    Mutant(  # blocks are dropped whose noise could still win
+        file="exact/argmax.py",
+        old="_MOST_NOISE = 90.0",
+        new="_MOST_NOISE = 10.0",
+        tests=("exact/test_argmax.py::test_no_noise_of_an_ordinary_word_is_larger_than_the_bound",),
+    ),
+    Mutant(  # negative parts do not count, and the sum wraps around
+        file="exact/exact_sums.py",
+        old="max(int(part.max(initial=0)), -int(part.min(initial=0)))",
+        new="int(part.max(initial=0))",
+        tests=("exact/test_exact_sums.py::test_parts_of_one_sign_are_added_up_beyond_64_bits",),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="_MOST_STEPS = 1 << 53",
+        new="_MOST_STEPS = 1 << 54",
+        tests=("exact/test_fixed_point.py::test_the_sum_is_that_of_the_quantized_rows",),
+    ),
+    Mutant(  # a radius of -inf fits everywhere
+        file="exact/float_balls.py",
+        old="inside & (self.radius >= 0) & (np.abs(integer) < 2.0**51)",
+        new="inside & (np.abs(integer) < 2.0**51)",
+        tests=(
+            "exact/test_float_balls.py::test_a_radius_below_zero_decides_nothing_and_does_not_come_about",
+        ),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="KERNEL_ERROR = 2.0**-49",
+        new="KERNEL_ERROR = 2.0**-53",
+        tests=("exact/test_float_balls.py::test_log_kernel_meets_its_bound_with_room",),
+    ),
+    Mutant(  # the rounding of radii is not paid for
+        file="exact/float_balls.py",
+        old="_GROW = 1.0 + 2.0**-48",
+        new="_GROW = 1.0",
+        tests=("exact/test_float_balls.py::test_what_rounding_takes_from_a_radius_is_paid_for",),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="for k in range(11))\n",
+        new="for k in range(7))\n",
+        tests=("exact/test_float_balls.py::test_log_kernel_meets_its_bound_with_room",),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="for k in range(15))",
+        new="for k in range(11))",
+        tests=("exact/test_float_balls.py::test_exp_kernel_meets_its_bound_with_room",),
+    ),
+    Mutant(  # draws of 64 bits become negative in int64
+        file="exact/integers.py",
+        old="_LARGEST_WORD_LIMIT = 1 << 63",
+        new="_LARGEST_WORD_LIMIT = (1 << 64) - 1",
+        tests=("exact/test_integers.py::test_draws_below_a_limit_of_64_bits_are_never_negative",),
+    ),
+    Mutant(  # floors instead of nearest integers
+        file="exact/lazy.py",
+        old="_HALF = arb(0.5)",
+        new="_HALF = arb(0)",
+        tests=(
+            "exact/test_lazy.py::test_exponential_and_gumbel_agree_with_the_fraction_reference",
+        ),
+    ),
+    Mutant(
+        file="exact/rational.py",
+        old="    if near > upper:\n        inside",
+        new="    if near >= upper:\n        inside",
+        tests=("exact/test_rational.py::test_a_float_that_is_an_end_stays_there",),
+    ),
+    Mutant(
+        file="exact/rational.py",
+        old="elif near < lower:",
+        new="elif near <= lower:",
+        tests=("exact/test_rational.py::test_a_float_that_is_an_end_stays_there",),
+    ),
+    Mutant(  # half the radius: the vector is farther than the certified error
+        file="exact/real_k_norm.py",
+        old="radius = Fraction(to_float_up(value.rad()))",
+        new="radius = Fraction(float(value.rad())) / 2",
+        tests=(
+            "exact/test_real_k_norm.py::test_a_coordinate_is_accepted_if_and_only_if_its_radius_is_small_enough",
+        ),
+    ),
+    Mutant(  # a radius for its square
+        file="exact/real_k_norm.py",
+        old="return radius * radius <= allowed",
+        new="return radius <= allowed",
+        tests=(
+            "exact/test_real_k_norm.py::test_a_coordinate_is_accepted_if_and_only_if_its_radius_is_small_enough",
+        ),
+    ),
+    Mutant(  # more dimensions than the space of centered lines has
+        file="exact/real_k_norm.py",
+        old="shape = rows * (columns - 1 if centered else columns)",
+        new="shape = rows * columns",
+        tests=(
+            "exact/test_real_k_norm.py::test_the_length_has_one_exponential_for_each_dimension_of_the_space",
+        ),
+    ),
+    Mutant(  # a sum whose order BLAS chooses decides how a row is mapped
+        file="exact/rounded_rows.py",
+        old="_ROUNDING = 2.0**-50",
+        new="_ROUNDING = 2.0**-60",
+        tests=(
+            "exact/test_fixed_point.py::test_rows_at_every_border_of_a_decision_are_mapped_by_themselves",
+        ),
+    ),
+    Mutant(
+        file="exact/rounded_rows.py",
+        old="inside = squares < limit * (1 - error)",
+        new="inside = squares < limit * (1 + error)",
+        tests=(
+            "exact/test_fixed_point.py::test_rows_at_every_border_of_a_decision_are_mapped_by_themselves",
+        ),
+    ),
+    Mutant(
+        file="exact/rounded_rows.py",
+        old="outside = (squares > limit * (1 + error)) & (squares <= _FARTHEST)",
+        new="outside = (squares > limit * (1 - error)) & (squares <= _FARTHEST)",
+        tests=(
+            "exact/test_fixed_point.py::test_rows_at_every_border_of_a_decision_are_mapped_by_themselves",
+        ),
+    ),
+    Mutant(
+        file="exact/rounded_rows.py",
+        old="return _halving_sum(scaled * scaled) <=",
+        new="return _squares(scaled) <=",
+        tests=(
+            "exact/test_fixed_point.py::test_rows_at_every_border_of_a_decision_are_mapped_by_themselves",
+        ),
+    ),
+    Mutant(
+        file="exact/rounded_rows.py",
+        old="length = np.sqrt(_halving_sum(direction * direction))",
+        new="length = np.sqrt(_squares(direction))",
+        tests=(
+            "exact/test_fixed_point.py::test_the_length_that_a_row_is_scaled_by_is_added_in_one_order",
+        ),
+    ),
+    Mutant(  # a length whose order depends on the layout
+        file="exact/rounded_rows.py",
+        old="length = _halving_sum(np.abs(direction))",
+        new="length = np.abs(direction).sum(axis=0)",
+        tests=(
+            "exact/test_fixed_point.py::test_the_length_that_a_row_is_scaled_by_is_added_in_one_order",
+        ),
+    ),
+    Mutant(  # not toward zero
+        file="exact/rounded_rows.py",
+        old="np.trunc(np.clip(scaled, -limit, limit))",
+        new="np.rint(np.clip(scaled, -limit, limit))",
+        tests=(
+            "exact/test_fixed_point.py::test_a_row_that_rounding_takes_outside_is_rounded_toward_zero",
+        ),
+    ),
+    Mutant(  # cells beyond 64 bits wrap around
+        file="exact/row_polynomials.py",
+        old='fits = rows is not None and arithmetic(rows, self.row_total) != "python"',
+        new="fits = True",
+        tests=("exact/test_row_polynomials.py::test_power_sums_of_cells_beyond_64_bits_are_exact",),
+    ),
+    Mutant(  # floats add up more rows than they hold the sum of
+        file="exact/fixed_point.py",
+        old="            size = min(size, most)\n",
+        new="            size = max(1, size)\n",
+        tests=("exact/test_fixed_point.py::test_the_sum_of_many_rows_is_exact_where_floats_end",),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="size = min(_SUM_ENTRIES // self.dimension, most)",
+        new="size = _SUM_ENTRIES // self.dimension",
+        tests=("exact/test_fixed_point.py::test_the_sum_of_many_rows_is_exact_where_floats_end",),
+    ),
+    Mutant(  # a series used where it has not converged
+        file="exact/argmax.py",
+        old="near = t.upper() <= 1.0",
+        new="near = t.upper() <= 4.0",
+        tests=("exact/test_argmax.py::test_the_largest_of_many_exponentials_lies_within_its_ball",),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="if universe <= 2**63 else items",
+        new="if universe <= 2**64 else items",
+        tests=(
+            "exact/test_subsets.py::test_multisets_of_more_items_than_int64_has_are_python_integers",
+        ),
+    ),
 )

@@ -258,4 +258,200 @@ MUTANTS = (
             "mechanisms/test_moments.py::test_columns_read_together_add_up_to_what_they_do_one_by_one",
         ),
     ),
+    Mutant(
+        file="mechanisms/custom_query.py",
+        old="0 if found is None else math.floor(max(0.0",
+        new="0 if found is None else math.ceil(max(0.0",
+        tests=("paper/test_propose_test_release.py::test_a_caller_s_distance_is_rounded_down",),
+    ),
+    Mutant(  # a quotient of floats may round up by one cell more
+        file="mechanisms/custom_query.py",
+        old="return max(1, math.ceil(exact / self._side)) + 1",
+        new="return max(1, math.ceil(exact / self._side))",
+        tests=(
+            "paper/test_local_sensitivity.py::test_a_local_sensitivity_in_cells_moves_by_at_most_the_stated_change",
+        ),
+    ),
+    Mutant(  # all rows are lost where they are as many as may be held
+        file="mechanisms/group_runs.py",
+        old="            if waiting > _HELD:\n                held.clear()",
+        new="            if waiting >= _HELD:\n                held.clear()",
+        tests=(
+            "mechanisms/test_grid_runs.py::test_groups_are_the_same_however_many_fit_in_memory",
+        ),
+    ),
+    Mutant(  # noise beyond 64 bits raises where the sum would fit
+        file="mechanisms/integer_sums.py",
+        old="wide = object in (sums.dtype, noise.dtype)",
+        new="wide = object in (sums.dtype,)",
+        tests=(
+            "mechanisms/test_mechanisms.py::test_addition_is_exact_and_its_type_follows_from_the_result",
+        ),
+    ),
+    Mutant(  # not given that it missed the last bar
+        file="mechanisms/key_noise.py",
+        old="            return inside + log_below(below, up=self.up, down=self.down)",
+        new="            return inside - log_below(below, up=self.up, down=self.down)",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_a_key_that_occurs_wins_no_tie_against_one_that_does_not",
+        ),
+    ),
+    Mutant(  # twice the ε
+        file="mechanisms/key_noise.py",
+        old="return cls(up=exact, down=exact, neighbors=neighbors)\n        wide",
+        new="return cls(up=2 * exact, down=exact, neighbors=neighbors)\n        wide",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_u_is_exactly_epsilon_for_every_threshold",
+        ),
+    ),
+    Mutant(  # keys of the longer classes are never published unless they occur
+        file="mechanisms/key_noise.py",
+        old="size = self.universe.classes[group].size\n            ranks",
+        new="size = self.universe.classes[0].size\n            ranks",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_every_key_of_every_class_may_be_published_though_it_does_not_occur",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/moments.py",
+        old="_SUM_BITS = 62",
+        new="_SUM_BITS = 70",
+        tests=("mechanisms/test_moments.py::test_sums_of_the_expected_rows_fit_64_bits",),
+    ),
+    Mutant(  # raises where the rows are fewer than planned
+        file="mechanisms/near_ranks.py",
+        old="first, last = min(aim.first, count), min(aim.last, count)",
+        new="first, last = aim.first, aim.last",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_a_source_with_fewer_rows_than_the_aim_has_its_last_row",
+        ),
+    ),
+    Mutant(  # half the rate
+        file="mechanisms/noisy_test.py",
+        old="epsilon * abs(gap)",
+        new="epsilon * abs(gap) / 2",
+        tests=(
+            "paper/test_propose_test_release.py::test_the_noisy_test_has_the_tail_of_laplace_noise",
+        ),
+    ),
+    Mutant(  # stable data fail as often as unstable ones
+        file="mechanisms/noisy_test.py",
+        old="return tail if gap >= 0 else not tail",
+        new="return tail",
+        tests=(
+            "paper/test_propose_test_release.py::test_the_noisy_test_has_the_tail_of_laplace_noise",
+        ),
+    ),
+    Mutant(  # one sum with many draws
+        file="mechanisms/partition_noise.py",
+        old="check_sums(sums, dimension=self.blocks * self.dimension)",
+        new="check_sums(sums)",
+        tests=(
+            "mechanisms/test_partitions_are_private.py::test_sums_of_another_length_than_the_noise_are_refused",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="first = min(math.floor(self.q * count), max(count - 1, 0))",
+        new="first = math.floor(self.q * count)",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_a_private_aim_is_the_public_one_where_no_end_is_near",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="first = min(math.floor(self.q * count), max(count - 1, 0))",
+        new="first = min(math.ceil(self.q * count), max(count - 1, 0))",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_a_private_aim_is_the_public_one_where_no_end_is_near",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="inside = [min(max(rank, e), count - e) for rank in (first, last)]",
+        new="inside = [max(rank, e) for rank in (first, last)]",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_a_private_aim_is_the_public_one_where_no_end_is_near",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="float((self.size - 1) // 2)",
+        new="float((self.size - 1) / 2)",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_cells_are_snapped_to_the_nearest_point_and_missing_ones_to_the_middle",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old='np.searchsorted(middles, values, side="left")',
+        new='np.searchsorted(middles, values, side="right")',
+        tests=(
+            "mechanisms/test_near_ranks.py::test_cells_are_snapped_to_the_nearest_point_and_missing_ones_to_the_middle",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="np.where(np.isnan(values), (self.size - 1) // 2, found)",
+        new="found",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_cells_are_snapped_to_the_nearest_point_and_missing_ones_to_the_middle",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="scaled[np.isnan(values)] = float((self.size - 1) // 2)",
+        new="pass",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_cells_are_snapped_to_the_nearest_point_and_missing_ones_to_the_middle",
+        ),
+    ),
+    Mutant(  # fine points beyond 2^53
+        file="mechanisms/ranks.py",
+        old="MOST_POINTS = (1 << 40) + 1",
+        new="MOST_POINTS = (1 << 53) + 1",
+        tests=(
+            "mechanisms/test_grid_runs.py::test_runs_on_the_default_grid_are_exact_to_the_last_bit",
+        ),
+    ),
+    Mutant(  # the first place is drawn a second time
+        file="mechanisms/selection.py",
+        old="if winner >= last:",
+        new="if winner > last:",
+        tests=(
+            "mechanisms/test_selection_is_private.py::test_the_first_of_the_options_that_are_only_bounded_is_itself",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/stable_queries.py",
+        old="return math.floor(cells)\n",
+        new="return math.ceil(cells)\n",
+        tests=(
+            "paper/test_propose_test_release.py::test_the_cells_of_a_bound_are_those_that_are_whole_in_it",
+        ),
+    ),
+    Mutant(  # one row more than is added up: more noise than is needed
+        file="mechanisms/smooth_noise.py",
+        old="kept = (trim + 1, count - trim)",
+        new="kept = (trim, count - trim)",
+        tests=(
+            "tasks/test_trimmed_mean.py::test_where_more_changes_weigh_nothing_the_sensitivity_is_that_of_one_row",
+        ),
+    ),
+    Mutant(  # every row has the place of the one before it
+        file="mechanisms/grid_runs.py",
+        old='places = np.searchsorted(placed, wanted, side="right")',
+        new='places = np.searchsorted(placed, wanted, side="left")',
+        tests=(
+            "mechanisms/test_grid_runs.py::test_rows_of_a_heavy_point_are_where_they_were_drawn",
+        ),
+    ),
+    Mutant(  # more places than rows: the lowest are taken
+        file="mechanisms/grid_runs.py",
+        old="min(MOST_TOGETHER, count - start)",
+        new="MOST_TOGETHER",
+        tests=(
+            "mechanisms/test_grid_runs.py::test_rows_of_a_heavy_point_are_where_they_were_drawn",
+        ),
+    ),
 )

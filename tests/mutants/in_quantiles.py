@@ -125,4 +125,46 @@ MUTANTS = (
         new="return found",
         tests=(f"{_RANKS}test_a_uniform_in_what_is_lost_is_undecided",),
     ),
+    Mutant(  # a weight that may be smaller
+        file="exact/joint_ranks.py",
+        old="after = float(sums[found]) * (1 - error)",
+        new="after = float(sums[found])",
+        tests=(f"{_RANKS}test_a_place_is_certain_whatever_the_weights_are_within_their_error",),
+    ),
+    Mutant(
+        file="exact/joint_ranks.py",
+        old="high = arb(prefix + 1) * unit * (sums[-1] + more)",
+        new="high = arb(prefix + 1) * unit * sums[-1]",
+        tests=(f"{_RANKS}test_a_place_is_certain_whatever_the_weights_are_within_their_error",),
+    ),
+    Mutant(  # the least U for the largest
+        file="exact/joint_ranks.py",
+        old="        if after > high:",
+        new="        if after > low:",
+        tests=(f"{_RANKS}test_a_place_is_certain_for_all_that_follows_in_its_string",),
+    ),
+    Mutant(  # what floats lose below their smallest is not counted
+        file="exact/rank_messages.py",
+        old="under = None if exact else",
+        new="under = None if True else",
+        tests=(f"{_RANKS}test_ranks_that_are_kept_may_underflow_too",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="_UNDERFLOW = -850 * math.log(2)",
+        new="_UNDERFLOW = -8500 * math.log(2)",
+        tests=(f"{_RANKS}test_ranks_that_are_kept_may_underflow_too",),
+    ),
+    Mutant(  # logarithms taken for exact
+        file="exact/rank_messages.py",
+        old="slack = 16 * _UNIT",
+        new="slack = 0 * _UNIT",
+        tests=(f"{_RANKS}test_messages_are_the_sums_of_the_definition",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="error=1.1 * _UNIT *",
+        new="error=0 * _UNIT *",
+        tests=(f"{_RANKS}test_what_is_left_out_is_bounded",),
+    ),
 )

@@ -31,6 +31,7 @@ from zerodelta.paper.algorithm_11 import (
     pure_bounded_local_sensitivity,
 )
 from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
+from zerodelta.spaces import Box
 
 F = Fraction
 ROWS, COUNT, SIZE = range(3), 3, 5
@@ -300,3 +301,15 @@ def test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound(
         bound = max(smallest, query.local_sensitivity(rows) + drawn + 11)
         assert second == bound / F(2, 3)
     assert query.local_change > 1
+
+
+def test_a_local_sensitivity_in_cells_moves_by_at_most_the_stated_change() -> None:
+    """The side of 1/49 is no float, and 1 / float(1/49) is above 49: that is one cell more."""
+    assert 1.0 / (1.0 / 49) > 49
+    for cells in (3, 10, 49, 98, 103, 107):
+        query = CustomQuery(
+            function=len, grid=Box([0, 0], [1, 1]).grid(cells), local=lambda rows: rows, change=1
+        )
+        moved = query.local_sensitivity(1.0) - query.local_sensitivity(0.0)
+        assert moved <= query.local_change
+    assert moved > 0

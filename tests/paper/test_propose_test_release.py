@@ -28,6 +28,7 @@ from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.noisy_test import noisy_test
 from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
 from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
@@ -345,3 +346,29 @@ def test_cells_of_a_box_with_unequal_sides_are_counted_by_the_smaller_one() -> N
     for bound in (3, 4, 10):
         query.distance([1], bound)
         assert query.bound_in_cells(seen.pop(), 5) <= bound
+
+
+@pytest.mark.parametrize("distance", [-3, 0, 1, 2, 5])
+def test_the_noisy_test_has_the_tail_of_laplace_noise(distance: int) -> None:
+    """P(distance + Laplace(1/ε) > 1), at ε = 1/2."""
+    size, bits = 3000, ReplayBits(f"tail {distance}")
+    passed = sum(
+        noisy_test(distance, epsilon=F(1, 2), threshold=F(1), bits=bits) for _ in range(size)
+    )
+    tail = math.exp(-abs(1 - distance) / 2) / 2
+    expected = tail if distance <= 1 else 1 - tail
+    assert goodness_of_fit([passed, size - passed], [expected, 1 - expected]) > 1e-4
+
+
+def test_a_caller_s_distance_is_rounded_down() -> None:
+    """It promises so many rows, and no part of one."""
+    for found, whole in ((0.0, 0), (0.9, 0), (1.0, 1), (3.999, 3), (-2.5, 0), (math.inf, 2**53)):
+        query = CustomQuery(
+            function=len, grid=Box(0, 9).grid(9), stability=lambda rows, bound: rows
+        )
+        assert query.distance(found, 2) == whole
+
+
+def test_the_cells_of_a_bound_are_those_that_are_whole_in_it() -> None:
+    for bound, cells in (("1/2", 1), ("0.99", 1), (1, 2), ("1.25", 2)):
+        assert Median(bounds=(0, 2), steps=2).bound_in_cells(bound, 5) == cells

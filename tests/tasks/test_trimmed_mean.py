@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -397,3 +398,22 @@ def test_only_plain_noise_is_kept_with_the_release() -> None:
         if release.noise is not None:
             expected = float(release.noise.scale * release.noise.unit)  # type: ignore[operator]
             assert expected == pytest.approx(float(release.error), rel=1e-3)
+
+
+def test_where_more_changes_weigh_nothing_the_sensitivity_is_that_of_one_row() -> None:
+    """Every row replaced by every value; the mean leaves out one row at each end."""
+    noise = SmoothNoise(epsilon=F(1), degrees=F(2), decay=F(1, 2**30), ratio=F(1))
+    values = range(-2, 3)
+
+    def kept(rows: tuple[int, ...]) -> int:
+        return sum(sorted(rows)[1:-1])
+
+    for rows in itertools.combinations_with_replacement(values, 5):
+        moved = max(
+            abs(kept((*rows[:i], value, *rows[i + 1 :])) - kept(rows))
+            for i in range(5)
+            for value in values
+        )
+        order = order_of(np.array(rows), steps=2)
+        found = noise.sensitivity(order, count=5, trim=1, steps=2)
+        assert moved <= found < moved + F(1, 1000)
