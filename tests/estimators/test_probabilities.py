@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.metrics import log_loss
@@ -14,7 +16,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from estimators.instances import CLASSIFIERS, examples, name
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.regression.class_blocks import ClassSums, class_means
+from zerodelta.regression.class_means import CentroidQuestion, fit_classes
 from zerodelta.regression.classifiers import descent_temperature
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.expected import temperature
 from zerodelta.regression.objective_plan import Shape, plan_logistic, plan_multinomial
 from zerodelta.sklearn import (
@@ -148,6 +154,62 @@ def test_class_statistics_are_as_good_as_equal_probabilities(
     classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
     doubt = np.std(losses) / math.sqrt(len(losses))
     assert np.mean(losses) <= math.log(classes) + 5 * doubt
+
+
+@pytest.mark.parametrize("data", ["iris", "wine", "breast_cancer"])
+@pytest.mark.parametrize("block", ["max", "l2"])
+def test_no_draw_of_the_noise_makes_nearest_means_sure_of_wrong_classes(
+    block: str, data: str
+) -> None:
+    """The noise of a class is large in all columns at once: unbounded, one fit was 1.0 above."""
+    x, y = DATA[data](return_X_y=True)
+    bounds = ColumnBounds(lower=x.min(axis=0), upper=x.max(axis=0))
+    classes = tuple(sorted(set(y.tolist())))
+    question = CentroidQuestion(bounds=bounds, classes=classes, block=block)
+    losses = []
+    for seed in range(100):
+        model = fit_classes(
+            question,
+            x,
+            y,
+            classes=classes,
+            epsilon=Fraction(3, 10),
+            bits=ReplayBits(f"centroids {seed}"),
+        ).value
+        chances = log_softmax(model.decision(x) / model.temperature, axis=1)
+        losses.append(-chances[np.arange(len(y)), y].mean())
+    assert np.mean(losses) < math.log(len(classes))
+    assert max(losses) < math.log(len(classes)) + 0.5
+
+
+def class_sums(features: list[list[float]], deviation: float, **more: Any) -> ClassSums:
+    """Two classes of 100 rows."""
+    return ClassSums(
+        counts=np.array([100.0, 100.0]),
+        total=200.0,
+        features=np.array(features),
+        squares=np.zeros((2, 1)),
+        deviation=deviation,
+        **more,
+    )
+
+
+def test_means_are_where_rows_are_however_large_the_noise_was() -> None:
+    far = [[900.0, -300.0], [-900.0, 50.0]]
+    means, _ = class_means(class_sums(far, 1.0))
+    assert means.tolist() == pytest.approx(np.array([[1, -1], [-1, 0.5]]), abs=1e-3)
+    means, _ = class_means(class_sums(far, 1.0, radius=0.5))
+    np.testing.assert_allclose(np.linalg.norm(means, axis=1), 0.5)
+
+
+def test_the_noise_that_is_left_in_means_is_what_was_not_shrunk_away() -> None:
+    apart = [[60.0, -60.0], [-60.0, 60.0]]
+    for deviation in (1.0, 10.0, 50.0):
+        noise, signal = (deviation / 100) ** 2, 0.36 - (deviation / 100) ** 2
+        _, left = class_means(class_sums(apart, deviation))
+        assert left == pytest.approx(signal * noise / (signal + noise))
+    _, left = class_means(class_sums(apart, 1000.0))
+    assert left == pytest.approx(0.02 * 100)  # all but the least weight is shrunk away
 
 
 @pytest.mark.slow

@@ -66,6 +66,15 @@ def test_median_and_error_are_those_of_the_law(up: Any, down: Any) -> None:
     assert math.isclose(noise.error, float(np.abs(far - noise.median) @ law), rel_tol=1e-6)
 
 
+@pytest.mark.parametrize("rates", [("1/1000", "1/300"), ("1/300", "1/1000"), ("1/500", "1/500")])
+def test_the_error_of_very_small_rates_is_that_of_continuous_noise(rates: tuple[str, str]) -> None:
+    """With rates a >= b the noise is below m = -ln(2a/(a+b))/b half of the time; E|Z-m| = 1/a-m."""
+    up, down = (Fraction(rate) / 10**6 for rate in rates)
+    slow, fast = sorted((float(up), float(down)))
+    limit = 1 / fast + math.log(2 * fast / (fast + slow)) / slow
+    assert math.isclose(KeyNoise(up=up, down=down).error, limit, rel_tol=1e-6)
+
+
 # Gaps.
 
 

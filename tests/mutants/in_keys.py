@@ -133,6 +133,12 @@ MUTANTS = (
         new="return middle",
         tests=(f"{CELLS}::test_a_key_with_so_many_rows_is_found_in_half_of_the_lists",),
     ),
+    Mutant(  # the law of the noise upwards, for a median above 0
+        file="mechanisms/key_noise.py",
+        old="return _mean_distance(down, up, -center)  # of -Z",
+        new="return _mean_distance(up, down, -center)",
+        tests=(f"{DRAWN}::test_median_and_error_are_those_of_the_law",),
+    ),
     Mutant(  # another class's threshold: a key that occurs passes where no other could
         file="mechanisms/key_noise.py",
         old="if noisy[i] >= self.thresholds[place[0]]:",

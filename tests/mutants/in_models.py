@@ -6,6 +6,8 @@ from mutants.mutant import Mutant
 
 SKEWED = "estimators/test_skewed_columns.py::"
 SCALER = "estimators/test_bounded_scaler.py::"
+CHANCES = "estimators/test_probabilities.py::"
+SURE = CHANCES + "test_no_draw_of_the_noise_makes_nearest_means_sure_of_wrong_classes"
 
 MUTANTS = (
     Mutant(  # clipped rows lose nothing
@@ -91,8 +93,8 @@ MUTANTS = (
     ),
     Mutant(  # prior probabilities decide in wide bounds
         file="regression/class_means.py",
-        old="    return min(_LEAST_VARIANCE, max(",
-        new="    return max(_LEAST_VARIANCE, min(",
+        old="floor = min(_LEAST_VARIANCE, max(",
+        new="floor = max(_LEAST_VARIANCE, min(",
         tests=(SKEWED + "test_class_means_are_those_of_the_same_method_without_noise",),
     ),
     Mutant(
@@ -106,5 +108,35 @@ MUTANTS = (
         old="reach(as_radius(1 if self.radius",
         new='reach(as_radius("1/2" if self.radius',
         tests=(SCALER + "test_by_default_the_norm_is_reached_at_a_corner_and_no_row_is_clipped",),
+    ),
+    Mutant(  # means outside of what rows are inside of
+        file="regression/class_blocks.py",
+        old="means = np.clip(middle + weight * apart, -1.0, 1.0)",
+        new="means = middle + weight * apart",
+        tests=(CHANCES + "test_means_are_where_rows_are_however_large_the_noise_was",),
+    ),
+    Mutant(
+        file="regression/class_blocks.py",
+        old="return in_ball(means, sums.radius), left",
+        new="return means, left",
+        tests=(CHANCES + "test_means_are_where_rows_are_however_large_the_noise_was",),
+    ),
+    Mutant(  # all of the noise is left, although means were moved together
+        file="regression/class_blocks.py",
+        old="left = float((counts * weight * noise).sum() / sums.total)",
+        new="left = float((counts * noise).sum() / sums.total)",
+        tests=(CHANCES + "test_the_noise_that_is_left_in_means_is_what_was_not_shrunk_away",),
+    ),
+    Mutant(  # as if the published means were the means
+        file="regression/class_means.py",
+        old="variances=np.full((1, 1), variance + left),",
+        new="variances=np.full((1, 1), variance),",
+        tests=(SURE,),
+    ),
+    Mutant(  # a variance that noise made small is believed
+        file="regression/class_means.py",
+        old="return max(floor, deviation * math.sqrt(_trust(noise)))",
+        new="return floor",
+        tests=(SURE,),
     ),
 )

@@ -97,6 +97,12 @@ MUTANTS = (
         new="        if True:",
         tests=("ui/test_planner.py::test_an_answer_that_is_late_is_what_was_computed_until_then",),
     ),
+    Mutant(  # a search goes on when the time for the answer is over
+        file="ui/planned.py",
+        old="        if late():\n            raise _LateError",
+        new="        if False:\n            raise _LateError",
+        tests=("ui/test_planner.py::test_no_forecast_begins_once_it_is_late",),
+    ),
     Mutant(  # 0.001 is a float above 1/1000
         file="ui/fields.py",
         old="least = Fraction(str(field.least))",

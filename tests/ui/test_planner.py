@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,6 +25,7 @@ import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.errors import ParameterError
 from zerodelta.spine.preview import preview
+from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.ui import planned
 from zerodelta.ui import server as ui_server
 from zerodelta.ui.fields import FIELDS, as_value
@@ -90,6 +92,40 @@ def test_an_answer_that_is_late_is_what_was_computed_until_then(
     pays = break_even({}, lambda: True)
     assert pays["from"] == break_even({})["from"]
     assert set(pays["sizes"]["lines"]["break-even"]) == {None}
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_no_forecast_begins_once_it_is_late(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is being searched: the accuracy of a wish, the useful number of rows, a curve."""
+    known, begun = TASKS[task], [0]
+    blind = known.blind
+
+    def counted(numbers: Any) -> Any:
+        begun[0] += 1
+        return known.methods(numbers)
+
+    def guessed(numbers: Any) -> float:
+        assert blind is not None
+        begun[0] += 1
+        return blind(numbers)
+
+    slower = replace(known, methods=counted, blind=None if blind is None else guessed)
+    monkeypatch.setitem(TASKS, task, slower)
+    advice = answer({"task": task})
+    wish = f"{advice['methods'][0]['error'] / 3:.3g}"
+    begun[0] = 0
+    whole, needed = answer({"task": task, "wish": wish}), begun[0]
+    assert not whole["late"]
+    for most in (4, needed // 4, needed // 2):
+        begun[0] = 0
+
+        def late(most: int = most) -> bool:
+            return begun[0] >= most
+
+        cut = answer({"task": task, "wish": wish}, late)
+        assert cut["late"]
+        assert begun[0] <= max(most, 2) + 1  # a share of a blind answer's error is two forecasts
+        assert cut["methods"] == whole["methods"]
 
 
 def test_the_least_number_of_a_field_is_allowed() -> None:

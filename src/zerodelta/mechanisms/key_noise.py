@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -166,21 +165,18 @@ class KeyNoise:
     @property
     def error(self) -> float:
         """E|Z - median|: the expected absolute error of a count that is published anyway."""
-        return _mean_distance(self.up, self.down, self.median)
+        return _mean_distance(float(self.up), float(self.down), self.median)
 
 
-@lru_cache(maxsize=256)
-def _mean_distance(up: Fraction, down: Fraction, center: int) -> float:
-    """Return E|Z - center|, from E (Z - c)⁺ and E (c - Z)⁺, each a sum of tails."""
-    noise = KeyNoise(up=up, down=down)
-    far = -math.expm1(-float(up)), -math.expm1(-float(down))
-    turn = abs(center) + 1
-    if turn > 1 << 22:  # the noise is as good as continuous
-        return 1 / float(up) + 1 / float(down)
-    # Σ_{t > c} P(Z ≥ t) and Σ_{t ≤ c} P(Z < t), closed beyond the turn of the law at 0
-    over = sum(noise.passes(t) for t in range(center + 1, turn)) + noise.passes(turn) / far[0]
-    under = sum(1 - noise.passes(t) for t in range(-turn + 1, center + 1))
-    return over + under + (1 - noise.passes(-turn)) / far[1]
+def _mean_distance(up: float, down: float, center: int) -> float:
+    """Return E|Z - c| = E Z - c + 2 E(c - Z)⁺, which is a geometric sum for c ≤ 0."""
+    if center > 0:
+        return _mean_distance(down, up, -center)  # of -Z
+    ends, starts = -math.expm1(-up), -math.expm1(-down)
+    mean = math.exp(-up) / ends - math.exp(-down) / starts
+    negative = math.exp(-down) * ends / -math.expm1(-up - down)
+    # Σ_{t ≤ c} P(Z < t), where P(Z < t) = P(Z < 0) e^(down·t)
+    return mean - center + 2 * negative * math.exp(down * center) / starts
 
 
 @final

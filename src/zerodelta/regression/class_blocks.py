@@ -202,6 +202,7 @@ class NoisyBlocks:
             features=table[:, 1:first] * (blocks.radius / _STEPS),
             squares=table[:, first:] / _STEPS,
             deviation=self.deviation,
+            radius=blocks.radius if blocks.norm == 2 else math.inf,
         )
 
 
@@ -214,6 +215,8 @@ class ClassSums:
     features: Floats
     squares: Floats
     deviation: float
+    radius: float = math.inf
+    """No row is longer."""
 
 
 def _counts(noisy: Floats, *, deviation: float, expected: int, most: bool) -> tuple[Floats, float]:
@@ -232,17 +235,29 @@ def _counts(noisy: Floats, *, deviation: float, expected: int, most: bool) -> tu
     return np.maximum(counts, _FEWEST * each), total
 
 
-def class_means(sums: ClassSums) -> Floats:
+def class_means(sums: ClassSums) -> tuple[Floats, float]:
     """Return the mean row of each class, moved to that of all as far as noise makes them differ.
 
-    The mean squared difference, less that of the noise, says how much of it is to be believed.
+    The mean squared difference, less that of the noise, says how much of it is to be believed. No
+    mean is outside what rows are inside of. The second number is the noise that is left: its mean
+    square in a coordinate.
     """
     counts, noise = sums.counts[:, None], (sums.deviation / sums.counts[:, None]) ** 2
     middle = np.clip(sums.features.sum(axis=0) / sums.total, -1.0, 1.0)
     apart = sums.features / counts - middle
     signal = max(0.0, float(np.mean(apart**2) - np.mean(noise)))
     weight = np.maximum(_LEAST_WEIGHT, signal / (signal + noise))
-    return np.asarray(middle + weight * apart)
+    means = np.clip(middle + weight * apart, -1.0, 1.0)
+    left = float((counts * weight * noise).sum() / sums.total)
+    return in_ball(means, sums.radius), left
+
+
+def in_ball(rows: Floats, radius: float) -> Floats:
+    """Return rows, the longer ones projected to a ball of this radius."""
+    if radius == math.inf:
+        return rows
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows * np.minimum(1.0, radius / np.maximum(lengths, radius)))
 
 
 def as_block(block: str) -> float:

@@ -25,6 +25,7 @@ from zerodelta.regression.class_blocks import (
     Squares,
     as_block,
     class_means,
+    in_ball,
 )
 from zerodelta.regression.classifier_forecast import means_error
 from zerodelta.regression.column_bounds import ColumnBounds
@@ -65,7 +66,7 @@ class ClassModel:
     means: Floats
     """Of shape (classes, columns)."""
     variances: Floats
-    """Of shape (classes, columns), or (1, 1) if all are alike."""
+    """Of shape (classes, columns), or (1, 1) if all are alike: then with the noise of the means."""
     priors: Floats
     """Probabilities, equal ones where noise hides the numbers of rows."""
     temperature: float
@@ -84,9 +85,7 @@ class ClassModel:
         """Return one score for each class; a missing number is the middle of its bounds."""
         scaled = self.bounds.scaled(np.asarray(rows, dtype=np.float64))
         scaled = np.where(np.isnan(scaled), 0.0, scaled)
-        if self.radius < math.inf:
-            lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-            scaled = scaled * np.minimum(1.0, self.radius / np.maximum(lengths, self.radius))
+        scaled = in_ball(scaled, self.radius)
         scores = np.empty((len(scaled), len(self.means)))
         variances = np.broadcast_to(self.variances, self.means.shape)
         for place, (mean, variance) in enumerate(zip(self.means, variances, strict=True)):
@@ -111,21 +110,20 @@ class CentroidQuestion:
         noise = _noise(self, "none" if ball else "mean", norm, facts, epsilon)
         expected = facts.planned_rows
         ratio = noise.ratio(expected)
-        temperature = 1 + (ratio / 0.2) ** 2 if ball else 3 * (1 + (ratio / 0.07) ** 2)
+        temperature = 1 + (ratio / 0.4) ** 2 if ball else 3 * (1 + (ratio / 0.2) ** 2)
 
         def model(sums: ClassSums) -> ClassModel:
-            means = class_means(sums)
+            means, left = class_means(sums)
             variance = _BALL_VARIANCE
             if not ball:
                 within = (sums.squares.sum() / sums.total + 1) / 2 - float(
                     sums.counts @ (means**2).mean(axis=1) / sums.total
                 )
                 doubt = len(means) * (sums.deviation / sums.total) ** 2 / 4
-                trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + doubt)
-                variance = max(_least(doubt), _VARIANCE + (within - _VARIANCE) * trust)
+                variance = max(_least(doubt), _VARIANCE + (within - _VARIANCE) * _trust(doubt))
             return ClassModel(
                 means=means,
-                variances=np.full((1, 1), variance),
+                variances=np.full((1, 1), variance + left),
                 priors=_priors(sums, noise, expected),
                 temperature=temperature,
                 bounds=self.bounds,
@@ -149,7 +147,7 @@ class BayesQuestion:
         expected = facts.planned_rows
 
         def model(sums: ClassSums) -> ClassModel:
-            means = class_means(sums)
+            means, _ = class_means(sums)
             return ClassModel(
                 means=means,
                 variances=_variances(sums, means),
@@ -216,13 +214,21 @@ def _priors(sums: ClassSums, noise: NoisyBlocks, expected: int) -> Floats:
     return np.asarray(sums.counts / sums.counts.sum())
 
 
+def _trust(noise: float) -> float:
+    """Return how far a variance is believed that is known up to noise of this mean square."""
+    return _VARIANCE_TRUST / (_VARIANCE_TRUST + noise)
+
+
 def _least(noise: float) -> float:
     """Return the smallest variance that is believed: less where its own noise is far below.
 
     In bounds that are much wider than the rows all variances are small, and a floor above them
-    would make the prior probabilities decide.
+    would make the prior probabilities decide. None is below what noise leaves open: a variance that
+    noise made small would make wrong probabilities sure.
     """
-    return min(_LEAST_VARIANCE, max(_BELIEVED * math.sqrt(noise), _RESOLUTION))
+    deviation = math.sqrt(noise)
+    floor = min(_LEAST_VARIANCE, max(_BELIEVED * deviation, _RESOLUTION))
+    return max(floor, deviation * math.sqrt(_trust(noise)))
 
 
 def _variances(sums: ClassSums, means: Floats) -> Floats:
@@ -234,8 +240,8 @@ def _variances(sums: ClassSums, means: Floats) -> Floats:
     noise = len(means) * (sums.deviation / total) ** 2 / 4
     shared = (sums.squares.sum(axis=0) / total + 1) / 2 - (counts * means**2).sum(axis=0) / total
     middle = float(shared.mean())
-    trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + noise)  # noise in the means lowers it, too
-    average = min(1.0, max(_least(noise), _VARIANCE + (middle - _VARIANCE) * trust))
+    # noise in the means lowers it, too
+    average = min(1.0, max(_least(noise), _VARIANCE + (middle - _VARIANCE) * _trust(noise)))
     spread = max(0.0, float(shared.var()) - noise)
     apart = (shared - middle) * (spread / (spread + noise))
     least = min(max(average / 4, min(average, math.sqrt(noise))), _BELIEVED * math.sqrt(noise))

@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean
+from zerodelta.exact.rational import as_positive
+from zerodelta.tasks.accuracy_first import solved
 from zerodelta.tasks.advice import Advice
 from zerodelta.tasks.advise import advise
 from zerodelta.ui.fields import FIELDS, as_value
 from zerodelta.ui.forms import FORMS, Form
+
+_T = TypeVar("_T")
 
 _POINTS = 13
 _REACH = 100.0
@@ -23,8 +28,23 @@ _AXES = {"n": "number of rows n", "epsilon": "ε", "rounds": "internal queries"}
 _SIZES = tuple(10**power for power in range(1, 16))
 
 
+class _LateError(Exception):
+    """A search asks for one more forecast when the time for the answer is over."""
+
+
 def _never() -> bool:
     return False
+
+
+def _unless(late: Callable[[], bool], forecast: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """Return the forecast, of which none begins once it is late."""
+
+    def timely(numbers: Any) -> _T:
+        if late():
+            raise _LateError
+        return forecast(numbers)
+
+    return timely
 
 
 def form_of_all() -> dict[str, Any]:
@@ -61,7 +81,12 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
     }
     advice = advise(task, **form.asks(given))
     axes = [name for name in _AXES if name in given]
-    wish = _wish(task, form, given, request.get("wish", "").strip(), late)
+    timely = replace(
+        advice,
+        forecast=_unless(late, advice.forecast),
+        blind=None if advice.blind is None else _unless(late, advice.blind),
+    )
+    wish = _wish(timely, form, request.get("wish", "").strip())
     return {
         "task": task,
         "unit": " ".join(advice.unit.split()),
@@ -70,7 +95,7 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
         if advice.complete is None
         else {"name": advice.complete.name, "error": _finite(advice.complete.error)},
         "reason": advice.reason,
-        "useful": advice.useful_from,
+        "useful": _useful(timely),
         "methods": [
             {
                 "name": method.name,
@@ -161,26 +186,35 @@ def _curve(
     return {"title": _AXES[name], "x": values, "asked": float(_number(given[name])), "lines": lines}
 
 
-def _wish(
-    task: str, form: Form, given: Mapping[str, Any], text: str, late: Callable[[], bool]
-) -> dict[str, Any] | None:
-    """Return which ε, and how many rows, a wished error takes; None without a wish."""
+def _useful(advice: Advice) -> int | None:
+    """Return from how many rows on the answer is useful; None, too, once it is late."""
+    try:
+        return advice.useful_from
+    except _LateError:
+        return None
+
+
+def _wish(advice: Advice, form: Form, text: str) -> dict[str, Any] | None:
+    """Return which ε, and how many rows, a wished error takes, as `advise` solves for it.
+
+    None without a wish.
+    """
     if not text:
         return None
 
-    def solved(left_out: str, found: Callable[[Advice], Any]) -> dict[str, Any]:
-        if late():
-            return {"refused": "that takes too long to find here; ask zd.advise."}
-        asked = {name: value for name, value in form.asks(given).items() if name != left_out}
-        try:
-            return {"value": found(advise(task, error=text, **asked))}
-        except ParameterError as error:
-            return {"refused": str(error)}
+    def found(sought: str) -> dict[str, Any]:
+        def error(value: Any) -> float:
+            return advice.forecast({**advice.numbers, sought: value})[0].error
 
-    wish = {"epsilon": solved("epsilon", lambda advice: str(advice.numbers["epsilon"]))}
-    if "n" in form.fields:
-        wish["n"] = solved("n", lambda advice: advice.n)
-    return wish
+        try:
+            wanted = float(as_positive(text, "error"))
+            return {"value": solved(error, sought, wanted, advice.unit)}
+        except ParameterError as refused:
+            return {"refused": str(refused)}
+        except _LateError:
+            return {"refused": "that takes too long to find here; ask zd.advise."}
+
+    return {name: found(name) for name in ("epsilon", *(["n"] if "n" in form.fields else []))}
 
 
 def _study_noise(epsilon: str, size: int, rounds: int) -> dict[str, float]:

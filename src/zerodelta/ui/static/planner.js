@@ -94,7 +94,7 @@ function showPlan(plan) {
   $("reliable").textContent = plan.reliable;
   $("complete").textContent = plan.complete
     ? `Cells may be missing; if none is, with missing=None: error ${shown(plan.complete.error)} (${plan.complete.name}).` : "";
-  if (plan.late) $("reliable").textContent += " Parts of the curves are missing: they take too long here.";
+  if (plan.late) $("reliable").textContent += " Parts of the answer are missing: they take too long here.";
   $("useful").textContent = plan.useful ? `Useful from about ${plan.useful.toLocaleString("en")} rows on.` : "";
   $("wished").hidden = !plan.wish;
   if (plan.wish) $("wished").textContent = wished(plan.wish);
