@@ -34,7 +34,6 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.value import value
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _MOST_LEVELS = 99
 """More are interpolated between so many: further ones cost more than they tell."""

@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.rows import Rows
@@ -44,8 +43,6 @@ from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Floats = npt.NDArray[np.float64]
 
 _NOISE_NORMS = {"laplace": 1.0, "k-norm": 2.0, "k-norm-max": math.inf}
 _FITTING = {norm: name for name, norm in _NOISE_NORMS.items()}
