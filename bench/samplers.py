@@ -34,9 +34,7 @@ from zerodelta.exact.integers import (
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
     rounded_exponential,
-    rounded_gamma,
     rounded_gaussian,
-    rounded_gumbel,
     rounded_laplace,
     rounded_student_t,
 )
@@ -165,12 +163,6 @@ def other_table(console: Console) -> None:
         (
             "exponential, scale 1e3",
             lambda: rounded_exponential(scale=1000, size=million, bits=BITS),
-            million,
-        ),
-        ("Gumbel, scale 1e3", lambda: rounded_gumbel(scale=1000, size=million, bits=BITS), million),
-        (
-            "Gamma(5), scale 1e3",
-            lambda: rounded_gamma(shape=5, scale=1000, size=million, bits=BITS),
             million,
         ),
         (

@@ -309,8 +309,7 @@ def test_spelling_is_american() -> None:
         f"{path}: {match[0]}"
         for path, text in texts("src", "docs", "tests", "bench", "examples", *root).items()
         for match in BRITISH.finditer(text)
-        if not (match[0] == "idealised" and "schema_1" in path)  # a word of the old file format
-        and not (match[0] == "randomise" and "tasks_peers" in path)  # a method of a peer
+        if not (match[0] == "randomise" and "tasks_peers" in path)  # a method of a peer
         and match[0] != "labelledby"  # an attribute of HTML
     ]
     assert found == []

@@ -19,11 +19,10 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import LARGEST
-from zerodelta.data.rowwise import evaluate, row_status, try_function
+from zerodelta.data.rowwise import evaluate, try_function
 from zerodelta.data.tallies import Keys, group_codes
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.privacy.step import Status
 
 UNIT = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1000)
 DISC = FixedPoint.ball(dimension=2, bound=1, steps=1000)
@@ -409,11 +408,6 @@ def test_one_stray_text_changes_no_other_row() -> None:
 def test_bad_parameters_are_named(name: str, ask: Callable[[], object]) -> None:
     with pytest.raises(ParameterError, match=rf"^{name} = "):
         ask()
-
-
-def test_batch_functions_are_asserted_and_columns_are_proven() -> None:
-    assert row_status(fragile) is Status.ASSERTED
-    assert row_status(0) is row_status(["a", "b"]) is Status.PROVEN
 
 
 # --- what is kept --------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from zerodelta.exact.integers import (
     permutation,
     uniform_below,
     uniform_below_each,
-    uniform_in_box,
     uniform_multisets,
     uniform_subset,
     uniform_subsets,
@@ -39,11 +38,6 @@ def uniform_counts(size: int, bits: BitSource) -> Counts:
 def each_counts(size: int, bits: BitSource) -> Counts:
     drawn = uniform_below_each(np.tile([2, 3, 2**62], size), bits=bits)
     return np.bincount(drawn[0::3] * 3 + drawn[1::3], minlength=6)
-
-
-def box_counts(size: int, bits: BitSource) -> Counts:
-    drawn = uniform_in_box(np.full(size, -2), np.full(size, 2), bits=bits)
-    return np.bincount(drawn + 2, minlength=5)
 
 
 def order_counts(size: int, bits: BitSource) -> Counts:
@@ -142,7 +136,6 @@ def large_subset_tally(
 LAWS: dict[str, tuple[Tally, list[float]]] = {
     "uniform below 7": (uniform_counts, [1 / 7] * 7),
     "uniform below each": (each_counts, [1 / 6] * 6),
-    "point of a box": (box_counts, [1 / 5] * 5),
     "permutation": (order_counts, [1 / 24] * 24),
     "categorical": (biased_counts, [1 / 16, 0, 2 / 16, 5 / 16, 8 / 16]),
     "Bernoulli 1/3": (coin_counts, [2 / 3, 1 / 3]),

@@ -19,14 +19,11 @@ from reference.chi_square import goodness_of_fit
 from reference.intervals import Interval
 from reference.probabilities import Law, RoundedLaw, exp_rational
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.integers import geometric
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
     discrete_laplace,
     rounded_exponential,
-    rounded_gamma,
     rounded_gaussian,
-    rounded_gumbel,
     rounded_laplace,
     rounded_student_t,
 )
@@ -55,22 +52,6 @@ def tally(case: Case, sample: Sample) -> npt.NDArray[np.int64]:
 def p_value_of_counts(case: Case, counts: npt.NDArray[np.int64]) -> float:
     low, high = case.cells
     return goodness_of_fit(counts.tolist(), case.law.cells(low, high))
-
-
-class _Geometric(Law):
-    """P(k) = (1 - p)^k p on k = 0, 1, 2, …"""
-
-    def __init__(self, success: Fraction) -> None:
-        self._p = success
-
-    def pmf(self, k: int) -> Interval:
-        return Interval.point((1 - self._p) ** k * self._p if k >= 0 else 0, 160)
-
-    def below(self, k: int) -> Interval:
-        return Interval.point(1 - (1 - self._p) ** max(k, 0), 160)
-
-    def above(self, k: int) -> Interval:
-        return Interval.point((1 - self._p) ** max(k + 1, 0), 160)
 
 
 def _marginal_three(scale: Fraction) -> RoundedLaw:
@@ -143,12 +124,6 @@ def _cases() -> list[Case]:
             cells=(0, 40),
         ),
         Case(
-            name="Gumbel, scale 3",
-            draw=lambda f, n, b: rounded_gumbel(scale=three * f, size=n, bits=b),
-            law=probabilities.rounded_gumbel(three),
-            cells=(-9, 45),
-        ),
-        Case(
             name="Gaussian, variance 1/2",
             draw=lambda f, n, b: rounded_gaussian(variance=half * f * f, size=n, bits=b),
             law=probabilities.rounded_gaussian(half),
@@ -159,18 +134,6 @@ def _cases() -> list[Case]:
             draw=lambda f, n, b: rounded_gaussian(variance=50 * f * f, size=n, bits=b),
             law=probabilities.rounded_gaussian(Fraction(50)),
             cells=(-36, 36),
-        ),
-        Case(
-            name="Gamma of shape 3, scale 3",
-            draw=lambda f, n, b: rounded_gamma(shape=3, scale=three * f, size=n, bits=b),
-            law=probabilities.rounded_gamma(3, three),
-            cells=(0, 60),
-        ),
-        Case(
-            name="two Gammas of shape 1/2 and 5/2 beside one of shape 3",
-            draw=_half_shapes,
-            law=_gamma_at_most(Fraction(3)),
-            cells=(0, 1),
         ),
         Case(
             name="Student-t, 1 degree, scale 3",
@@ -214,33 +177,7 @@ def _cases() -> list[Case]:
             law=probabilities.rounded_gamma(4, three),
             cells=(0, 60),
         ),
-        Case(
-            name="geometric, success 1/10",
-            draw=lambda f, n, b: geometric(f / 10, size=n, bits=b),
-            law=_Geometric(Fraction(1, 10)),
-            cells=(0, 80),
-        ),
     ]
-
-
-def _half_shapes(factor: Fraction, size: int, bits: BitSource) -> Sample:
-    """Tell whether Gamma(1/2) + Gamma(5/2), on a fine lattice, is below its median region."""
-    fine = 1 << 40
-    first = rounded_gamma(shape=Fraction(1, 2), scale=fine * factor, size=size, bits=bits)
-    second = rounded_gamma(shape=Fraction(5, 2), scale=fine * factor, size=size, bits=bits)
-    return np.asarray(first + second > 3 * fine).astype(np.int64)
-
-
-def _gamma_at_most(x: Fraction) -> Law:
-    """Law of the indicator of Gamma(3) > x; the lattice of `_half_shapes` shifts it by 2^-40."""
-
-    def cdf(point: Fraction) -> Interval:
-        if point < 0:
-            return Interval.point(0, 160)
-        below = 1 - exp_rational(-x) * (1 + x + x * x / 2)
-        return below if point < 1 else Interval.point(1, 160)
-
-    return RoundedLaw(cdf)
 
 
 CASES = _cases()

@@ -35,6 +35,10 @@ def assert_encloses(low: float, high: float, truth: mpf) -> None:
     assert mpf(high) - mpf(low) <= SLACK * abs(truth) + SMALLEST
 
 
+def assert_just_above(high: float, truth: mpf) -> None:
+    assert truth <= mpf(high) <= truth + SLACK * abs(truth) + SMALLEST
+
+
 def random_positive(rng: random.Random) -> Fraction:
     """Draw positive rationals of very different sizes, some next to 1."""
     kind = rng.randrange(4)
@@ -78,35 +82,35 @@ def test_log_of_the_inverse_is_the_mirror_image(value: Fraction) -> None:
     assert logs.log_upper(value) == -logs.log_lower(1 / value)
 
 
-def test_log_odds_encloses_weights_near_zero_half_and_one() -> None:
+def test_log_odds_is_just_below_for_weights_near_zero_half_and_one() -> None:
     rng = random.Random(11)
     for _ in range(1000):
         small = Fraction(rng.randrange(1, 10**6), 10 ** rng.randrange(7, 60))
         for weight in (small, 1 - small, Fraction(1, 2) + small):
             truth = mp.log(real(weight)) - mp.log(real(1 - weight))
-            assert_encloses(logs.log_odds_lower(weight), logs.log_odds_upper(weight), truth)
-    assert logs.log_odds_lower("1/2") == logs.log_odds_upper("1/2") == 0
+            assert_just_above(-logs.log_odds_lower(weight), -truth)
+    assert logs.log_odds_lower("1/2") == 0
 
 
-def test_log_sum_encloses_random_sequences_with_zero_terms() -> None:
+def test_log_sum_is_just_above_for_random_sequences_with_zero_terms() -> None:
     rng = random.Random(12)
     for _ in range(1000):
         center, width = random_log(rng), 10 ** rng.uniform(-3, 3)
         terms = [center + rng.gauss(0, width) for _ in range(rng.randrange(2, 12))]
         truth = mp.log(mp.fsum(mp.exp(mpf(term)) for term in terms))
         terms.insert(rng.randrange(len(terms)), -math.inf)
-        assert_encloses(logs.log_sum_lower(terms), logs.log_sum_upper(terms), truth)
+        assert_just_above(logs.log_sum_upper(terms), truth)
 
 
 def test_log_sum_of_nothing_of_one_and_of_equal_terms() -> None:
     for empty in ([], [-math.inf, -math.inf]):
-        assert logs.log_sum_lower(empty) == logs.log_sum_upper(empty) == -math.inf
-    assert logs.log_sum_lower([0.1]) == logs.log_sum_upper([0.1, -math.inf]) == 0.1
+        assert logs.log_sum_upper(empty) == -math.inf
+    assert logs.log_sum_upper([0.1]) == logs.log_sum_upper([0.1, -math.inf]) == 0.1
     for log in (-1e6, 1e6, 0.0):
         truth = mpf(log) + mp.log(1000)
         terms = [log] * 1000
-        assert_encloses(logs.log_sum_lower(terms), logs.log_sum_upper(terms), truth)
-    assert 0 <= logs.log_sum_lower([0.0, -1e6]) < logs.log_sum_upper([0.0, -1e6]) == 5e-324
+        assert_just_above(logs.log_sum_upper(terms), truth)
+    assert logs.log_sum_upper([0.0, -1e6]) == 5e-324
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.randoms(use_true_random=False))
@@ -115,7 +119,7 @@ def test_log_sum_does_not_depend_on_the_order(terms: list[float], rng: random.Ra
     assert logs.log_sum_upper(shuffled) == logs.log_sum_upper(terms)
 
 
-def test_log_difference_encloses_close_and_distant_arguments() -> None:
+def test_log_difference_is_just_above_for_close_and_distant_arguments() -> None:
     rng = random.Random(13)
     for _ in range(2000):
         larger = random_log(rng)
@@ -123,87 +127,20 @@ def test_log_difference_encloses_close_and_distant_arguments() -> None:
         if smaller == larger:
             continue
         truth = mpf(larger) + mp.log(-mp.expm1(mpf(smaller) - mpf(larger)))
-        low = logs.log_difference_lower(larger, smaller)
-        assert_encloses(low, logs.log_difference_upper(larger, smaller), truth)
+        assert_just_above(logs.log_difference_upper(larger, smaller), truth)
 
 
 def test_log_difference_at_its_edges() -> None:
     for equal in (-1e6, 0.0, 3.5, -math.inf):
         assert logs.log_difference_upper(equal, equal) == -math.inf
-        assert logs.log_difference_lower(equal, equal) == -math.inf
-    assert logs.log_difference_lower(-2.5, -math.inf) == -2.5
     assert logs.log_difference_upper(-2.5, -math.inf) == -2.5
     one_ulp = math.nextafter(-1e6, -math.inf)
     truth = mpf(-1e6) + mp.log(-mp.expm1(mpf(one_ulp) + mpf(1e6)))
-    low = logs.log_difference_lower(-1e6, one_ulp)
-    assert_encloses(low, logs.log_difference_upper(-1e6, one_ulp), truth)
-
-
-def test_log_expm1_encloses_tiny_and_huge_exponents() -> None:
-    rng = random.Random(14)
-    values = [Fraction(10) ** rng.randrange(-100, 7) * rng.randrange(1, 9999) for _ in range(1000)]
-    for value in [*values, Fraction(10**6), Fraction(1, 10**300), Fraction(math.log(2))]:
-        truth = real(value) + mp.log(-mp.expm1(-real(value)))
-        assert_encloses(logs.log_expm1_lower(value), logs.log_expm1_upper(value), truth)
-
-
-def test_log1p_exp_encloses_both_tails() -> None:
-    rng = random.Random(15)
-    for value in [0.0, 1e6, *(random_log(rng) for _ in range(1000))]:
-        if value < -700:
-            assert 0 <= logs.log1p_exp_lower(value) <= logs.log1p_exp_upper(value) <= 1e-300
-        else:
-            truth = max(mpf(value), mpf(0)) + mp.log1p(mp.exp(-abs(mpf(value))))
-            assert_encloses(logs.log1p_exp_lower(value), logs.log1p_exp_upper(value), truth)
-    assert logs.log1p_exp_lower(-math.inf) == logs.log1p_exp_upper(-math.inf) == 0
-
-
-def test_log_factorial_encloses_exact_factorials_and_stirling() -> None:
-    for number in range(500):
-        truth = mp.log(math.factorial(number))
-        assert_encloses(logs.log_factorial_lower(number), logs.log_factorial_upper(number), truth)
-    rng = random.Random(16)
-    for number in [rng.randrange(10 ** rng.randrange(3, 60)) for _ in range(300)]:
-        truth = mp.loggamma(number + 1)
-        assert_encloses(logs.log_factorial_lower(number), logs.log_factorial_upper(number), truth)
-
-
-def test_log_binomial_encloses_exact_integers() -> None:
-    rng = random.Random(17)
-    for _ in range(1000):
-        total = rng.randrange(1, 10 ** rng.randrange(1, 40))
-        chosen = rng.randrange(min(total, 60) + 1)
-        truth = mp.log(math.comb(total, chosen))
-        low = logs.log_binomial_lower(total, chosen)
-        assert_encloses(low, logs.log_binomial_upper(total, chosen), truth)
-
-
-@pytest.mark.parametrize(
-    ("total", "chosen"),
-    [(10**12, 10**6), (10**400, 10**6), (10**400, 3), (10**6, 5 * 10**5), (10**300, 10**299)],
-)
-def test_log_binomial_of_big_integers(total: int, chosen: int) -> None:
-    with mp.workdps(700):
-        truth = mp.loggamma(total + 1) - mp.loggamma(chosen + 1) - mp.loggamma(total - chosen + 1)
-        low = logs.log_binomial_lower(total, chosen)
-        assert_encloses(low, logs.log_binomial_upper(total, chosen), truth)
-
-
-@given(st.integers(0, 10**30), st.integers(0, 10**30))
-def test_log_binomial_is_symmetric(first: int, second: int) -> None:
-    total = first + second
-    assert logs.log_binomial_upper(total, first) == logs.log_binomial_upper(total, second)
+    assert_just_above(logs.log_difference_upper(-1e6, one_ulp), truth)
 
 
 def random_point(rng: random.Random) -> Fraction:
     return Fraction(rng.choice([1, -1]) * rng.random() * 10 ** rng.uniform(-8, 3.3))
-
-
-def test_log_erfc_encloses_both_tails_and_the_center() -> None:
-    rng = random.Random(18)
-    for point in [Fraction(0), Fraction(1000), *(random_point(rng) for _ in range(1000))]:
-        truth = mp.log1p(-mp.erf(real(point))) if point < 0 else mp.log(mp.erfc(real(point)))
-        assert_encloses(logs.log_erfc_lower(point), logs.log_erfc_upper(point), truth)
 
 
 def test_log_normal_cdf_encloses_both_tails_and_the_center() -> None:
@@ -286,31 +223,10 @@ def test_gaussian_profile_grows_with_mu_and_falls_with_epsilon(
     ) >= logs.gaussian_log_delta_lower(mu_squared, epsilon)
 
 
-def test_mills_bound_is_its_formula_rounded_up_and_never_below_the_profile() -> None:
-    rng = random.Random(21)
-    for _ in range(1000):
-        ell, t = 10 ** rng.uniform(0.5, 6), 10 ** rng.uniform(-2, 0.5)
-        mu = math.sqrt(2 * ell + 2 * t) - math.sqrt(2 * ell)
-        square, epsilon = Fraction(mu * mu), Fraction(t)
-        bound = logs.gaussian_log_delta_mills_upper(square, epsilon)
-        root = mp.sqrt(real(square))
-        a = real(epsilon) / root - root / 2
-        formula = -(a**2) / 2 - mp.log(2 * mp.pi) / 2 + mp.log(root) - mp.log(1 + a**2)
-        assert_encloses(math.nextafter(bound, -math.inf), bound, formula)
-        gap = mpf(bound) - profile(square, epsilon)
-        stated = mp.log((a**2 + 2 * real(epsilon) + 3) / (a**2 + 1))
-        assert 0 <= gap <= stated + SLACK * abs(formula)
-        if ell > 100 and t <= 0.5:  # theory B6: below 0.04 nats at ln δ = -100 ...
-            assert gap < 0.04
-        if ell > 10**4:  # ... and below 4e-4 at -10^4
-            assert gap < 4e-4
-
-
 def test_no_noise_difference_means_no_delta() -> None:
     for bound in (
         logs.gaussian_log_delta_upper(0, 1),
         logs.gaussian_log_delta_lower(0, 0),
-        logs.gaussian_log_delta_mills_upper(0, 1),
     ):
         assert bound == -math.inf
 
@@ -320,23 +236,16 @@ def test_no_noise_difference_means_no_delta() -> None:
     [
         (lambda: logs.log_upper(0), "value"),
         (lambda: logs.log_lower(-1), "value"),
-        (lambda: logs.log_odds_upper(1), "weight"),
         (lambda: logs.log_odds_lower(0), "weight"),
+        (lambda: logs.log_odds_lower(1), "weight"),
         (lambda: logs.log_sum_upper([0.0, math.nan]), "logs[1]"),
-        (lambda: logs.log_sum_lower([math.inf]), "logs[0]"),
+        (lambda: logs.log_sum_upper([math.inf]), "logs[0]"),
         (lambda: logs.log_difference_upper(1.0, 2.0), "larger"),
-        (lambda: logs.log_difference_lower(-math.inf, 0.0), "larger"),
-        (lambda: logs.log_difference_lower(0.0, math.nan), "smaller"),
-        (lambda: logs.log_expm1_upper(0), "exponent"),
-        (lambda: logs.log1p_exp_upper(math.inf), "logs[1]"),
-        (lambda: logs.log_factorial_upper(-1), "number"),
-        (lambda: logs.log_binomial_upper(3, 4), "chosen"),
-        (lambda: logs.log_binomial_lower(3, -1), "chosen"),
-        (lambda: logs.log_erfc_upper(math.nan), "point"),
+        (lambda: logs.log_difference_upper(-math.inf, 0.0), "larger"),
+        (lambda: logs.log_difference_upper(0.0, math.nan), "smaller"),
         (lambda: logs.log_normal_cdf_lower(math.inf), "point"),
         (lambda: logs.gaussian_log_delta_upper(-1, 1), "mu_squared"),
         (lambda: logs.gaussian_log_delta_lower(1, "-1/2"), "epsilon"),
-        (lambda: logs.gaussian_log_delta_mills_upper(2, 1), "epsilon"),
     ],
 )
 def test_bad_input_is_refused_by_name(call: Callable[[], float], name: str) -> None:

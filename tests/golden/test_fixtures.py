@@ -31,6 +31,7 @@ from golden.fixtures.write import (
 )
 from golden.golden import alike
 from golden.rows import people
+from zerodelta.privacy.step import digest_of
 
 KEPT: dict[str, Any] = json.loads((FOLDER / CONTENTS).read_text(encoding="utf-8"))
 SAVED = [*RELEASES, SIGNED, PAID]
@@ -101,8 +102,14 @@ def _with_schema(name: str, step: int, folder: Path) -> tuple[Path, str]:
 @pytest.mark.parametrize("step", [-1, 1])
 def test_a_release_of_another_format_is_refused_by_its_name(step: int, tmp_path: Path) -> None:
     path, other = _with_schema("mean", step, tmp_path)
-    with pytest.raises(zd.RecordError, match=re.escape(other)):
+    with pytest.raises(zd.RecordError, match=re.escape(other)) as refused:
         zd.load(path)
+    assert REMEDY[step] in str(refused.value)
+    assert REMEDY[-step] not in str(refused.value)
+
+
+REMEDY = {-1: "with the version of zerodelta that wrote it", 1: "pip install --upgrade zerodelta"}
+"""What reads a file of an older format, and of a newer one."""
 
 
 @pytest.mark.parametrize("step", [-1, 1])
@@ -110,8 +117,13 @@ def test_a_certificate_of_another_format_is_refused(step: int) -> None:
     data = json.loads(release("mean").certificate.to_json())
     family, _, number = data["schema"].rpartition("/")
     data["schema"] = f"{family}/{int(number) + step}"
-    with pytest.raises(zd.CertificateError, match=r"schema|digest"):
-        zd.Certificate.from_json(json.dumps(data))
+    body = {name: part for name, part in data.items() if name != "digest"}
+    for text in (json.dumps(data), json.dumps({**body, "digest": digest_of(body)})):
+        for read in (zd.Certificate.from_json, zd.verify):
+            with pytest.raises(zd.CertificateError, match="schema") as refused:
+                read(text)
+            assert REMEDY[step] in str(refused.value)
+            assert REMEDY[-step] not in str(refused.value)
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ MUTANTS = (
         old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -84,7 +84,7 @@ MUTANTS = (
         old="variance=self.variance, size",
         new="variance=self.variance / 2, size",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = (
         old="scale=self.scale, size=1",
         new="scale=self.scale / 2, size=1",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -106,7 +106,7 @@ MUTANTS = (
         old="norm=self.norm, dimension=self.dimension, scale=self.scale, size=1",
         new="norm=1, dimension=self.dimension, scale=self.scale, size=1",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -114,7 +114,7 @@ MUTANTS = (
         old="dimension=self.dimension, scale=self.scale, bits",
         new="dimension=self.dimension, scale=self.scale / 2, bits",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -122,7 +122,7 @@ MUTANTS = (
         old="k_norm_epsilon(1, self.scale)",
         new="k_norm_epsilon(1, 2 * self.scale)",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
+            "completeness/test_everything_has_its_exact_test.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
         ),
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = (
         old="gumbel_argmax(scores, scale=self.scale",
         new="gumbel_argmax(scores, scale=self.scale / 2",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -138,7 +138,7 @@ MUTANTS = (
         old="exponential_argmax(\n            scores, scale=self.scale",
         new="exponential_argmax(\n            scores, scale=self.scale / 2",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -146,7 +146,7 @@ MUTANTS = (
         old="return PureDP(self.epsilon, neighbors=self.neighbors)",
         new="return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
         ),
     ),
     Mutant(
@@ -154,7 +154,7 @@ MUTANTS = (
         old="if not wide and low >= _SMALLEST and high <= _LARGEST:",
         new="if not wide and low >= _SMALLEST:",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -163,7 +163,7 @@ MUTANTS = (
         new="noise = np.concatenate([rounded_count_noise(dimension=1, scale=self.scale, "
         "bits=bits) for _ in range(self.cells)])",  # one draw for each group
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = (
         old="discrete_laplace(scale=self.scale, size",
         new="discrete_laplace(scale=self.scale / 2, size",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -179,7 +179,39 @@ MUTANTS = (
         old="noise = rounded_k_norm(\n            norm=math.inf,",
         new="noise = rounded_k_norm(\n            norm=1,",
         tests=(
-            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/partition_noise.py",
+        old='return NoiseLaw(family="geometric", scale=self.scale, unit=unit)',
+        new='return NoiseLaw(family="laplace", scale=self.scale, unit=unit)',
+        tests=(
+            "completeness/test_everything_has_its_exact_test.py::test_the_law_that_intervals_rest_on_is_the_law_that_is_drawn",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="asymmetric_noise(up=self.up, down=self.down, size=len(counts), bits=bits)",
+        new="asymmetric_noise(up=self.down, down=self.up, size=len(counts), bits=bits)",
+        tests=(
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
+        ),
+    ),
+    Mutant(
+        file="regression/gaussian_statistics.py",
+        old="seen = float(_noised(smallest, squared * bound",
+        new="seen = float(_noised(smallest, squared / 4 * bound",
+        tests=(
+            "completeness/test_everything_has_its_exact_test.py::test_every_release_draws_what_its_certificate_is_about_and_every_mechanism_has_one",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/smooth_noise.py",
+        old="scale = sensitivity / self.ratio",
+        new="scale = sensitivity * self.ratio",
+        tests=(
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(

@@ -170,10 +170,16 @@ MUTANTS = (
         tests=("spine/test_remembered_proofs.py::test_what_proves_nothing_is_refused_each_time",),
     ),
     Mutant(
-        file="privacy/schema_1.py",
-        old='if data["digest"] != digest_of(body):',
+        file="privacy/json_text.py",
+        old="elif int(number[1]) < int(current):",
+        new="elif int(number[1]) > int(current):",
+        tests=("golden/test_fixtures.py::test_a_certificate_of_another_format_is_refused",),
+    ),
+    Mutant(
+        file="privacy/certificate.py",
+        old='if data["schema"] != SCHEMA:',
         new="if False:",
-        tests=("privacy/test_schema_1.py::test_a_changed_or_understated_one_is_refused",),
+        tests=("golden/test_fixtures.py::test_a_certificate_of_another_format_is_refused",),
     ),
     Mutant(
         file="privacy/theorems/registry.py",

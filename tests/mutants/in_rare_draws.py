@@ -27,12 +27,6 @@ MUTANTS = (
         new="digits = scaled.mid().floor().unique_fmpz()",
         tests=("exact/test_integers.py::test_a_coin_that_is_nearly_certain_is_no_other",),
     ),
-    Mutant(
-        file="exact/integers.py",
-        old="np.all(high // 2 - low // 2 < 2**62 - 1)",
-        new="np.all(high // 2 - low // 2 < 2**63 - 1)",
-        tests=("exact/test_integers.py::test_boxes_of_any_width_are_drawn_within_their_corners",),
-    ),
     Mutant(  # NumPy makes floats of integers on both sides of 2^63
         file="exact/integers.py",
         old=(

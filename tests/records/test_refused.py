@@ -117,7 +117,7 @@ SEALED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda d: resealed(changed(d, ("record", "rows"), 100)),
         "not one of this version",
     ),
-    "a later version": (lambda d: {**d, "schema": "zerodelta/release/3"}, "upgrade zerodelta"),
+    "a later version": (lambda d: {**d, "schema": "zerodelta/release/3"}, "upgrade with pip"),
     "an earlier version": (
         lambda d: {**d, "schema": "zerodelta/release/1"},
         "with the version of zerodelta that wrote it",

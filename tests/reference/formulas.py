@@ -68,11 +68,6 @@ def exponential_interval(u: Word, scale: Rational) -> Interval:
     return _minus_ln(u, working_bits([u])) * scale
 
 
-def gumbel_interval(u: Word, scale: Rational) -> Interval:
-    """Enclose -b ln(-ln U)."""
-    return -ln(_minus_ln(u, working_bits([u]))) * scale
-
-
 def gaussian_interval(u: Word, v: Word, variance: Rational) -> tuple[Interval, Interval]:
     """Enclose σ√(-2 ln U)·(cos 2πV, sin 2πV)."""
     bits = working_bits([u, v])
@@ -92,13 +87,6 @@ def student_t_interval(u: Word, v: Word, nu: Rational, scale: Rational) -> Inter
 def gamma_interval(words: Sequence[Word], scale: Rational) -> Interval:
     """Enclose -b Σ ln U_i: Gamma of integer shape len(words)."""
     return _sum_of_exponentials(words, working_bits(words)) * scale
-
-
-def gamma_half_interval(words: Sequence[Word], u: Word, v: Word, scale: Rational) -> Interval:
-    """Enclose -b Σ ln U_i + b N²/2, N = √(-2 ln U) cos 2πV: shape len(words) + 1/2."""
-    bits = working_bits([*words, u, v])
-    normal, _ = _normal_pair(u, v, bits)
-    return (_sum_of_exponentials(words, bits) + normal.square() / 2) * scale
 
 
 def knorm_linf_interval(
@@ -158,11 +146,6 @@ def exponential(u: Word, scale: Rational) -> int | None:
     return _rounded(lambda: exponential_interval(u, scale))
 
 
-def gumbel(u: Word, scale: Rational) -> int | None:
-    """Return round(-b ln(-ln U))."""
-    return _rounded(lambda: gumbel_interval(u, scale))
-
-
 def gaussian(u: Word, v: Word, variance: Rational) -> tuple[int | None, int | None]:
     """Return the rounded Box-Muller pair (cosine, sine) of the given variance."""
     cosine, sine = _all_rounded(lambda: gaussian_interval(u, v, variance), 2)
@@ -177,11 +160,6 @@ def student_t(u: Word, v: Word, nu: Rational, scale: Rational) -> int | None:
 def gamma(words: Sequence[Word], scale: Rational) -> int | None:
     """Return the rounded Gamma draw of shape len(words)."""
     return _rounded(lambda: gamma_interval(words, scale))
-
-
-def gamma_half(words: Sequence[Word], u: Word, v: Word, scale: Rational) -> int | None:
-    """Return the rounded Gamma draw of shape len(words) + 1/2."""
-    return _rounded(lambda: gamma_half_interval(words, u, v, scale))
 
 
 def knorm_linf(

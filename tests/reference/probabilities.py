@@ -106,11 +106,6 @@ def rounded_exponential(scale: Rational, bits: int = BITS) -> RoundedLaw:
     return RoundedLaw(cdf)
 
 
-def rounded_gumbel(scale: Rational, bits: int = BITS) -> RoundedLaw:
-    """Return the law of round(-b ln(-ln U)): P(X <= x) = exp(-exp(-x/b))."""
-    return RoundedLaw(lambda x: exp(-exp_rational(-x / scale, bits)))
-
-
 def normal_between_zero_and(square: Rational, bits: int = BITS) -> Interval:
     """Enclose P(0 < N < x) for a standard normal N, from the rational x².
 

@@ -51,10 +51,6 @@ def mp_student(w: Sequence[int]) -> Any:
     )
 
 
-def mp_gamma_half(w: Sequence[int]) -> Any:
-    return 9 * (minus_ln(w[0]) + minus_ln(w[1]) + normals(w[2], w[3])[0] ** 2 / 2)
-
-
 def mp_linf(w: Sequence[int]) -> list[Any]:
     g = 11 * sum(minus_ln(x) for x in w[:4])
     return [g * (2 * real(v) - 1) for v in w[4:]]
@@ -73,11 +69,6 @@ CASES: dict[str, Case] = {
         lambda w: [formulas.exponential(w[0], Fraction(100, 3))],
         lambda w: [minus_ln(w[0]) * 100 / 3],
     ),
-    "gumbel": (
-        1,
-        lambda w: [formulas.gumbel(w[0], 20)],
-        lambda w: [-20 * mpmath.log(minus_ln(w[0]))],
-    ),
     "gaussian": (
         2,
         lambda w: formulas.gaussian(w[0], w[1], 300),
@@ -92,11 +83,6 @@ CASES: dict[str, Case] = {
         3,
         lambda w: [formulas.gamma(w, 9)],
         lambda w: [9 * sum(minus_ln(x) for x in w)],
-    ),
-    "gamma_half": (
-        4,
-        lambda w: [formulas.gamma_half(w[:2], w[2], w[3], 9)],
-        lambda w: [mp_gamma_half(w)],
     ),
     "knorm_linf": (7, lambda w: formulas.knorm_linf(w[:4], w[4:], 11), mp_linf),
     "knorm_l2": (
@@ -143,7 +129,6 @@ def test_a_plain_word_means_64_bits() -> None:
 def test_unbounded_prefixes_are_undecided() -> None:
     assert formulas.exponential(0, 1) is None
     assert formulas.exponential(TWO64 - 1, 1) == 0
-    assert formulas.gumbel(TWO64 - 1, 1) is None
     assert formulas.gaussian(0, 5, 1) == (None, None)
     assert formulas.gaussian(TWO64 - 1, 5, 1) == (0, 0)
     assert formulas.student_t(0, 5, 1, 1) is None
@@ -184,7 +169,6 @@ def test_draws_follow_the_laws() -> None:
         0,
         20,
     )
-    check([formulas.gumbel(w(), b) for _ in range(n)], probabilities.rounded_gumbel(b), -8, 20)
     check(
         [formulas.gamma([w(), w()], b) for _ in range(n)], probabilities.rounded_gamma(2, b), 0, 25
     )
@@ -198,17 +182,6 @@ def test_draws_follow_the_laws() -> None:
             -15,
             15,
         )
-
-
-def test_two_half_shapes_make_an_integer_shape() -> None:
-    rng = random.Random(8)
-    values = []
-    for _ in range(4000):
-        a, b, c, d, e = words(rng, 5)
-        one = formulas.gamma_half_interval([a], b, c, 3)
-        other = formulas.gamma_half_interval([], d, e, 3)
-        values.append((one + other).rounded())
-    check(values, probabilities.rounded_gamma(2, 3), 0, 25)
 
 
 def test_knorm_noise_in_one_dimension_is_laplace() -> None:

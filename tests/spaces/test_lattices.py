@@ -15,7 +15,6 @@ from mpmath import mp, mpf
 
 from spaces.garbage import GARBAGE
 from zerodelta.errors import ParameterError
-from zerodelta.exact.volumes import lattice_count
 from zerodelta.spaces import Ball, BallLattice, Box
 
 BALLS = [
@@ -43,7 +42,6 @@ def enumerate_lattice(lattice: BallLattice) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("lattice", BALLS, ids=str)
 def test_count_bounds_enclose_the_enumerated_count(lattice: BallLattice) -> None:
     count = len(enumerate_lattice(lattice))
-    assert lattice_count(lattice.norm, lattice.dimension, lattice.bound) == count
     assert lattice.log_count_lower() <= math.log(count) <= lattice.log_count_upper()
     assert lattice.log_count_upper() == pytest.approx(math.log(count), abs=1e-12)
 

@@ -30,6 +30,7 @@ from zerodelta.spaces import (
     lattice_from_numbers,
     space_from_numbers,
 )
+from zerodelta.spaces.lattices import UnequalGrid
 
 SPACES: list[Space] = [
     Finite(1),
@@ -55,7 +56,7 @@ SPACES: list[Space] = [
     *(Ball(2, "1e-150", norm=norm) for norm in (1, 2, math.inf)),
 ]
 
-LATTICES: list[GridLattice | BallLattice] = [
+DESCRIBED: list[GridLattice | BallLattice] = [
     Box(0, 1).grid(1),
     Box([-1, 2], ["1/3", 10**9]).grid(7),
     Box(0, 1, dimension=2).grid(2**53),
@@ -63,6 +64,12 @@ LATTICES: list[GridLattice | BallLattice] = [
     *(Ball(2, 1, norm=norm).lattice(gap) for norm in (1, 2) for gap in ("1/10", "2", "1e-9")),
     *(Ball(2, 2, norm=norm, center=[1e100, "1/3"]).lattice("1/8") for norm in (1, 2)),
     *(Ball(1, 2**50, norm=norm).lattice("1/4") for norm in (1, 2)),
+]
+
+LATTICES: list[GridLattice | UnequalGrid | BallLattice] = [
+    *DESCRIBED,
+    Box([0, -1], [1, 5]).unequal_grid([2, 3]),
+    Box([0, 2, -1], [1e-9, 10**9, "1/3"]).unequal_grid([2**53, 1, 7]),
 ]
 
 
@@ -87,13 +94,13 @@ def check_space(space: Space, value: Any) -> None:
             assert not np.shares_memory(element, value)
 
 
-def check_lattice(lattice: GridLattice | BallLattice, value: Any) -> None:
+def check_lattice(lattice: GridLattice | UnequalGrid | BallLattice, value: Any) -> None:
     integers = lattice.quantize(value)
     assert integers.dtype == np.int64
     assert lattice.contains(integers)
     assert isinstance(lattice.contains(value), bool)
     points = lattice.points(integers)
-    space = lattice.box if isinstance(lattice, GridLattice) else lattice.ball
+    space = lattice.ball if isinstance(lattice, BallLattice) else lattice.box
     assert space.contains(points)
 
 
@@ -104,7 +111,9 @@ def test_every_kind_of_garbage_becomes_an_element(space: Space) -> None:
 
 
 @pytest.mark.parametrize("lattice", LATTICES, ids=repr)
-def test_every_kind_of_garbage_becomes_a_lattice_point(lattice: GridLattice | BallLattice) -> None:
+def test_every_kind_of_garbage_becomes_a_lattice_point(
+    lattice: GridLattice | UnequalGrid | BallLattice,
+) -> None:
     for value in GARBAGE:
         check_lattice(lattice, value)
 
@@ -141,7 +150,7 @@ def test_description_survives_json_and_a_proof_step(space: Space) -> None:
     assert hash(space_from_numbers(numbers)) == hash(space)
 
 
-@pytest.mark.parametrize("lattice", LATTICES, ids=repr)
+@pytest.mark.parametrize("lattice", DESCRIBED, ids=repr)
 def test_lattice_description_survives_json(lattice: GridLattice | BallLattice) -> None:
     numbers = lattice.describe()
     assert lattice_from_numbers(json.loads(json.dumps(numbers))) == lattice

@@ -145,7 +145,7 @@ class Rows(ABC):
         A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
         center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
         ``rowwise=True`` it only ever sees one row at a time, which is slower. Whether it is proven
-        to treat rows one by one: see `row_status`.
+        to treat rows one by one: see `RowFunction`.
 
         The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
         """

@@ -18,7 +18,6 @@ from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError, require
-from zerodelta.privacy.step import Status
 from zerodelta.value import value
 
 Block: TypeAlias = npt.NDArray[np.float64]
@@ -36,22 +35,15 @@ class OwnColumn(Enum):
 Column: TypeAlias = int | str | OwnColumn | np.integer[Any]
 
 RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
-"""A function of a block of rows, one column, or several columns."""
+"""A function of a block of rows, one column, or several columns.
 
-
-def row_status(function: RowFunction) -> Status:
-    """Tell whether treating each row by itself is proven, or (for a function) caller-asserted.
-
-    A function is asserted to make of row i something that depends on that row, on i and on the
-    number of rows only, to the last bit: ``rows - rows.mean(axis=0)`` is not such a function.
-    ``rows @ weights`` is, but BLAS rounds by the layout of the batch, so its last bits, unlike
-    those of elementwise functions, change with the batch size and the order of the rows. One that
-    is only ever shown one row at a time may still remember the rows before.
-
-    >>> row_status("age"), row_status(lambda rows: rows[:, 0])
-    (<Status.PROVEN: 'proven'>, <Status.ASSERTED: 'asserted'>)
-    """
-    return Status.ASSERTED if callable(function) else Status.PROVEN
+That columns treat each row by itself is proven. A function is asserted to make of row i something
+that depends on that row, on i and on the number of rows only, to the last bit: ``rows -
+rows.mean(axis=0)`` is not such a function. ``rows @ weights`` is, but BLAS rounds by the layout of
+the batch, so its last bits, unlike those of elementwise functions, change with the batch size and
+the order of the rows. One that is only ever shown one row at a time may still remember the rows
+before.
+"""
 
 
 def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Block], Any]:

@@ -1,4 +1,4 @@
-"""Integer samplers: uniform, permutation, subset, Bernoulli, geometric, lattice points, multisets.
+"""Integer samplers: uniform, permutation, subset, Bernoulli, multisets.
 
 All are exact: rejection on whole words, or comparison of a random binary expansion with the
 expansion of a probability, one word at a time until they differ.
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
+from zerodelta.exact.lazy import Integers, Reals
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -232,64 +232,10 @@ def _less_than(expansion: Callable[[int], int], size: int, bits: BitSource) -> F
     return flags
 
 
-def geometric(success: Rational, *, size: int, bits: BitSource) -> Integers:
-    """Draw `size` numbers of failures before the first success: P(k) = (1 - p)^k p.
-
-    The number is floor(E / -ln(1 - p)) of a standard exponential E, decided lazily.
-    """
-    exact = as_rational(success, "success")
-    if not 0 < exact <= 1:
-        raise ParameterError(
-            "success",
-            success,
-            expected="a number above 0 and at most 1",
-            remedy="pass the probability of success of one trial",
-        )
-    if exact == 1:
-        return np.zeros(as_count(size, "size"), dtype=np.int64)
-    draw = Draw(
-        uniforms=1,
-        outputs=1,
-        formula=floor_exponential,
-        constants=(lambda: [-1 / ball(1 - exact).log()], constant(Fraction(1, 2))),
-    )
-    return rounded(draw, as_count(size, "size"), bits).reshape(-1)
-
-
 def floor_exponential(uniforms: Reals, *constants: Reals) -> Reals:
     """Return what rounds to floor(mean · E), E standard exponential; the constants: mean, 1/2."""
     mean, half = constants
     return -uniforms.log() * mean - half  # floor(x) = round(x - 1/2)
-
-
-def uniform_in_box(
-    lower: Sequence[int] | Integers, upper: Sequence[int] | Integers, *, bits: BitSource
-) -> Integers:
-    """Draw one lattice point with lower <= point <= upper in every coordinate.
-
-    >>> from zerodelta.exact.bits import SystemBits
-    >>> uniform_in_box([3, -2], [3, -2], bits=SystemBits()).tolist()
-    [3, -2]
-    """
-    low, high = _integers(lower, "lower"), _integers(upper, "upper")
-    if len(low) != len(high):
-        raise ParameterError(
-            "upper",
-            upper,
-            expected=f"as many coordinates as lower ({len(low)})",
-            remedy="pass both corners of the same box",
-        )
-    if bool(np.any(low > high)):
-        raise ParameterError(
-            "upper", upper, expected="lower <= upper everywhere", remedy="swap the corners"
-        )
-    narrow = object not in (low.dtype, high.dtype) and bool(
-        np.all(high // 2 - low // 2 < 2**62 - 1)
-    )
-    if not narrow:
-        low, high = low.astype(object), high.astype(object)
-    corner: Integers = low + uniform_below_each(high - low + 1, bits=bits)
-    return corner
 
 
 def uniform_multiset(universe: int, *, size: int, bits: BitSource) -> Integers:

@@ -16,7 +16,7 @@ from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_positive, as_rational
 
 _Evaluate: TypeAlias = Callable[[], arb]
 """A formula on balls, evaluated at whatever the working precision is at that moment."""
@@ -49,15 +49,6 @@ def _log(value: Rational, name: str) -> _Evaluate:
     return lambda: ball(exact).log()
 
 
-def log_odds_upper(weight: Rational) -> float:
-    """Return a float at least ln(w/(1-w)) for a mixing weight w strictly between 0 and 1.
-
-    >>> log_odds_upper("1/2"), log_odds_upper("1/101")
-    (0.0, -4.605170185988091)
-    """
-    return upper(_log_odds(weight))
-
-
 def log_odds_lower(weight: Rational) -> float:
     """Return a float at most ln(w/(1-w)) for a mixing weight w strictly between 0 and 1."""
     return lower(_log_odds(weight))
@@ -84,11 +75,6 @@ def log_sum_upper(logs: Iterable[float]) -> float:
     return upper(_log_sum(logs))
 
 
-def log_sum_lower(logs: Iterable[float]) -> float:
-    """Return a float at most ln Σ exp(x) over `logs`; ``-inf`` counts as a zero term."""
-    return lower(_log_sum(logs))
-
-
 def _log_sum(logs: Iterable[float]) -> _Evaluate:
     exact = [_dyadic(value, f"logs[{index}]") for index, value in enumerate(logs)]
     terms = sorted(term for term in exact if term is not None)
@@ -108,15 +94,6 @@ def log_difference_upper(larger: float, smaller: float) -> float:
     return upper(_log_difference(larger, smaller))
 
 
-def log_difference_lower(larger: float, smaller: float) -> float:
-    """Return a float at most ln(e^larger - e^smaller); equal arguments give ``-inf``.
-
-    >>> log_difference_lower(-3.0, -3.0)
-    -inf
-    """
-    return lower(_log_difference(larger, smaller))
-
-
 def _log_difference(larger: float, smaller: float) -> _Evaluate:
     top, bottom = _dyadic(larger, "larger"), _dyadic(smaller, "smaller")
     if bottom is None or top == bottom:
@@ -132,114 +109,11 @@ def _log_difference(larger: float, smaller: float) -> _Evaluate:
     return lambda: ball(top) + _log1m_exp(gap)
 
 
-def log_expm1_upper(exponent: Rational) -> float:
-    """Return a float at least ln(e^t - 1) for t = `exponent` above 0.
-
-    >>> log_expm1_upper(1), log_expm1_upper(10**6), log_expm1_upper("1e-30")
-    (0.5413248546129181, 1000000.0000000001, -69.07755278982137)
-    """
-    return upper(_log_expm1(exponent))
-
-
-def log_expm1_lower(exponent: Rational) -> float:
-    """Return a float at most ln(e^t - 1) for t = `exponent` above 0."""
-    return lower(_log_expm1(exponent))
-
-
-def _log_expm1(exponent: Rational) -> _Evaluate:
-    exact = as_positive(exponent, "exponent")
-    return lambda: ball(exact) + _log1m_exp(exact)
-
-
 def _log1m_exp(gap: Fraction) -> arb:
     """Return ln(1 - e^-gap), gap > 0, accurate however small or large the gap is."""
     if gap < 1:
         return (-(-ball(gap)).expm1()).log()
     return (-(-ball(gap)).exp()).log1p()
-
-
-def log1p_exp_upper(log: float) -> float:
-    """Return a float at least ln(1 + e^x) for x = `log`.
-
-    >>> log1p_exp_upper(0.0), log1p_exp_upper(-100.0), log1p_exp_upper(-math.inf)
-    (0.6931471805599454, 3.720075976020836e-44, 0.0)
-    """
-    return upper(_log_sum((0.0, log)))
-
-
-def log1p_exp_lower(log: float) -> float:
-    """Return a float at most ln(1 + e^x) for x = `log`."""
-    return lower(_log_sum((0.0, log)))
-
-
-def log_factorial_upper(number: int) -> float:
-    """Return a float at least ln n! for an integer n = `number` of any size.
-
-    >>> log_factorial_upper(10), log_factorial_upper(10**12)
-    (15.104412573075516, 26631021115943.285)
-    """
-    return upper(_log_factorial(number))
-
-
-def log_factorial_lower(number: int) -> float:
-    """Return a float at most ln n! for an integer n = `number` of any size.
-
-    >>> log_factorial_lower(10), log_factorial_lower(1)
-    (15.104412573075514, 0.0)
-    """
-    return lower(_log_factorial(number))
-
-
-def _log_factorial(number: int) -> _Evaluate:
-    exact = as_count(number, "number")
-    return lambda: ball(exact + 1).lgamma()
-
-
-def log_binomial_upper(total: int, chosen: int) -> float:
-    """Return a float at least ln C(n, k) for integers 0 ≤ k = `chosen` ≤ n = `total` of any size.
-
-    >>> log_binomial_upper(100, 5), log_binomial_upper(10**12, 10**6)
-    (18.13682494198243, 14815502.231270714)
-    """
-    return upper(_log_binomial(total, chosen))
-
-
-def log_binomial_lower(total: int, chosen: int) -> float:
-    """Return a float at most ln C(n, k) for integers 0 ≤ k = `chosen` ≤ n = `total` of any size."""
-    return lower(_log_binomial(total, chosen))
-
-
-def _log_binomial(total: int, chosen: int) -> _Evaluate:
-    n = as_count(total, "total")
-    k = as_count(chosen, "chosen")
-    if k > n:
-        raise ParameterError(
-            "chosen", chosen, expected=f"at most total = {n}", remedy="swap the two arguments"
-        )
-    if k in (0, n):  # the terms would cancel to a ball around 0 that is never accurate
-        return lambda: arb(0)
-    return lambda: ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma()
-
-
-def log_erfc_upper(point: Rational) -> float:
-    """Return a float at least ln erfc(x) for x = `point`, however far in the tail.
-
-    >>> log_erfc_upper(0), log_erfc_upper(1000)
-    (0.0, -1000007.4801207219)
-    """
-    return upper(_log_erfc(point))
-
-
-def log_erfc_lower(point: Rational) -> float:
-    """Return a float at most ln erfc(x) for x = `point`, however far in the tail."""
-    return lower(_log_erfc(point))
-
-
-def _log_erfc(point: Rational) -> _Evaluate:
-    exact = as_rational(point, "point")
-    if exact < Fraction(1, 2):
-        return lambda: (-ball(exact).erf()).log1p()
-    return lambda: _erfcx(exact**2).log() - ball(exact**2)
 
 
 def _erfcx(square: Fraction) -> arb:
@@ -310,30 +184,6 @@ def _gaussian_log_delta(mu_squared: Rational, epsilon: Rational) -> _Evaluate:
     if 2 * t < square:  # a < 0: δ can be close to 1, so its logarithm is taken through 1 - δ
         return lambda: (-(-ball(near)).exp() * (_erfcx(near) + _erfcx(far)) / 2).log1p()
     return lambda: ((_erfcx(near) - _erfcx(far)) / 2).log() - ball(near)
-
-
-def gaussian_log_delta_mills_upper(mu_squared: Rational, epsilon: Rational) -> float:
-    """Return the closed-form bound on ln δ(t) of a μ-GDP mechanism (theory B6, Mills ratio).
-
-    -a²/2 - ln(2π)/2 + ln μ - ln(1 + a²) with a = t/μ - μ/2, which must be above 0. It is above
-    the tight value by less than ln((a² + 2t + 3)/(a² + 1)) nats: 0.02 at ln δ = -100 and t = 1.
-
-    >>> gaussian_log_delta_mills_upper("1/100", 1)
-    -57.327968811874314
-    """
-    square, t = _gaussian_parameters(mu_squared, epsilon)
-    if square == 0:
-        return -math.inf
-    if 2 * t <= square:
-        raise ParameterError(
-            "epsilon",
-            epsilon,
-            expected="more than mu_squared / 2 (a > 0)",
-            remedy="use gaussian_log_delta_upper",
-        )
-    a_squared = (t - square / 2) ** 2 / square
-    head = square / (1 + a_squared) ** 2
-    return upper(lambda: ((ball(head) / (2 * arb.pi())).log() - ball(a_squared)) / 2)
 
 
 def _gaussian_parameters(mu_squared: Rational, epsilon: Rational) -> tuple[Fraction, Fraction]:

@@ -1,4 +1,4 @@
-"""Integer noise: discrete Laplace, and rounded Gaussian, Laplace, exponential, Gumbel, Gamma, t.
+"""Integer noise: discrete Laplace, and rounded Gaussian, Laplace, exponential, t.
 
 Each function named rounded_… returns round(X) for independent X of the named law, drawn exactly
 (`lazy`), so a theorem about continuous noise on integers holds verbatim for the integer output
@@ -8,14 +8,12 @@ Each function named rounded_… returns round(X) for independent X of the named 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 
 from flint import arb
 
-from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, constant, rounded
+from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
 
@@ -34,7 +32,9 @@ def rounded_gaussian(*, variance: Rational, size: int, bits: BitSource) -> Integ
 
 def rounded_exponential(*, scale: Rational, size: int, bits: BitSource) -> Integers:
     """Draw `size` times round(X), X exponential with mean `scale`."""
-    return _scaled(_exponential, scale, size, bits)
+    constants = (constant(as_positive(scale, "scale")),)
+    draw = Draw(uniforms=1, outputs=1, formula=_exponential, constants=constants)
+    return rounded(draw, as_count(size, "size"), bits).reshape(-1)
 
 
 def rounded_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers:
@@ -66,28 +66,6 @@ def discrete_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers
     constants = (constant(exact), shift, constant(Fraction(1, 2)))
     draw = Draw(uniforms=1, outputs=1, formula=_shifted_exponential, constants=constants)
     return rounded(draw, size, bits).reshape(-1) * bits.signs(size)
-
-
-def rounded_gumbel(*, scale: Rational, size: int, bits: BitSource) -> Integers:
-    """Draw `size` times round(X), X = -scale · ln(-ln U)."""
-    return _scaled(_gumbel, scale, size, bits)
-
-
-def rounded_gamma(*, shape: Rational, scale: Rational, size: int, bits: BitSource) -> Integers:
-    """Draw `size` times round(X), X Gamma of that shape (a multiple of 1/2) and scale.
-
-    The work is proportional to the shape: one logarithm for each unit of it.
-    """
-    halves = as_positive(shape, "shape") * 2
-    if halves.denominator != 1:
-        raise ParameterError(
-            "shape",
-            shape,
-            expected="a positive multiple of 1/2",
-            remedy="round the shape to a multiple of 1/2; no other shape is drawn exactly here",
-        )
-    whole, half = divmod(halves.numerator, 2)
-    return _scaled(partial(_gamma, whole), scale, size, bits, uniforms=whole + 2 * half)
 
 
 def rounded_student_t(
@@ -130,31 +108,8 @@ def _shifted_exponential(uniforms: Reals, *constants: Reals) -> Reals:
     return (length + abs(length)) * half  # below 0 it rounds to 0 too, without a closer look
 
 
-def _gumbel(uniforms: Reals, *constants: Reals) -> Reals:
-    (scale,) = constants
-    return -(-uniforms.log()).log() * scale
-
-
-def _gamma(whole: int, uniforms: Reals, *constants: Reals) -> Reals:
-    """Sum `whole` exponentials; half a unit of shape is half a squared normal, E · cos²(2πV)."""
-    (scale,) = constants
-    exponentials = -uniforms[: whole + 1].log()
-    cosine, _ = (uniforms[whole + 1 :] * 2).cos_sin_pi()
-    half = exponentials[whole:] * cosine * cosine
-    return uniforms.stack([exponentials[:whole], half]).total() * scale
-
-
 def _student_t(uniforms: Reals, *constants: Reals) -> Reals:
     scale, degrees, exponent = constants
     spread = ((-uniforms[:1].log() * exponent).exp() - 1) * degrees
     cosine, _ = (uniforms[1:] * 2).cos_sin_pi()
     return spread.sqrt() * cosine * scale
-
-
-def _scaled(
-    formula: Formula, scale: Rational, size: int, bits: BitSource, *, uniforms: int = 1
-) -> Integers:
-    """Draw one output a unit from a formula whose only constant is the scale."""
-    constants = (constant(as_positive(scale, "scale")),)
-    draw = Draw(uniforms=uniforms, outputs=1, formula=formula, constants=constants)
-    return rounded(draw, as_count(size, "size"), bits).reshape(-1)

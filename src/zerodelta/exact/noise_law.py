@@ -23,13 +23,13 @@ class NoiseLaw:
 
     `family`: "k-norm" (density of z ∝ exp(-‖z‖/scale) in l1, l2 or l∞ `norm`, over `dimension`
     coordinates together), "counts" (density ∝ exp(-max(Σz⁺, Σz⁻)/scale), over `dimension` counts),
-    or "gaussian", "laplace" and "geometric" (P(z) ∝ e^(-|z|/scale), the discrete Laplace law),
-    where coordinates are independent.
-    `scale` is in integers: b, or for "gaussian" the standard deviation squared. `unit` is one
-    integer in the value's own units, for all coordinates or for each.
+    or "laplace" and "geometric" (P(z) ∝ e^(-|z|/scale), the discrete Laplace law), where
+    coordinates are independent.
+    `scale` is in integers. `unit` is one integer in the value's own units, for all coordinates or
+    for each.
     """
 
-    family: Literal["k-norm", "counts", "gaussian", "laplace", "geometric"]
+    family: Literal["k-norm", "counts", "laplace", "geometric"]
     scale: Fraction
     unit: Fraction | tuple[Fraction, ...]
     dimension: int = 1

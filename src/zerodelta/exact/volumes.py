@@ -59,34 +59,6 @@ def _log_volume(norm: float, dimension: int, radius: arb) -> arb:
     )
 
 
-def lattice_count(norm: float, dimension: int, bound: int) -> int:
-    """Return exactly how many integer points the ball holds; refuse beyond `WORK_LIMIT`.
-
-    `bound` is the radius m for l1 (‖k‖₁ ≤ m) and linf (max|k_i| ≤ m), but the **squared** radius B
-    for l2 (‖k‖² ≤ B).
-
-    >>> lattice_count(2, 2, 25), lattice_count(1, 3, 2), lattice_count(math.inf, 3, 1)
-    (81, 25, 27)
-    """
-    norm, dimension, bound = _simplified(norm, dimension, bound)
-    if not _is_cheap(norm, dimension, bound):
-        raise ParameterError(
-            "bound",
-            bound,
-            expected=f"a count within WORK_LIMIT = {WORK_LIMIT}",
-            remedy="use log_lattice_count_upper or log_lattice_count_lower",
-        )
-    if norm == math.inf:
-        return int((2 * bound + 1) ** dimension)
-    if norm == 1:
-        total = term = 1  # term k is 2^k C(d, k) C(m, k)
-        for k in range(min(dimension, bound)):
-            term = term * 2 * (dimension - k) * (bound - k) // (k + 1) ** 2
-            total += term
-        return total
-    return _squares_count(dimension, bound)
-
-
 def _squares_count(dimension: int, bound: int) -> int:
     """Sum the coefficients up to x^B of θ(x)^d, θ(x) = Σ_k x^(k²) over all integers k."""
     theta = [1] + [0] * bound
@@ -111,7 +83,7 @@ def log_lattice_count_upper(norm: float, dimension: int, bound: int) -> float:
     norm, dimension, bound = _simplified(norm, dimension, bound)
     if norm != 2:
         return upper(lambda: _log_count(norm, dimension, bound))
-    if _is_cheap(norm, dimension, bound):
+    if _is_cheap(dimension, bound):
         return log_upper(_squares_count(dimension, bound))
     return min(_log_theta_bound(dimension, bound), _log_covering_volume(dimension, bound))
 
@@ -131,7 +103,7 @@ def log_lattice_count_lower(norm: float, dimension: int, bound: int) -> float:
     norm, dimension, bound = _simplified(norm, dimension, bound)
     if norm != 2:
         return lower(lambda: _log_count(norm, dimension, bound))
-    if _is_cheap(norm, dimension, bound):
+    if _is_cheap(dimension, bound):
         return log_lower(_squares_count(dimension, bound))
     return max(_log_type_class(dimension, bound), _log_inner_volume(dimension, bound))
 
@@ -219,16 +191,11 @@ def _moment(tilt: float, power: int) -> float:
     )
 
 
-def _is_cheap(norm: float, dimension: int, bound: int) -> bool:
-    """Tell whether the exact count fits `WORK_LIMIT`."""
-    terms = {1: min(dimension, bound) + 1, 2: bound + 1, math.inf: 1}[norm]
-    if terms > WORK_LIMIT:
+def _is_cheap(dimension: int, bound: int) -> bool:
+    """Tell whether the exact l2 count fits `WORK_LIMIT`."""
+    if bound >= WORK_LIMIT:
         return False
-    if norm == 2:
-        nats = _log_theta_bound(dimension, bound)
-    else:
-        nats = upper(lambda: _log_count(norm, dimension, bound))
-    return nats / math.log(2) * terms <= WORK_LIMIT
+    return _log_theta_bound(dimension, bound) / math.log(2) * (bound + 1) <= WORK_LIMIT
 
 
 def _simplified(norm: float, dimension: int, bound: int) -> tuple[float, int, int]:

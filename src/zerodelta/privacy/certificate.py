@@ -22,10 +22,9 @@ from zerodelta.privacy.claim_numbers import (
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import CLAIM_TYPES
 from zerodelta.privacy.domains import at_least, read_numbers
-from zerodelta.privacy.json_text import read_json, write_json
+from zerodelta.privacy.json_text import other_format, read_json, write_json
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals, large
-from zerodelta.privacy.schema_1 import SCHEMA_1, upgraded
 from zerodelta.privacy.step import Part, Status, Step, canonical, digest_of, plain, weakest
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.work import check_work
@@ -213,8 +212,6 @@ class Certificate:
         """
         try:
             data = read_json(text)
-            if data["schema"] == SCHEMA_1:
-                data = upgraded(data, SCHEMA)
             certificate = _from_data(data)
             if canonical({**certificate.body(), "digest": certificate.digest}) != canonical(data):
                 raise CertificateError(
@@ -299,10 +296,7 @@ def _sentence(item: Any) -> str:
 
 def _from_data(data: Mapping[str, Any]) -> Certificate:
     if data["schema"] != SCHEMA:
-        raise CertificateError(
-            f"unknown schema {data['schema']!r}: this version reads {SCHEMA} and {SCHEMA_1}; "
-            "verify it with the version of zerodelta that wrote it."
-        )
+        raise CertificateError(other_format(data["schema"], SCHEMA, "certificate"))
     check_work(data["claim"], data["parts"])
     stated = dict(data["claim"])
     neighbors, row = Neighbors(stated.pop("neighbors")), _sentence(stated.pop("row"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn
 
 from zerodelta.errors import CertificateError
@@ -31,6 +32,23 @@ def read_json(text: str, *, floats: bool = False, largest: int = LARGEST_TEXT) -
         parse_constant=_refuse_float,
         parse_int=_integer,
     )
+
+
+def other_format(schema: object, ours: str, name: str) -> str:
+    """Say why a file of another format is refused, and what reads it.
+
+    >>> other_format("a/3", "a/2", "file")
+    "schema 'a/3' is not a/2: it is newer: upgrade with pip install --upgrade zerodelta."
+    """
+    family, _, current = ours.rpartition("/")
+    number = re.fullmatch(rf"{re.escape(family)}/([1-9][0-9]{{0,3}})", str(schema))
+    if number is None:
+        remedy = f"this is no {name}"
+    elif int(number[1]) < int(current):
+        remedy = "it is older: read it with the version of zerodelta that wrote it"
+    else:
+        remedy = "it is newer: upgrade with pip install --upgrade zerodelta"
+    return f"schema {schema!r:.60} is not {ours}: {remedy}."
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
@@ -23,7 +22,7 @@ from zerodelta.errors import CertificateError, ParameterError, RecordError, prin
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.json_text import read_json
+from zerodelta.privacy.json_text import other_format, read_json
 from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature, sign
@@ -41,7 +40,6 @@ SCHEMA = "zerodelta/release/2"
 LARGEST_FILE = 1 << 28
 """Bytes; synthetic rows are the largest values."""
 
-_FAMILY = SCHEMA.rpartition("/")[0] + "/"
 _FIELDS = ("value", "error", "noise", "sums", "seconds", "diagnostics", "plan")
 _NAMES = frozenset({"schema", *_FIELDS, "record", "certificate", "digest"})
 _MAY = frozenset({"estimator", "signatures"})
@@ -197,7 +195,7 @@ def _judged(data: Any) -> Saved:
         raise RecordError("this is no saved release: pass a file that release.save wrote.")
     schema = data["schema"]
     if schema != SCHEMA:
-        raise RecordError(f"schema {schema!r:.60} is not {SCHEMA}: {_other(schema)}.")
+        raise RecordError(other_format(schema, SCHEMA, "saved release"))
     if not _NAMES <= data.keys() <= _NAMES | _MAY:
         raise RecordError(
             "the file is not as it was saved: something is missing, or was added; take it from "
@@ -218,18 +216,6 @@ def _judged(data: Any) -> Saved:
         certificate=certificate,
         digest=data["digest"],
         signatures=tuple(Signature.from_json(each) for each in listed),
-    )
-
-
-def _other(schema: str) -> str:
-    number = schema[len(_FAMILY) :] if schema.startswith(_FAMILY) else ""
-    if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
-        return "this is no saved release"
-    older = int(number) < int(SCHEMA.rpartition("/")[2])
-    return (
-        "verify and load it with the version of zerodelta that wrote it"
-        if older
-        else "upgrade zerodelta, which wrote it"
     )
 
 

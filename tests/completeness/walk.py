@@ -1,0 +1,167 @@
+"""The package as it is: every class, every sampler, and every place where random bits become draws.
+
+Nothing here is a list. What is found is held against tables of tests; what is missing there is told
+with the file in which to add it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import zerodelta as zd
+from zerodelta.exact.bits import BitSource
+
+TESTS = Path(__file__).resolve().parent.parent
+STEPS = ("step", "steps", "proof_step")
+"""What holds the certificate's step of a mechanism."""
+
+_ROOM = BitSource.__module__.rpartition(".")[0] + "."
+"""Where samplers are: everything beside the bits."""
+_BITS = {name for name in vars(BitSource) if not name.startswith("_")}
+
+
+def modules() -> list[ModuleType]:
+    """Import and return all modules of the package."""
+    names = [found.name for found in pkgutil.walk_packages(zd.__path__, "zerodelta.")]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def own(module: ModuleType) -> Iterator[Any]:
+    """Yield the classes and functions that a module defines."""
+    for found in vars(module).values():
+        here = getattr(found, "__module__", None) == module.__name__
+        if here and (inspect.isclass(found) or inspect.isfunction(found)):
+            yield found
+
+
+def classes() -> list[type]:
+    return [found for module in modules() for found in own(module) if inspect.isclass(found)]
+
+
+def subclasses(base: type) -> list[type]:
+    """Return all classes of the package that can be made, and are of this one."""
+    return [each for each in classes() if issubclass(each, base) and not inspect.isabstract(each)]
+
+
+def _takes_bits(function: Any) -> bool:
+    if not inspect.isfunction(function):
+        return False
+    return any(
+        name == "bits" and "int" not in str(parameter.annotation)
+        for name, parameter in inspect.signature(function).parameters.items()
+    )
+
+
+def draws(kind: type) -> list[str]:
+    """Return the methods of a class that are handed random bits."""
+    return [name for name in dir(kind) if _takes_bits(inspect.getattr_static(kind, name))]
+
+
+def mechanisms() -> list[type]:
+    """Return every class that states the step of a certificate, and draws."""
+    return [
+        kind
+        for kind in classes()
+        if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False) and draws(kind)
+        if any(hasattr(kind, name) or name in _annotated(kind) for name in STEPS)
+    ]
+
+
+def _annotated(kind: type) -> set[str]:
+    return {name for each in kind.__mro__ for name in vars(each).get("__annotations__", {})}
+
+
+def samplers() -> list[Any]:
+    """Return all functions and classes of the room of samplers that are handed random bits."""
+    return [
+        found
+        for module in modules()
+        if module.__name__.startswith(_ROOM)
+        for found in own(module)
+        if not found.__name__.startswith("_")
+        if (draws(found) if inspect.isclass(found) else _takes_bits(found))
+    ]
+
+
+def drawing() -> list[Any]:
+    """Return every function and class outside that room that itself asks a sampler, or for bits.
+
+    All others can only hand bits on, so whatever is drawn is drawn by one of these.
+    """
+    known = frozenset(map(id, samplers()))
+    return [
+        found
+        for module in modules()
+        if not module.__name__.startswith(_ROOM)
+        for found in _drawing_in(module, known)
+    ]
+
+
+@cache
+def _drawing_in(module: ModuleType, known: frozenset[int]) -> list[Any]:
+    space, found = vars(module), []
+    here = {name for name, value in space.items() if id(value) in known}
+    for node in ast.parse(inspect.getsource(module)).body if module.__file__ else []:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _asks(node, here):
+            found.append(space[node.name])
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)) and _asks(node, here):
+            found.append(module)  # at the top of a module nothing is drawn
+    return found
+
+
+def _asks(tree: ast.AST, names: Collection[str]) -> bool:
+    for node in _code(tree):
+        if isinstance(node, ast.Name) and node.id in names:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _BITS and _is_bits(node.value):
+            return True
+    return False
+
+
+def _is_bits(node: ast.AST) -> bool:
+    return bool(re.search(r"(\b|_)bits$|Bits\(\)$", ast.unparse(node)))
+
+
+def _code(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes but those of annotations."""
+    yield tree
+    for name, value in ast.iter_fields(tree):
+        if name not in ("annotation", "returns"):
+            for node in value if isinstance(value, list) else [value]:
+                if isinstance(node, ast.AST):
+                    yield from _code(node)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def name_of(found: Any) -> str:
+    return f"{found.__module__}.{found.__qualname__}"
+
+
+def missing(found: Iterable[Any], table: Collection[Any], *, file: str, name: str) -> list[str]:
+    """Return a line for each thing that has no entry, and says where to add it."""
+    return [
+        f"{name_of(each)} is in no exact test: add it to {name} in {file}"
+        for each in found
+        if each not in table
+    ]
+
+
+def is_test(address: str) -> bool:
+    """Tell whether "folder/test_file.py::test_name" is a test."""
+    path, _, test = address.partition("::")
+    file = TESTS / path
+    if not file.is_file() or not test.startswith("test_"):
+        return False
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    return any(isinstance(node, ast.FunctionDef) and node.name == test for node in body)
