@@ -20,11 +20,11 @@ from threadpoolctl import threadpool_limits
 
 import zerodelta as zd
 from zerodelta.data.rows import Rows
-from zerodelta.data.ticket import Ticket
+from zerodelta.data.source import Ticket
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.training.gradients import LinearGradients
+from zerodelta.training.losses import Logistic
 
 WIDTH = 20
 NORM = 5.5

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 import zerodelta as zd
-from zerodelta.data.account import Charge
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.data.source import Charge
+from zerodelta.privacy.parameters import Neighbors
 
 BAR = 500
 

@@ -19,15 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 import zerodelta as zd
-from zerodelta.paper.algorithm_01 import corollary_1
+from zerodelta.marginals.mwem import best_rounds, pure_mwem
+from zerodelta.paper.algorithm_01_02 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd, pure_dp_sgd_on_lattice
-from zerodelta.paper.algorithm_07 import gaussian_sketch
-from zerodelta.paper.algorithm_08 import sparse_recovery
-from zerodelta.paper.algorithm_12 import embedded_mode, mode
-from zerodelta.paper.algorithm_13 import pure_adassp
+from zerodelta.paper.algorithm_07_08 import gaussian_sketch, sparse_recovery
+from zerodelta.paper.algorithm_12_13 import embedded_mode, mode, pure_adassp
 from zerodelta.queries import LinearQueries, Marginals, Median
-from zerodelta.tables.mwem import best_rounds, pure_mwem
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.training.losses import Logistic
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Line: TypeAlias = tuple[str, float, str]

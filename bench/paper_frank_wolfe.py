@@ -14,13 +14,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.paper.algorithm_05 import frank_wolfe
-from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
-from zerodelta.paper.algorithm_07 import gaussian_sketch, pure_frank_wolfe
-from zerodelta.paper.algorithm_08 import sparse_recovery
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe, frank_wolfe
+from zerodelta.paper.algorithm_07_08 import gaussian_sketch, pure_frank_wolfe, sparse_recovery
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
-from zerodelta.training.loss_functions import Squared
+from zerodelta.training.losses import Squared
 
 ROWS, DIMENSION, STEPS, MEASUREMENTS, RUNS = 20_000, 400, 10, 160, 3
 

@@ -23,10 +23,9 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 import zerodelta as zd
-from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.grid_mix import GridMix
-from zerodelta.channels.wasserstein import laplace_scale
+from zerodelta.channels.kernels import laplace_scale
+from zerodelta.channels.mixes import GaussianMix, GridMix
 from zerodelta.exact.logs import gaussian_log_delta_lower, gaussian_log_delta_upper
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 from zerodelta.privacy.theorems.smoothing import (

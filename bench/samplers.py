@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.exact import lazy
+from zerodelta.exact import bits as lazy
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.integers import (
@@ -31,10 +31,10 @@ from zerodelta.exact.integers import (
     uniform_subset,
     uniform_subsets,
 )
-from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
     rounded_exponential,
     rounded_gaussian,
+    rounded_k_norm,
     rounded_laplace,
     rounded_student_t,
 )

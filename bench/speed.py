@@ -20,16 +20,13 @@ import numpy as np
 
 import zerodelta as zd
 from zerodelta.exact.bits import SystemBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.paper.algorithm_07 import gaussian_sketch
-from zerodelta.paper.algorithm_08 import sparse_recovery
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.mechanisms.sum_noise import RoundedGaussian, RoundedLaplace
+from zerodelta.paper.algorithm_07_08 import gaussian_sketch, sparse_recovery
+from zerodelta.privacy.claims import calibrate
 from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
-from zerodelta.tasks.answer_queries import answer_queries, queries_methods
-from zerodelta.tasks.mode import mode
-from zerodelta.tasks.quantile import quantile
-from zerodelta.tasks.synthesize import synthesize
+from zerodelta.tasks.choices import mode
+from zerodelta.tasks.marginals import answer_queries, queries_methods, synthesize
+from zerodelta.tasks.quantiles import quantile
 
 MILLION = 10**6
 RNG = np.random.default_rng(1)

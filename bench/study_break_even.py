@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zerodelta as zd
 from zerodelta.spaces import Space
-from zerodelta.study.study_plan import Schedule, StudyPlan
+from zerodelta.study.plan import Schedule, StudyPlan
 
 EPSILONS = ("0.5", "1", "2")
 QUERIES = 1000

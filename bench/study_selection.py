@@ -15,18 +15,16 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.data.internal import reveal
+from zerodelta.data.isolation import reveal
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.models import NetworkModel
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import calibrate
 from zerodelta.spaces import Finite, Subsets
 from zerodelta.study.study import Study
-from zerodelta.tasks.decision_tree import decision_tree
-from zerodelta.tasks.select_features import select_features
-from zerodelta.tasks.select_model import select_model
-from zerodelta.training.gram_search import best_subset
-from zerodelta.training.tanh_network import TanhNetwork
-from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
+from zerodelta.tasks.features import decision_tree, select_features
+from zerodelta.tasks.models import select_model
+from zerodelta.training.features import DecisionTree, Splits, best_subset, tree_of, tree_scores
+from zerodelta.training.models import TanhNetwork
 
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", bool, float)

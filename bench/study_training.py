@@ -25,12 +25,12 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import make_circles, make_moons
 
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import calibrate
 from zerodelta.spaces import Ball
 from zerodelta.study.study import Study
-from zerodelta.training.iterates import StepSizes
-from zerodelta.training.loss_functions import Logistic
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.descent import StepSizes
+from zerodelta.training.losses import Logistic
+from zerodelta.training.models import TanhNetwork
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -23,13 +23,11 @@ from rich.console import Console
 
 import zerodelta as zd
 from zerodelta.exact.bits import SystemBits
-from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import discrete_laplace
-from zerodelta.exact.noise_law import NoiseLaw, NoisySums
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.exact.noise import discrete_laplace, rounded_k_norm
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
 from zerodelta.mechanisms.moments import plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.privacy.intervals import Level, intervals
 
 LEVEL = Level(level=Fraction(19, 20))

@@ -25,10 +25,9 @@ import numpy.typing as npt
 
 import zerodelta as zd
 from zerodelta.exact.bits import SystemBits
-from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, KeyNoise, UnknownKeys
-from zerodelta.mechanisms.noisy_top import NoisyTop
+from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, KeyNoise, NoisyTop, UnknownKeys
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.spaces.key_universe import RangeKeys
+from zerodelta.spaces.keys import RangeKeys
 
 ROWS, EXPONENT, KEYS, EPSILON = 1_000_000, 1.3, 26**10, 1
 LOG_DELTA = math.log(1e-10)

@@ -45,15 +45,18 @@ from bench.tasks_peers import SKIPPED, Answers, Asked, ask
 from bench.tasks_rows import EPSILONS, OURS, STAND_IN, Estimate, Row, count, measured, show
 
 import zerodelta as zd
-from zerodelta.privacy.theorems.objective_perturbation import (
-    huber_noise_epsilon,
-    logistic_noise_epsilon,
-)
+from zerodelta.privacy.theorems.regression import huber_noise_epsilon, logistic_noise_epsilon
 from zerodelta.regression import fit_linear
-from zerodelta.regression.expected import LOG_ODDS, TARGETS
-from zerodelta.regression.objective_plan import RegressionPlan, Shape, plan_huber, plan_logistic
+from zerodelta.regression.objective import (
+    LOG_ODDS,
+    TARGETS,
+    RegressionPlan,
+    Shape,
+    plan_huber,
+    plan_logistic,
+)
 from zerodelta.sklearn import LogisticRegression
-from zerodelta.tasks.synthesize import synthesize
+from zerodelta.tasks.marginals import synthesize
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

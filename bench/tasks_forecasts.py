@@ -31,12 +31,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import zerodelta as zd
-from zerodelta.clustering.cell_grid import grid_for
+from zerodelta.clustering.kmeans import grid_for
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import worst_gap
 from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise
-from zerodelta.tasks.answer_queries import answer_queries
+from zerodelta.tasks.marginals import answer_queries
 
 EPSILONS = (0.5, 1, 2)
 WITHIN = {"linear": 4.0, "logistic": 4.0, "multinomial": 4.0, "kmeans": 4.0}

@@ -18,10 +18,9 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from zerodelta.marginals.mwem import pure_mwem
 from zerodelta.queries import Marginals
-from zerodelta.tables.mwem import pure_mwem
-from zerodelta.tasks.answer_queries import answer_queries, queries_methods
-from zerodelta.tasks.synthesize import synthesize
+from zerodelta.tasks.marginals import answer_queries, queries_methods, synthesize
 
 Bits = npt.NDArray[np.int64]
 Tables = dict[tuple[int, ...], npt.NDArray[np.float64]]

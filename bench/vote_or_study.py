@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import zerodelta as zd
-from zerodelta.tasks.vote_or_study import vote_or_study
+from zerodelta.tasks.models import vote_or_study
 
 
 class Problem(NamedTuple):

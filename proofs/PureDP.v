@@ -288,7 +288,7 @@ by apply/RlebP; rewrite /=; lra.
 Qed.
 End Testing.
 
-(* --- selection: the epsilon of privacy/theorems/mechanisms.py, selection_epsilon ------------------ *)
+(* --- selection: the epsilon of privacy/theorems/noise.py, selection_epsilon ------------------ *)
 Section Selection.
 Variables (D : Type) (neighbors : D -> D -> Prop) (Y : finType).
 Variables (score : D -> Y -> R) (sensitivity scale : R).

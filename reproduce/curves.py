@@ -12,9 +12,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import GaussianDP
+from zerodelta.channels.mixes import FiniteMix
+from zerodelta.privacy.claims import GaussianDP, calibrate
 from zerodelta.spaces import Finite
 
 __all__ = ["figure_1", "figure_f_dp", "pair_vertices", "trade_off", "trade_off_vertices"]

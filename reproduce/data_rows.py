@@ -19,13 +19,16 @@ from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Point
 from reproduce.reference import generator_of, noisy_histogram_finds, noisy_histogram_success
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.mechanisms.noisy_test import ClearLead, noisy_test
-from zerodelta.paper.algorithm_09 import paper_threshold
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
-from zerodelta.paper.algorithm_12 import embedded_mode, mode, stable_mode
+from zerodelta.mechanisms.stable_queries import CustomQuery
+from zerodelta.paper.algorithm_09_10_11 import (
+    bounded_local_sensitivity,
+    paper_threshold,
+    pure_bounded_local_sensitivity,
+)
+from zerodelta.paper.algorithm_12_13 import embedded_mode, mode, stable_mode
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Box, Finite
 
 __all__ = ["LOCAL_SENSITIVITY", "MODE", "stated"]

@@ -16,13 +16,13 @@ import numpy as np
 from reproduce.rates import Experiment, Floats, Point
 from zerodelta.channels.channel import Purifier
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_01 import channel_for, corollary_1
+from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import dp_sgd
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import calibrate
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
-from zerodelta.training.loss_functions import Hinge, Loss
+from zerodelta.training.losses import Hinge, Loss
 
 __all__ = [
     "LOG_DELTA",

@@ -15,22 +15,20 @@ import numpy as np
 
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
-from zerodelta.channels.wasserstein import laplace_scale
+from zerodelta.channels.kernels import laplace_scale
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
-from zerodelta.paper.algorithm_07 import (
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
+from zerodelta.paper.algorithm_07_08 import (
     printed_log_delta,
     printed_measurements,
     printed_mixing_weight,
     pure_frank_wolfe,
+    recovery_error,
     tolerance,
 )
-from zerodelta.paper.algorithm_08 import recovery_error
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import ApproxDP
+from zerodelta.privacy.claims import ApproxDP, calibrate
 from zerodelta.spaces import Ball
-from zerodelta.training.frank_wolfe import frank_wolfe_pure
-from zerodelta.training.frank_wolfe_steps import step_epsilon
+from zerodelta.training.frank_wolfe import frank_wolfe_pure, step_epsilon
 from zerodelta.training.polytopes import curvature, optimization_error
 
 __all__ = ["FRANK_WOLFE", "iterations", "spread_rows"]

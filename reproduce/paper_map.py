@@ -79,7 +79,7 @@ def find(label: str) -> Entry | None:
     """Return what the map says of a label of the paper, None if it is not there.
 
     >>> find("alg:main").targets[0]
-    'zerodelta.paper.algorithm_01:purify_ball'
+    'zerodelta.paper.algorithm_01_02:purify_ball'
     """
     return next((entry for entry in ENTRIES if entry.label == label), None)
 

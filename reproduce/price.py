@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Purifier
+from zerodelta.channels.mixes import GaussianMix
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.paper.algorithm_01 import channel_for, corollary_1
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian
+from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
 from zerodelta.paper.algorithm_04 import default_resolution, lattice_channel
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import calibrate
 from zerodelta.spaces import Ball
 
 __all__ = [

@@ -26,16 +26,17 @@ from reproduce.reference import (
     small_database_law,
 )
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.paper.algorithm_14 import (
+from zerodelta.marginals.mwem import Rounds, best_rounds, pure_mwem, pure_rounds
+from zerodelta.marginals.workloads import LinearQueries, Marginals, Workload
+from zerodelta.mechanisms.sum_noise import RoundedLaplace
+from zerodelta.paper.algorithm_14_16 import (
     approximate_mwem,
+    embedded_mwem,
     paper_rho,
     paper_round_mechanisms,
     paper_rounds,
+    plan_embedded,
 )
-from zerodelta.paper.algorithm_16 import embedded_mwem, plan_embedded
-from zerodelta.tables.mwem import Rounds, best_rounds, pure_mwem, pure_rounds
-from zerodelta.tables.workloads import LinearQueries, Marginals, Workload
 
 __all__ = ["QUERIES", "QUERY_BASELINES"]
 

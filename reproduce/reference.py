@@ -18,7 +18,7 @@ from scipy.integrate import quad
 from scipy.special import erf
 
 from reproduce.rates import Floats
-from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import calibrate
 
 __all__ = [
     "OnlineWeights",

@@ -14,10 +14,9 @@ from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
+from zerodelta.paper.algorithm_12_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.privacy.release import Release
-from zerodelta.regression.adassp import LatticeAdassp, calibrated_statistics
-from zerodelta.regression.gaussian_statistics import GaussianStatistics
+from zerodelta.regression.statistics import GaussianStatistics, LatticeAdassp, calibrated_statistics
 
 __all__ = ["REGRESSION"]
 

@@ -23,7 +23,7 @@ from zerodelta.paper.baselines import (
     laplace_steps,
 )
 from zerodelta.spaces import Ball
-from zerodelta.training.loss_functions import Hinge
+from zerodelta.training.losses import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY", "gradient_count", "grid_cells"]
 

@@ -44,7 +44,7 @@ def test_purify_is_callable_before_and_after_its_package_is_loaded() -> None:
         "import zerodelta as zd\n"
         "options = dict(space=zd.Finite(4), claim=zd.GaussianDP('0.1'), epsilon=1)\n"
         "zd.purify(1, **options)\n"
-        "import zerodelta.channels.finite_mix\n"
+        "import zerodelta.channels.mixes\n"
         "assert zd.verify(zd.purify(1, **options).certificate)\n"
         "assert zd.purify is zd.purify\n"
     )

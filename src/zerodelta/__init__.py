@@ -24,50 +24,34 @@ from zerodelta.errors import (
 
 if TYPE_CHECKING:
     from zerodelta.channels.channel import is_purifier
-    from zerodelta.channels.planner import plan, purify
-    from zerodelta.channels.purification_plan import Plan
+    from zerodelta.channels.purification import Plan, plan, purify
     from zerodelta.data.declare import boolean, category, date, number, text
-    from zerodelta.data.fake import fake
-    from zerodelta.data.group_keys import bins
-    from zerodelta.data.schema import read_schema
+    from zerodelta.data.keys import bins
+    from zerodelta.data.schema import fake, read_schema
     from zerodelta.ledger.ledger import Ledger
-    from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
-    from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
+    from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP, calibrate
     from zerodelta.privacy.composition import compose
-    from zerodelta.privacy.neighbors import Neighbors
+    from zerodelta.privacy.parameters import Neighbors
     from zerodelta.privacy.release import Release
     from zerodelta.privacy.verify import verify
     from zerodelta.records.load import load
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
     from zerodelta.tasks.advise import advise
-    from zerodelta.tasks.answer_queries import answer_queries
-    from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
-    from zerodelta.tasks.cdf import cdf
-    from zerodelta.tasks.count import count
-    from zerodelta.tasks.covariance import correlation, covariance
-    from zerodelta.tasks.decision_tree import decision_tree
-    from zerodelta.tasks.heavy_hitters import heavy_hitters
-    from zerodelta.tasks.histogram import histogram
+    from zerodelta.tasks.choices import mode, select
+    from zerodelta.tasks.covariance import correlation, covariance, pca
+    from zerodelta.tasks.distributions import cdf, histogram
+    from zerodelta.tasks.features import decision_tree, select_features
+    from zerodelta.tasks.keys import heavy_hitters, top_k
     from zerodelta.tasks.kmeans import kmeans
-    from zerodelta.tasks.mean import mean
-    from zerodelta.tasks.mode import mode
+    from zerodelta.tasks.marginals import answer_queries, synthesize
+    from zerodelta.tasks.models import select_model, vote
     from zerodelta.tasks.open import open
-    from zerodelta.tasks.pca import pca
-    from zerodelta.tasks.propose_test_release import propose_test_release
-    from zerodelta.tasks.quantile import median, quantile
-    from zerodelta.tasks.quantiles import quantiles
-    from zerodelta.tasks.select import select
-    from zerodelta.tasks.select_features import select_features
-    from zerodelta.tasks.select_model import select_model
-    from zerodelta.tasks.sum import sum
-    from zerodelta.tasks.synthesize import synthesize
+    from zerodelta.tasks.quantiles import median, quantile, quantiles
+    from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release, trimmed_mean
+    from zerodelta.tasks.statistics import count, mean, std, sum, variance
     from zerodelta.tasks.table import table
-    from zerodelta.tasks.top_k import top_k
-    from zerodelta.tasks.trimmed_mean import trimmed_mean
-    from zerodelta.tasks.variance import std, variance
-    from zerodelta.tasks.vote import vote
 
 __version__ = "0.1.0"
 
@@ -80,8 +64,8 @@ _HOME = {
     "GaussianDP": "privacy.claims",
     "Ledger": "ledger.ledger",
     "Multiset": "spaces",
-    "Neighbors": "privacy.neighbors",
-    "Plan": "channels.purification_plan",
+    "Neighbors": "privacy.parameters",
+    "Plan": "channels.purification",
     "PureDP": "privacy.claims",
     "RDP": "privacy.claims",
     "Release": "privacy.release",
@@ -89,49 +73,49 @@ _HOME = {
     "Subsets": "spaces",
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
-    "answer_queries": "tasks.answer_queries",
-    "bins": "data.group_keys",
+    "answer_queries": "tasks.marginals",
+    "bins": "data.keys",
     "boolean": "data.declare",
-    "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
-    "calibrate": "privacy.calibration",
+    "bounded_local_sensitivity": "tasks.robust",
+    "calibrate": "privacy.claims",
     "category": "data.declare",
-    "cdf": "tasks.cdf",
+    "cdf": "tasks.distributions",
     "compose": "privacy.composition",
     "correlation": "tasks.covariance",
-    "count": "tasks.count",
+    "count": "tasks.statistics",
     "covariance": "tasks.covariance",
     "date": "data.declare",
-    "decision_tree": "tasks.decision_tree",
-    "fake": "data.fake",
-    "heavy_hitters": "tasks.heavy_hitters",
-    "histogram": "tasks.histogram",
+    "decision_tree": "tasks.features",
+    "fake": "data.schema",
+    "heavy_hitters": "tasks.keys",
+    "histogram": "tasks.distributions",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
     "load": "records.load",
-    "mean": "tasks.mean",
-    "median": "tasks.quantile",
-    "mode": "tasks.mode",
+    "mean": "tasks.statistics",
+    "median": "tasks.quantiles",
+    "mode": "tasks.choices",
     "number": "data.declare",
     "open": "tasks.open",
-    "pca": "tasks.pca",
-    "plan": "channels.planner",
-    "propose_test_release": "tasks.propose_test_release",
-    "purify": "channels.planner",
-    "quantile": "tasks.quantile",
+    "pca": "tasks.covariance",
+    "plan": "channels.purification",
+    "propose_test_release": "tasks.robust",
+    "purify": "channels.purification",
+    "quantile": "tasks.quantiles",
     "quantiles": "tasks.quantiles",
     "read_schema": "data.schema",
-    "select": "tasks.select",
-    "select_features": "tasks.select_features",
-    "select_model": "tasks.select_model",
-    "std": "tasks.variance",
-    "sum": "tasks.sum",
-    "synthesize": "tasks.synthesize",
+    "select": "tasks.choices",
+    "select_features": "tasks.features",
+    "select_model": "tasks.models",
+    "std": "tasks.statistics",
+    "sum": "tasks.statistics",
+    "synthesize": "tasks.marginals",
     "table": "tasks.table",
     "text": "data.declare",
-    "top_k": "tasks.top_k",
-    "trimmed_mean": "tasks.trimmed_mean",
-    "variance": "tasks.variance",
-    "vote": "tasks.vote",
+    "top_k": "tasks.keys",
+    "trimmed_mean": "tasks.robust",
+    "variance": "tasks.statistics",
+    "vote": "tasks.models",
     "verify": "privacy.verify",
 }
 """Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""

@@ -17,7 +17,7 @@ from typing import final
 from flint import arb
 
 from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.exact.arb import ball, lower
+from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.parameters import as_log_delta
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zerodelta.training.candidate_models import LinearModel, NetworkModel
-from zerodelta.training.tanh_network import TanhNetwork
-from zerodelta.training.torch_model import TorchModel
+from zerodelta.training.models import LinearModel, NetworkModel, TanhNetwork, TorchModel
 
 __all__ = ["LinearModel", "NetworkModel", "TanhNetwork", "TorchModel"]

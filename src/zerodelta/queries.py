@@ -9,9 +9,8 @@ sensitivity (Algorithms 9 to 11) take a `Median`, a `TrimmedMean` or a `CustomQu
 
 from __future__ import annotations
 
-from zerodelta.mechanisms.custom_query import CustomQuery
-from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
-from zerodelta.tables.workloads import LinearQueries, Marginals, Workload
+from zerodelta.marginals.workloads import LinearQueries, Marginals, Workload
+from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
 
 __all__ = [
     "CustomQuery",

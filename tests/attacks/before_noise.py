@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.sum_noise import KNorm
 
 
 def total_before_noise(rows: Any, *columns: str, **options: Any) -> tuple[Fraction, Fraction]:

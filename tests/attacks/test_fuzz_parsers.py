@@ -24,13 +24,12 @@ import zerodelta as zd
 from data.opening import opened
 from privacy.chains import CHAINS
 from zerodelta.data.cells import LARGEST, boolean, category, number
-from zerodelta.data.predicate import Predicate
+from zerodelta.data.chosen import Predicate
 from zerodelta.data.schema import Schema
 from zerodelta.errors import CertificateError, ParameterError, ZeroDeltaError
 from zerodelta.exact.rational import as_rational
-from zerodelta.privacy.release_file import read_text
+from zerodelta.privacy.release_file import CLASSES, read_text
 from zerodelta.privacy.written_values import read_value
-from zerodelta.records.classes import CLASSES
 
 FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))

@@ -19,10 +19,8 @@ import pytest
 import zerodelta as zd
 from attacks.before_noise import total_before_noise
 from zerodelta import audit
-from zerodelta.exact.asymmetric_noise import asymmetric_noise
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise import asymmetric_noise, rounded_k_norm, rounded_laplace
 
 AWKWARD = [0.1, 1 / 3, math.pi / 4, 5e-324, 2.0**-1060, 1 - 2.0**-53, -0.0, 1e308, math.nan]
 """Cells whose last bits would show through noise."""

@@ -17,10 +17,11 @@ import zerodelta as zd
 from channels.cases import BODIES, MIXING, F, algorithm_one, algorithm_two
 from channels.channel_laws import values_of
 from zerodelta.channels import channel
-from zerodelta.channels.finite_mix import ProfileMix
-from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.kernels import SmoothMix
+from zerodelta.channels.mixes import ProfileMix
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.mechanisms import local_sensitivity, noisy_test
+from zerodelta.mechanisms import noisy_test
+from zerodelta.mechanisms import noisy_test as local_sensitivity
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Finite

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import zerodelta as zd
 from audit.black_boxes import float_laplace, lattice_laplace
 from zerodelta import audit
-from zerodelta.audit.betting import log_wealth
+from zerodelta.audit.sampled import log_wealth
 from zerodelta.exact.bits import ReplayBits
 
 EPSILONS = [0.05, 1.0, 4.0]

@@ -13,26 +13,24 @@ from flint import arb, ctx
 from reference import probabilities
 from zerodelta import audit
 from zerodelta.audit.exact import (
+    ExpRational,
     Law,
     certainly_impure,
     certainly_pure,
     datasets,
-    hockey_stick,
-    max_log_ratio,
-    neighbors,
-    worst_ratio,
-)
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
     discrete_laplace_pmf,
     discrete_laplace_tail,
     exponential_mechanism_law,
+    hockey_stick,
+    max_log_ratio,
+    neighbors,
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
+    worst_ratio,
 )
 from zerodelta.errors import ParameterError
 

@@ -10,7 +10,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.exact import ExpRational
 
 e = ExpRational.exp
 SMALL = st.fractions(min_value=-3, max_value=3, max_denominator=6)

@@ -8,9 +8,14 @@ from fractions import Fraction
 import pytest
 from flint import fmpq, fmpq_mat
 
-from zerodelta.audit.exact import certainly_impure, certainly_pure, hockey_stick
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.extreme_pairs import Pmf, extreme_pairs
+from zerodelta.audit.exact import (
+    ExpRational,
+    Pmf,
+    certainly_impure,
+    certainly_pure,
+    extreme_pairs,
+    hockey_stick,
+)
 from zerodelta.errors import ParameterError
 
 CASES = [

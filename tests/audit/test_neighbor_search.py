@@ -9,9 +9,9 @@ import pytest
 
 import zerodelta as zd
 from zerodelta import audit
-from zerodelta.audit.neighbor_search import small_neighbors
+from zerodelta.audit.sampled import small_neighbors
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

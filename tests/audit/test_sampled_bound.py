@@ -15,7 +15,7 @@ from scipy.stats import binom
 import zerodelta as zd
 from audit.black_boxes import float_laplace, lattice_laplace, randomized_response
 from zerodelta import audit
-from zerodelta.audit.sampled_bound import accuracy_lower, epsilon_of_guesses_lower
+from zerodelta.audit.sampled import accuracy_lower, epsilon_of_guesses_lower
 from zerodelta.exact.bits import ReplayBits
 
 ALPHA = Fraction(1, 20)

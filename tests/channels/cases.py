@@ -8,12 +8,17 @@ from fractions import Fraction
 from typing import Any
 
 from channels.channel_laws import body_of
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, KernelMix, laplace_scale
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    UnequalGridMix,
+)
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.spaces import Ball, Box, Finite
 

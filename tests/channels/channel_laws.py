@@ -31,14 +31,20 @@ from channels.noise_laws import (
     product_law,
 )
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
-from zerodelta.exact.arb import ball
+from zerodelta.audit.exact import ExpRational
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+    UnequalGridMix,
+)
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.logs import ball
 from zerodelta.spaces import BallLattice, GridLattice
 from zerodelta.spaces.lattices import UnequalGrid
 

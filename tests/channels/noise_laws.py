@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from flint import acb, arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.exact.arb import ball
+from zerodelta.audit.exact import ExpRational
+from zerodelta.exact.logs import ball
 
 BITS = 512
 HALF = Fraction(1, 2)

@@ -14,10 +14,8 @@ import pytest
 
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import Row, body_of, fit, row, values_of
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.finite_mix import ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix
-from zerodelta.channels.kernel import KernelMix
+from zerodelta.channels.kernels import KernelMix
+from zerodelta.channels.mixes import GaussianMix, GridMix, LaplaceMix, LocalUniformMix, ProfileMix
 from zerodelta.spaces import Ball, Finite
 
 F = Fraction

@@ -21,13 +21,10 @@ from flint import ctx
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import lattice_of, mixed, published, row, values_of
 from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.finite_mix import ProfileMix
-from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.numerical import NumericalError
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.channels.wasserstein import AlgorithmOne
+from zerodelta.audit.exact import ExpRational
+from zerodelta.channels.channel import NumericalError
+from zerodelta.channels.kernels import AlgorithmOne, KernelMix, SmoothMix
+from zerodelta.channels.mixes import GaussianMix, LaplaceMix, ProfileMix
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Box, Finite, GridLattice
 
@@ -62,12 +59,11 @@ def coin_exp(exponent: Fraction, *, size: int, bits: Any) -> Any:
 
 SCRIPTED = {
     "channels.channel.bernoulli": coin,
-    "channels.finite_mix.uniform_below": below,
-    "channels.finite_mix.categorical": weighted,
-    "channels.grid_mix.uniform_below": below,
-    "channels.grid_mix.uniform_below_each": below_each,
-    "channels.wasserstein.uniform_below": below,
-    "channels.wasserstein.bernoulli_exp": coin_exp,
+    "channels.mixes.uniform_below": below,
+    "channels.mixes.categorical": weighted,
+    "channels.mixes.uniform_below_each": below_each,
+    "channels.kernels.uniform_below": below,
+    "channels.kernels.bernoulli_exp": coin_exp,
 }
 
 
@@ -178,12 +174,12 @@ class Noises:
 
     def scripted(self) -> dict[str, Any]:
         return SCRIPTED | {
-            "channels.ball_mix.rounded_gaussian": self.lines("gaussian"),
-            "channels.ball_mix.rounded_laplace": self.lines("laplace"),
-            "channels.smooth.rounded_gaussian": self.lines("gaussian"),
-            "channels.kernel.rounded_k_norm": self.vector("noise"),
-            "channels.kernel.rounded_uniform_plus_k_norm": self.vector("uniform"),
-            "channels.numerical.rounded_k_norm": self.vector("noise"),
+            "channels.mixes.rounded_gaussian": self.lines("gaussian"),
+            "channels.mixes.rounded_laplace": self.lines("laplace"),
+            "channels.kernels.rounded_gaussian": self.lines("gaussian"),
+            "channels.kernels.rounded_k_norm": self.vector("noise"),
+            "channels.kernels.rounded_uniform_plus_k_norm": self.vector("uniform"),
+            "channels.channel.rounded_k_norm": self.vector("noise"),
         }
 
 

@@ -28,17 +28,22 @@ from channels.verdicts import (
     rational_above,
     spare_nats,
 )
-from zerodelta.audit.exact import certainly_impure, certainly_pure, hockey_stick
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs, hockey_stick
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix
-from zerodelta.channels.kernel import KernelMix
-from zerodelta.exact.arb import ball, to_float_up
+from zerodelta.channels.kernels import KernelMix
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+)
+from zerodelta.exact.logs import ball, to_float_up
 from zerodelta.privacy.claims import ApproxDP
-from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.theorems.mixing import smallest_weight, uniform_mass
+from zerodelta.privacy.verify import proves_epsilon
 from zerodelta.spaces import Ball, Box, Finite
 
 F = Fraction

@@ -15,13 +15,17 @@ from channels.cases import algorithm_one
 from channels.channel_laws import body_of, mixed, row, rows_of
 from channels.noise_laws import BITS, as_ball, laplace_cdf
 from channels.verdicts import exp_below, is_broken, is_pure, pushed
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors, worst_ratio
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.channels.grid_mix import GridMix
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    worst_ratio,
+)
+from zerodelta.channels.mixes import FiniteMix, GridMix
 from zerodelta.errors import ZeroDeltaError
-from zerodelta.exact.arb import ball
-from zerodelta.exact.volumes import log_ball_volume_lower, log_ball_volume_upper
+from zerodelta.exact.logs import ball, log_ball_volume_lower, log_ball_volume_upper
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.spaces import Box, Finite
 

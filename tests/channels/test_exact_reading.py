@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.channels.numerical import NumericalError
+from zerodelta.channels.channel import NumericalError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.spaces import Ball
 

@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp, mpf
 
 import zerodelta as zd
-from zerodelta.audit.extreme_pairs import extreme_pairs
+from zerodelta.audit.exact import extreme_pairs
 from zerodelta.errors import ParameterError
 
 Matrix = list[list[Fraction]]

@@ -21,14 +21,12 @@ from channels.channel_laws import Row, body_of, fit, mixed, row, rows_of, values
 from channels.noise_laws import cube_noise, cube_uniform_plus_noise
 from channels.verdicts import exp_below, is_broken, is_pure, largest_ratio
 from zerodelta.channels import channel
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.channels.grid_mix import GridMix
-from zerodelta.channels.kernel import KernelMix
-from zerodelta.exact.arb import ball
+from zerodelta.channels.kernels import KernelMix
+from zerodelta.channels.mixes import FiniteMix, GaussianMix, GridMix, LaplaceMix
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli, uniform_below
+from zerodelta.exact.logs import ball
 from zerodelta.privacy.theorems import mixing
 from zerodelta.privacy.theorems.mixing import gaussian_net_mass, kernel_mass, largest_log_delta
 from zerodelta.spaces import Ball, BallLattice, Box, Finite, GridLattice

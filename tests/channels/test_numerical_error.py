@@ -15,10 +15,8 @@ import pytest
 from channels.noise_laws import HALF, laplace_cdf
 from channels.verdicts import exp_below
 from reference.chi_square import goodness_of_fit, tally
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.channels.numerical import NumericalError
+from zerodelta.audit.exact import ExpRational, certainly_impure, certainly_pure, extreme_pairs
+from zerodelta.channels.channel import NumericalError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.spaces import Ball

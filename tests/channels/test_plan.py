@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import zerodelta as zd
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.channels.grid_mix import GridMix, UnequalGridMix
-from zerodelta.channels.kernel import KernelMix
+from zerodelta.channels.kernels import KernelMix
+from zerodelta.channels.mixes import FiniteMix, GaussianMix, GridMix, LaplaceMix, UnequalGridMix
 from zerodelta.errors import GuaranteeError, ParameterError
 
 SPACES: dict[str, Any] = {

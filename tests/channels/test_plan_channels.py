@@ -22,11 +22,10 @@ from channels.noise_laws import gaussian_line
 from channels.verdicts import exp_below, is_pure
 from privacy.chains import forged
 from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.channels.finite_mix import PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import LocalUniformMix
-from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.kernels import SmoothMix
+from zerodelta.channels.mixes import LocalUniformMix, PriorMix, ProfileMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 
 F = Fraction
 SPACES: list[Any] = [

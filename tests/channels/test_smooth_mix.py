@@ -23,10 +23,10 @@ from channels.channel_laws import mixed
 from channels.noise_laws import BITS, gaussian_line, product_law
 from reference.chi_square import goodness_of_fit, tally
 from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.kernels import SmoothMix
 from zerodelta.errors import GuaranteeError
-from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.logs import ball
 from zerodelta.privacy.claims import ZCDP, ApproxDP, GaussianDP
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball

@@ -10,7 +10,7 @@ import pytest
 
 import zerodelta as zd
 from privacy.chains import forged
-from zerodelta.channels.grid_mix import GridMix, UnequalGridMix
+from zerodelta.channels.mixes import GridMix, UnequalGridMix
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 

@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from spaces.garbage import GARBAGE, Lies, anything, objects
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.numerical import NumericalError
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
+from zerodelta.channels.channel import NumericalError
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix, SmoothMix
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+    UnequalGridMix,
+)
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 

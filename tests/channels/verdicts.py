@@ -10,9 +10,8 @@ from typing import Any
 from flint import arb, ctx
 
 from channels.noise_laws import BITS, as_ball
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.exact.arb import ball
+from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs
+from zerodelta.exact.logs import ball
 
 Row = dict[Any, Any]
 

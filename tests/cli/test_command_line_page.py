@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.people import run
+from zerodelta.cli.commands import FORMS
 from zerodelta.cli.refusals import ExitCode
-from zerodelta.cli.task_forms import FORMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"(?:`([\w.]+)`:\n\n)?^```(toml|console)\n(.*?)^```$", PAGE, re.M | re.S)

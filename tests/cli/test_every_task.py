@@ -11,7 +11,7 @@ import pytest
 import zerodelta as zd
 from cli.people import PLANTED, asked, run, write_people
 from zerodelta import sklearn
-from zerodelta.cli.task_forms import FORMS, NOT_HERE, OPTIONS
+from zerodelta.cli.commands import FORMS, NOT_HERE, OPTIONS
 
 
 def example(people: Path, task: str) -> list[str]:

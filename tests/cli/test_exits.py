@@ -15,7 +15,8 @@ import pytest
 
 import zerodelta as zd
 from cli.people import PLANTED, asked, run
-from zerodelta.cli import app, jobs, outputs
+from zerodelta.cli import app, jobs
+from zerodelta.cli import shown as outputs
 from zerodelta.cli.refusals import held_interrupts
 from zerodelta.report import page
 

@@ -18,8 +18,8 @@ import pytest
 import zerodelta as zd
 from cli.people import asked, run
 from zerodelta.privacy.release_file import content_of
-from zerodelta.privacy.step import digest_of
-from zerodelta.privacy.written_csv import csv_lines
+from zerodelta.privacy.shown_release import csv_lines
+from zerodelta.privacy.steps import digest_of
 
 BAD = "a\x1b[2J\x9b1m\u202eb\u2066c\x07\u200b"
 NAME = "a\u202eb\u2066c\u200b"

@@ -17,39 +17,49 @@ import numpy as np
 
 from completeness.laws import unexplained
 from completeness.watched import Draw, watched
-from zerodelta.audit.outcomes import BlackBox
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.channel import mix
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import noisy_pair
-from zerodelta.channels.numerical import NumericalError
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.channels.wasserstein import AlgorithmTwo
+from zerodelta.audit.guess_rule import BlackBox
+from zerodelta.channels.channel import NumericalError, mix
+from zerodelta.channels.kernels import AlgorithmTwo, SmoothMix, noisy_pair
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+    UnequalGridMix,
+)
 from zerodelta.exact.bits import BitSource
 from zerodelta.interop.opendp import measurement
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.joint_exponential import JointExponential, fine_rows
-from zerodelta.mechanisms.joint_top_k import _level, _Lists
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.marginals.mwem import SamplePlan
+from zerodelta.mechanisms.joint_quantiles import JointExponential, fine_rows
 from zerodelta.mechanisms.key_noise import KeyNoise
-from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.mechanisms.local_sensitivity import BoundedRelease, MixedBoundedRelease
-from zerodelta.mechanisms.noisy_test import ClearLead, noisy_test, uniform_cell
+from zerodelta.mechanisms.noisy_test import (
+    BoundedRelease,
+    ClearLead,
+    MixedBoundedRelease,
+    SmoothNoise,
+    noisy_test,
+    uniform_cell,
+)
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.mechanisms.smooth_noise import SmoothNoise
-from zerodelta.paper.algorithm_07 import gaussian_sketch
-from zerodelta.paper.noisy_descent import descend
-from zerodelta.privacy.step import Step
-from zerodelta.regression.gaussian_statistics import _noised
-from zerodelta.regression.k_norm_statistics import StatisticsPlan
-from zerodelta.regression.objective_plan import RegressionPlan
-from zerodelta.sklearn.random_forest_classifier import _seed
-from zerodelta.spine.asked import Asked
-from zerodelta.tables.sample import SamplePlan
-from zerodelta.tasks.vote import VoteQuestion
+from zerodelta.mechanisms.selection import (
+    ExponentialMechanism,
+    PermuteAndFlip,
+    Selection,
+    _level,
+    _Lists,
+)
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
+from zerodelta.paper.algorithm_03 import descend
+from zerodelta.paper.algorithm_07_08 import gaussian_sketch
+from zerodelta.privacy.steps import Step
+from zerodelta.regression.objective import RegressionPlan
+from zerodelta.regression.statistics import StatisticsPlan, _noised
+from zerodelta.sklearn.classifiers import _seed
+from zerodelta.spine.verbs import Asked
+from zerodelta.tasks.models import VoteQuestion
 
 F = Fraction
 WHERE = "tests/completeness/drawn.py"

@@ -13,29 +13,32 @@ from fractions import Fraction
 from typing import Any
 
 from completeness.watched import Draw
-from zerodelta.exact.alias_table import proportional_sampling
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.asymmetric_noise import asymmetric_noise, geometric_steps, sparse_ranks
-from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.exact.integers import (
     bernoulli,
     bernoulli_exp,
     categorical,
     permutation,
+    proportional_sampling,
     uniform_below,
     uniform_below_each,
     uniform_subset,
 )
 from zerodelta.exact.joint_ranks import joint_points
-from zerodelta.exact.k_norm import rounded_k_norm, rounded_uniform_plus_k_norm
 from zerodelta.exact.noise import (
+    RealKNorm,
+    asymmetric_noise,
     discrete_laplace,
+    geometric_steps,
+    rounded_count_noise,
     rounded_gaussian,
+    rounded_k_norm,
     rounded_laplace,
     rounded_student_t,
+    rounded_uniform_plus_k_norm,
+    sparse_ranks,
 )
-from zerodelta.exact.real_k_norm import RealKNorm
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 
 F = Fraction
 Numbers = Mapping[str, Any]

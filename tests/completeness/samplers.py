@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerodelta.exact.alias_table import AliasTable, proportional_sampling
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.asymmetric_noise import asymmetric_noise, geometric_steps, sparse_ranks
-from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.exact.bits import Strings, rounded
 from zerodelta.exact.integers import (
+    AliasTable,
     bernoulli,
     bernoulli_exp,
     categorical,
     permutation,
+    proportional_sampling,
     uniform_below,
     uniform_below_each,
     uniform_multiset,
@@ -21,16 +21,20 @@ from zerodelta.exact.integers import (
     uniform_subsets,
 )
 from zerodelta.exact.joint_ranks import joint_points
-from zerodelta.exact.k_norm import rounded_k_norm, rounded_uniform_plus_k_norm
-from zerodelta.exact.lazy import Strings, rounded
 from zerodelta.exact.noise import (
+    RealKNorm,
+    asymmetric_noise,
     discrete_laplace,
+    geometric_steps,
+    rounded_count_noise,
     rounded_exponential,
     rounded_gaussian,
+    rounded_k_norm,
     rounded_laplace,
     rounded_student_t,
+    rounded_uniform_plus_k_norm,
+    sparse_ranks,
 )
-from zerodelta.exact.real_k_norm import RealKNorm
 
 _NOISE = "exact/test_samplers.py::test_a_million_draws_follow_the_exact_law"
 _INTEGERS = "exact/test_integers.py::test_millions_of_draws_follow_the_exact_law"

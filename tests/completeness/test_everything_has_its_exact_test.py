@@ -34,23 +34,21 @@ from privacy.test_claims import EXAMPLES
 from privacy.theorem_cases import CASES as CERTIFICATES
 from spaces.test_finite_spaces import enumerated
 from spaces.test_totality import LATTICES, SPACES
-from zerodelta.channels.channel import Mixing, Purifier
-from zerodelta.channels.finite_mix import ProfileMix
-from zerodelta.channels.numerical import NumericalError
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.data.find_reader import reader_of
-from zerodelta.data.reader import Reader
-from zerodelta.data.spark_reader import SparkReader
+from zerodelta.channels.channel import Mixing, NumericalError, Purifier
+from zerodelta.channels.kernels import SmoothMix
+from zerodelta.channels.mixes import ProfileMix
+from zerodelta.data.arrays import reader_of
+from zerodelta.data.readers import Reader
+from zerodelta.data.spark import SparkReader
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.noise_law import NoiseLaw
-from zerodelta.exact.noise_tails import integer_radius, tail_of_one
-from zerodelta.paper.lq_ball import LqBall
-from zerodelta.privacy.claim import Claim
+from zerodelta.exact.noise_tails import NoiseLaw, integer_radius, tail_of_one
+from zerodelta.paper.convex_sets import LqBall
+from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
-from zerodelta.privacy.proof import base_claim
 from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.verify import base_claim
 from zerodelta.spaces import BallLattice, FiniteSpace, GridLattice, Space
-from zerodelta.spaces.key_universe import KeyUniverse
+from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
     pytest.param(held, id=f"{kind.__name__}-{place}")

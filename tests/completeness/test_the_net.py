@@ -27,10 +27,9 @@ from golden.golden import CASES
 from zerodelta.exact.argmax import exponential_argmax
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import discrete_laplace, rounded_laplace
-from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.privacy.step import Step
+from zerodelta.mechanisms.sum_noise import KNorm, add_exactly
+from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Finite, FiniteSpace
 
 F = Fraction
@@ -169,8 +168,8 @@ from fractions import Fraction
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import rounded_laplace as noise
-from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.privacy.step import Step
+from zerodelta.mechanisms.sum_noise import add_exactly
+from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Finite
 
 

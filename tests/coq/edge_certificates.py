@@ -12,8 +12,8 @@ from typing import Any
 
 import zerodelta as zd
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Part, Status, Step
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part, Status, Step
 from zerodelta.privacy.theorems.mixing import grid_mass, largest_log_delta, uniform_mass
 from zerodelta.privacy.theorems.testing import free_mode_threshold, free_test_threshold
 

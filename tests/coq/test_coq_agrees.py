@@ -8,8 +8,7 @@ import zerodelta as zd
 from coq.compiled import PROOFS, needs_coq
 from coq.edge_certificates import FAMILIES, certificate
 from privacy.theorem_cases import CASES, accepts
-from zerodelta.coq.proof_file import proof_file
-from zerodelta.coq.run_coq import run_coq
+from zerodelta.coq.proof_file import proof_file, run_coq
 
 pytestmark = needs_coq
 MANY = 60

@@ -15,11 +15,9 @@ from coq.compiled import PROOFS, needs_coq
 from coq.edge_certificates import certificate
 from privacy.theorem_cases import CASES
 from zerodelta.cli import app
-from zerodelta.coq.mixtures import FORMAL_CHANNELS
-from zerodelta.coq.proof_file import proof_file
-from zerodelta.coq.run_coq import run_coq
-from zerodelta.coq.statements import FORMAL_STEPS
-from zerodelta.privacy.step import Step
+from zerodelta.coq.proof_file import proof_file, run_coq
+from zerodelta.coq.statements import FORMAL_CHANNELS, FORMAL_STEPS
+from zerodelta.privacy.steps import Step
 
 PURE = {label: made for label, made in CASES.items() if type(made.claim) is zd.PureDP}
 

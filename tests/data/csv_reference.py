@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.cells import number
-from zerodelta.data.csv_cells import CsvFormat
+from zerodelta.data.csv import CsvFormat
 
 Row = list[str | None]
 TWO_BYTES = {"cp932", "gbk", "cp949", "cp950"}

@@ -16,18 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
-from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.mechanisms.noisy_top import NoisyTop
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS, JointExponential
+from zerodelta.mechanisms.key_noise import KeyNoise, NoisyTop, UnknownKeys
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedLaplace
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.release import Release
-from zerodelta.regression.k_norm_statistics import LENGTH, StatisticsPlan
-from zerodelta.regression.objective_plan import RegressionPlan
+from zerodelta.regression.objective import RegressionPlan
+from zerodelta.regression.statistics import LENGTH, StatisticsPlan
 
 Handed = list[tuple[Any, list[Any]]]
 """Each mechanism, and the exact integers that it was handed."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerodelta.data.rows import Rows
-from zerodelta.data.source import Source
-from zerodelta.data.ticket import Ticket
+from zerodelta.data.source import Source, Ticket
 
 TICKET = Ticket(None)  # type: ignore[arg-type]
 

@@ -21,7 +21,7 @@ from data.full_releases import COLUMNS as DECLARED
 from data.full_releases import RELEASES, made_up, run
 from data.opening import opened
 from data.test_spark import COLUMNS, FINE, ODD_NUMBERS, ODD_TEXTS, QUESTIONS, kept, table
-from zerodelta.data.spark_rows import SparkRows
+from zerodelta.data.spark import SparkRows
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",

@@ -23,11 +23,10 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import boolean, category, number
-from zerodelta.data.columns import as_cells
-from zerodelta.data.dates import as_pattern, day
-from zerodelta.data.interrupts import quietly
-from zerodelta.data.unit_ids import unit_ids
-from zerodelta.data.unread import Unread, is_known
+from zerodelta.data.columns import Unread, as_cells, is_known
+from zerodelta.data.declare import as_pattern, day
+from zerodelta.data.isolation import quietly
+from zerodelta.data.units import unit_ids
 
 FAR = 2**31 - 1
 N = 60

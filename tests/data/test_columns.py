@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from zerodelta.data.cells import Options
 from zerodelta.data.columns import as_cells, as_frame, as_objects, as_rows
-from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 
 

@@ -14,10 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.csv_reference import plain, reference_column, reference_rows
-from zerodelta.data.csv_arrow import ArrowChunks
-from zerodelta.data.csv_cells import CsvFormat, Wanted, line_cells, read_lines
-from zerodelta.data.csv_lines import count_lines, line_chunks
-from zerodelta.data.csv_reader import CsvReader
+from zerodelta.data.arrow_cells import ArrowChunks
+from zerodelta.data.csv import (
+    CsvFormat,
+    CsvReader,
+    Wanted,
+    count_lines,
+    line_cells,
+    line_chunks,
+    read_lines,
+)
 from zerodelta.errors import ParameterError
 
 FORMS = [
@@ -214,9 +220,9 @@ def test_without_pyarrow_the_cells_are_the_same(tmp_path: Path, monkeypatch: Any
     before = read(CsvReader(path), ("a", "b", "c"), {"a", "c"})
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "zerodelta.data.csv_reader.find_spec", lambda name: None if "arrow" in name else found(name)
+        "zerodelta.data.csv.find_spec", lambda name: None if "arrow" in name else found(name)
     )
-    monkeypatch.setattr("zerodelta.data.csv_arrow.ArrowChunks", None)
+    monkeypatch.setattr("zerodelta.data.arrow_cells.ArrowChunks", None)
     assert read(CsvReader(path), ("a", "b", "c"), {"a", "c"}) == before
 
 
@@ -306,7 +312,7 @@ def test_quoted_lines_are_read_by_pyarrow(monkeypatch: Any) -> None:
         alone.append(len(lines))
         return read_lines(lines, *rest)
 
-    monkeypatch.setattr("zerodelta.data.csv_arrow.read_lines", counted)
+    monkeypatch.setattr("zerodelta.data.arrow_cells.read_lines", counted)
     found = joined([ArrowChunks(CsvFormat(), 3, ((1, False), (2, True))).read(chunk)], 2)
     assert alone == [1]
     assert found == [['oslo, "the" town', ""] * 100 + ['5" pipe'], [2.0] * 201]

@@ -10,7 +10,7 @@ import pytest
 
 import zerodelta as zd
 from data.test_kinds import KINDS
-from zerodelta.data.dates import Date
+from zerodelta.data.declare import Date
 from zerodelta.data.kinds import Number, Text
 from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError

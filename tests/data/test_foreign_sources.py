@@ -12,11 +12,10 @@ import pytest
 import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source
-from zerodelta.data.ticket import Ticket
-from zerodelta.paper import algorithm_12
+from zerodelta.data.source import Source, Ticket
+from zerodelta.paper import algorithm_12_13 as algorithm_12
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 
 
 class Foreign(Source):

@@ -15,7 +15,7 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.internal import reveal
+from zerodelta.data.isolation import reveal
 from zerodelta.data.source import is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint

@@ -15,13 +15,14 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data import base, rows
+from zerodelta.data import chosen as base
+from zerodelta.data import rows
 from zerodelta.data.rows import Rows
-from zerodelta.exact.exact_sums import exact_product
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.sums import exact_product
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Huber, Logistic, Multinomial
+from zerodelta.training.gradients import LinearGradients
+from zerodelta.training.losses import Huber, Logistic, Multinomial
 
 ROWS = 1003
 CITIES = ["oslo", "rome", "bern"]

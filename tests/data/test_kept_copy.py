@@ -15,13 +15,13 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data.kept_copy import Keeping, kept, together
-from zerodelta.data.reader import Reader
+from zerodelta.data.pieces import Keeping, kept, together
+from zerodelta.data.readers import Reader
 from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.training.losses import Logistic
 
 pyarrow = pytest.importorskip("pyarrow")
 

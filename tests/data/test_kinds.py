@@ -24,8 +24,7 @@ import zerodelta as zd
 from data.odd_cells import ODD, objects
 from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_cells
-from zerodelta.data.kind import Kind
-from zerodelta.data.kinds import Category
+from zerodelta.data.kinds import Category, Kind
 from zerodelta.errors import ParameterError
 
 KINDS: dict[str, Kind] = {

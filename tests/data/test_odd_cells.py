@@ -21,24 +21,21 @@ import pytest
 import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
 from data.opening import opened
-from zerodelta.clustering.cell_grid import Frame
+from zerodelta.clustering.kmeans import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells
-from zerodelta.data.items import column, tally
+from zerodelta.data.keys import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.marginals.domain import as_domain, code_rows, out_of_domain_codes, row_columns
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.mechanisms.stable_queries import TrimmedMean
 from zerodelta.regression.features import Features
-from zerodelta.regression.k_norm_statistics import exact_statistics
-from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
+from zerodelta.regression.statistics import exact_statistics
 from zerodelta.spaces import Box
 from zerodelta.spine.public_inputs import as_source, as_universe
-from zerodelta.tables.codes import code_rows, out_of_domain_codes, row_columns
-from zerodelta.tables.domain import as_domain
-from zerodelta.training.feature_table import FeatureTable
-from zerodelta.training.trees import tree_scores
+from zerodelta.training.features import FeatureTable, tree_scores
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
 LABELS = ["a", 0, 1, 0.5, 0.25, None]

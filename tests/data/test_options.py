@@ -17,16 +17,16 @@ from hypothesis.extra import numpy as hnp
 
 import zerodelta as zd
 from data.odd_cells import ODD
-from zerodelta.data.items import tally
-from zerodelta.data.options import Options
+from zerodelta.data.cells import Options
+from zerodelta.data.keys import tally
 from zerodelta.errors import ParameterError
-from zerodelta.paper.algorithm_12 import mode as paper_mode
-from zerodelta.paper.algorithm_12 import stable_mode
-from zerodelta.regression.label_values import as_classes
+from zerodelta.marginals.domain import as_domain
+from zerodelta.paper.algorithm_12_13 import mode as paper_mode
+from zerodelta.paper.algorithm_12_13 import stable_mode
+from zerodelta.regression.rows import as_classes
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import as_universe
-from zerodelta.tables.domain import as_domain
-from zerodelta.training.loss_functions import Logistic, Multinomial
+from zerodelta.training.losses import Logistic, Multinomial
 
 OPTIONS: list[Any] = [
     3,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.data.predicate import Predicate
+from zerodelta.data.chosen import Predicate
 
 KINDS: dict[str, Any] = {
     "age": zd.number(0, 120),

@@ -9,9 +9,10 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data import progress, rows
-from zerodelta.data.progress import shown
-from zerodelta.data.quiet import silenced
+from zerodelta.data import pieces as progress
+from zerodelta.data import rows
+from zerodelta.data.isolation import silenced
+from zerodelta.data.pieces import shown
 from zerodelta.exact.fixed_point import FixedPoint
 
 pyarrow = pytest.importorskip("pyarrow")

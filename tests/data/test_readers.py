@@ -26,10 +26,8 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.data import declare
-from zerodelta.data.array_reader import ArrayReader
-from zerodelta.data.find_reader import reader_of
-from zerodelta.data.parquet_reader import ParquetReader
-from zerodelta.data.reader import FOREIGN_CODE, Reader, guarded
+from zerodelta.data.arrays import ArrayReader, reader_of
+from zerodelta.data.readers import FOREIGN_CODE, ParquetReader, Reader, guarded
 from zerodelta.errors import ParameterError
 
 KINDS = {
@@ -555,7 +553,7 @@ WITHOUT = """
 import sys
 sys.modules.update(dict.fromkeys(("pyarrow", "duckdb", "polars", "pandas"), None))
 import numpy as np
-from zerodelta.data.find_reader import reader_of
+from zerodelta.data.arrays import reader_of
 print(reader_of(np.zeros((2, 3))).count())
 for part in reader_of(sys.argv[1]).parts(("x",), batch=9, numbers=frozenset("x")):
     print(*part())

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerodelta as zd
-from zerodelta.data.kind import Kind
+from zerodelta.data.kinds import Kind
 from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError
 

@@ -25,36 +25,31 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.full_releases import RELEASES
 from data.opening import opened
-from zerodelta.data import spark_rows, spark_workers
+from zerodelta.data import spark as spark_rows
+from zerodelta.data import spark as spark_workers
+from zerodelta.data.arrays import reader_of
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.find_reader import reader_of
-from zerodelta.data.group_keys import GroupKey, GroupKeys
-from zerodelta.data.items import tally
-from zerodelta.data.prepared_rows import PreparedRows
-from zerodelta.data.reader import FOREIGN_CODE
-from zerodelta.data.rows import Rows
-from zerodelta.data.spark_reader import SparkReader
+from zerodelta.data.keys import GroupKey, GroupKeys, tally
+from zerodelta.data.readers import FOREIGN_CODE
+from zerodelta.data.rows import PreparedRows, Rows
+from zerodelta.data.spark import SparkReader
 from zerodelta.exact.bits import SystemBits
-from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms import near_ranks
-from zerodelta.mechanisms.group_runs import GroupedColumn
-from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential
-from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.power_sums import power_sums
-from zerodelta.mechanisms.ranks import Aim, as_points
+from zerodelta.exact.sums import exact_total
+from zerodelta.marginals.domain import as_domain, as_workload, count_rows
+from zerodelta.mechanisms import ranks as near_ranks
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS, JointExponential
+from zerodelta.mechanisms.partition_noise import power_sums
+from zerodelta.mechanisms.ranks import Aim, GridRows, as_points
+from zerodelta.mechanisms.runs import GroupedColumn
 from zerodelta.regression.features import Features
-from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
-from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
+from zerodelta.regression.statistics import LENGTH, STEPS, GaussianStatistics, exact_statistics
 from zerodelta.spaces import Finite
-from zerodelta.spine import facts
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.streamed_counts import count_rows
+from zerodelta.spine import plan as facts
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import CallableGradients
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Logistic, Multinomial
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.gradients import CallableGradients, LinearGradients
+from zerodelta.training.losses import Logistic, Multinomial
+from zerodelta.training.models import TanhNetwork
 
 pa = pytest.importorskip("pyarrow")
 fake = importlib.import_module("data.fake_spark")

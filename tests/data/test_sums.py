@@ -19,8 +19,8 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import LARGEST
+from zerodelta.data.pieces import Keys, group_codes
 from zerodelta.data.rowwise import evaluate, try_function
-from zerodelta.data.tallies import Keys, group_codes
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info
 from data.opening import opened
 from zerodelta.data import rows
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.pieces import each_tally
 from zerodelta.data.rows import Rows
-from zerodelta.data.threads import each_tally
 from zerodelta.exact.fixed_point import FixedPoint
 
 UNIT = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1000)

@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.odd_cells import ODD, objects
 from data.opening import opened
-from zerodelta.data import unit_ids as ids_of_units
 from zerodelta.data import units
-from zerodelta.data.array_reader import ArrayReader
-from zerodelta.data.base import Base, Unit
+from zerodelta.data import units as ids_of_units
+from zerodelta.data.arrays import ArrayReader
 from zerodelta.data.cells import category
+from zerodelta.data.chosen import Base, Unit
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.unit_ids import unit_ids
-from zerodelta.data.units import Bounded, Bounding
+from zerodelta.data.units import Bounded, Bounding, unit_ids
 from zerodelta.errors import ParameterError
 
 Row = tuple[Any, float, Any]

@@ -13,11 +13,11 @@ import pytest
 
 import zerodelta as zd
 from tasks.spying import first, recorded
-from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
-from zerodelta.regression.class_blocks import ClassBlocks
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.random_forest import Splits
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.regression.classes import ClassBlocks
+from zerodelta.regression.encoded_columns import ColumnBounds
+from zerodelta.regression.forest import Splits
 from zerodelta.sklearn import GaussianNB, NearestCentroid, RandomForestClassifier
 
 pandas = pytest.importorskip("pandas")

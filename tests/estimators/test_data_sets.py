@@ -17,12 +17,11 @@ import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
-from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import Features
-from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
-from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
+from zerodelta.regression.statistics import LENGTH, exact_statistics
 from zerodelta.sklearn import (
     PCA,
     GaussianNB,

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from data.test_columns import Hostile
 from estimators.instances import ALL, PRIVATE, examples, name
 from estimators.test_estimators import fit_alike
-from zerodelta.regression.label_values import ClassLabels, Targets
+from zerodelta.regression.rows import ClassLabels, Targets
 
 every = pytest.mark.parametrize("estimator", ALL, ids=name)
 supervised = pytest.mark.parametrize("estimator", PRIVATE[:-1], ids=name)

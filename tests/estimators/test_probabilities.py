@@ -17,12 +17,10 @@ from sklearn.pipeline import make_pipeline
 
 from estimators.instances import CLASSIFIERS, examples, name
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.regression.class_blocks import ClassSums, class_means
-from zerodelta.regression.class_means import CentroidQuestion, fit_classes
+from zerodelta.regression.classes import CentroidQuestion, ClassSums, class_means, fit_classes
 from zerodelta.regression.classifiers import descent_temperature
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.expected import temperature
-from zerodelta.regression.objective_plan import Shape, plan_logistic, plan_multinomial
+from zerodelta.regression.encoded_columns import ColumnBounds
+from zerodelta.regression.objective import Shape, plan_logistic, plan_multinomial, temperature
 from zerodelta.sklearn import (
     BoundedScaler,
     GaussianNB,

@@ -24,12 +24,10 @@ from sklearn.preprocessing import StandardScaler
 import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.expected import LOG_ODDS
+from zerodelta.regression.certified_losses import STEPS
+from zerodelta.regression.encoded_columns import ColumnBounds, RowBox
 from zerodelta.regression.features import Features
-from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.objective_plan import Shape, plan_logistic
-from zerodelta.regression.row_box import RowBox
+from zerodelta.regression.objective import LOG_ODDS, Shape, plan_logistic
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,

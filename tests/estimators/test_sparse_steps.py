@@ -11,7 +11,7 @@ import pytest
 
 from zerodelta.errors import ParameterError
 from zerodelta.sklearn import SparseRegression
-from zerodelta.sklearn.sparse_regression import SparseSteps
+from zerodelta.sklearn.linear import SparseSteps
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.polytopes import L1Ball, shrinking_parts

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import exponential_mechanism_law
+from zerodelta.audit.exact import ExpRational, exponential_mechanism_law
 
 Points = tuple[int, ...]
 

@@ -19,11 +19,11 @@ from reference.chi_square import goodness_of_fit
 from reference.intervals import Interval
 from reference.probabilities import Law, RoundedLaw, exp_rational
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
     discrete_laplace,
     rounded_exponential,
     rounded_gaussian,
+    rounded_k_norm,
     rounded_laplace,
     rounded_student_t,
 )

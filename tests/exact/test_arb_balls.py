@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from zerodelta.exact.lazy import ArbBalls
+from zerodelta.exact.bits import ArbBalls
 
 RNG = random.Random(20261116)
 

@@ -15,10 +15,9 @@ from reference import probabilities, samplers
 from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
 from zerodelta.exact import argmax, float_balls
-from zerodelta.exact.arb import precision
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
-from zerodelta.exact.lazy import ArbBalls, Draw, Strings
+from zerodelta.exact.bits import ArbBalls, BitSource, Draw, ReplayBits, Strings, SystemBits
+from zerodelta.exact.logs import precision
 
 Sampler = Callable[..., Any]
 Probabilities = Callable[..., Sequence[Any]]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact import exact_sums
-from zerodelta.exact.exact_sums import arithmetic, exact_product, exact_sum, exact_total
+from zerodelta.exact import sums as exact_sums
+from zerodelta.exact.sums import arithmetic, exact_product, exact_sum, exact_total
 
 Array = npt.NDArray[Any]
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.exact_sums import exact_sum
-from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rounded_rows import RowRounding
+from zerodelta.exact.fixed_point import FixedPoint, RowRounding
+from zerodelta.exact.sums import exact_sum
 
 Array = npt.NDArray[Any]
 

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from exact.joint_laws import joint_law, paths
 from reference.chi_square import goodness_of_fit
-from zerodelta.exact import joint_ranks, rank_messages
+from zerodelta.exact import joint_ranks
+from zerodelta.exact import joint_ranks as rank_messages
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.joint_ranks import SortedRuns, joint_points
-from zerodelta.exact.rank_bounds import Ranks
-from zerodelta.exact.rank_messages import Messages, joint_messages
-from zerodelta.mechanisms.joint_exponential import CELL_BITS
+from zerodelta.exact.joint_ranks import Messages, Ranks, SortedRuns, joint_messages, joint_points
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS
 from zerodelta.mechanisms.ranks import MOST_POINTS
 
 F = Fraction

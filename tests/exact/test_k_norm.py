@@ -12,10 +12,10 @@ from scipy.integrate import dblquad
 from scipy.stats import gamma, kstest
 
 from reference.chi_square import goodness_of_fit
-from zerodelta.exact import float_balls, k_norm
+from zerodelta.exact import float_balls
+from zerodelta.exact import noise as k_norm
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.exact.k_norm import rounded_k_norm, rounded_uniform_plus_k_norm
-from zerodelta.exact.noise import box_muller
+from zerodelta.exact.noise import box_muller, rounded_k_norm, rounded_uniform_plus_k_norm
 
 HALF_WIDTH = 4
 

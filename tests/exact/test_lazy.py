@@ -17,14 +17,15 @@ from scipy.stats import binomtest, norm
 from reference import formulas, samplers
 from reference.chi_square import two_sample
 from zerodelta.errors import ParameterError
-from zerodelta.exact import float_balls, lazy
+from zerodelta.exact import bits as lazy
+from zerodelta.exact import float_balls
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
-from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.logs import log_upper
 from zerodelta.exact.noise import (
     discrete_laplace,
     rounded_exponential,
     rounded_gaussian,
+    rounded_k_norm,
     rounded_laplace,
     rounded_student_t,
 )

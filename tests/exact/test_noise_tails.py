@@ -12,9 +12,9 @@ from flint import acb, arb
 from scipy.integrate import quad
 from scipy.special import gammaincc
 
-from zerodelta.exact.arb import precision
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.logs import precision
 from zerodelta.exact.noise_tails import (
+    NoiseLaw,
     exceeded,
     form_radius,
     integer_radius,

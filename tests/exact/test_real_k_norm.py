@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from flint import arb
 
-from zerodelta.exact import real_k_norm
+from zerodelta.exact import noise as real_k_norm
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.real_k_norm import RealKNorm
+from zerodelta.exact.noise import RealKNorm
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 1), (5, 3)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock, Form
+from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock, Form
 
 STEPS = [1, 2, 3, 7, 1 << 20, (1 << 30) - 1]
 RNG = np.random.default_rng(0)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from exact.sampler_cases import CASES, Case, p_value, p_value_of_counts, tally
-from zerodelta.exact import float_balls, lazy
+from zerodelta.exact import bits as lazy
+from zerodelta.exact import float_balls
 from zerodelta.exact.bits import ReplayBits, SystemBits
 
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

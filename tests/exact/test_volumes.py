@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact import volumes
-from zerodelta.exact.volumes import (
+from zerodelta.exact import logs as volumes
+from zerodelta.exact.logs import (
     log_ball_volume_lower,
     log_ball_volume_upper,
     log_lattice_count_lower,

@@ -18,8 +18,8 @@ from unittest.mock import patch
 import zerodelta as zd
 from zerodelta.channels.channel import Purifier
 from zerodelta.exact import bits
-from zerodelta.mechanisms.k_norm_noise import KNorm as NoiseOfMean
-from zerodelta.spine.preview import preview
+from zerodelta.mechanisms.sum_noise import KNorm as NoiseOfMean
+from zerodelta.spine.run import preview
 
 __all__ = [
     "DRAWS",

@@ -31,7 +31,7 @@ from golden.fixtures.write import (
 )
 from golden.golden import alike
 from golden.rows import people
-from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.steps import digest_of
 
 KEPT: dict[str, Any] = json.loads((FOLDER / CONTENTS).read_text(encoding="utf-8"))
 SAVED = [*RELEASES, SIGNED, PAID]

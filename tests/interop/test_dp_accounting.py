@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from mpmath import mp, mpf
 
-from zerodelta.channels.planner import plan
+from zerodelta.channels.purification import plan
 from zerodelta.errors import ParameterError
 from zerodelta.interop.dp_accounting import _CONVERTED, _REFUSED, claim
 from zerodelta.privacy.claims import RDP, ZCDP, GaussianDP, PureDP
 from zerodelta.privacy.composition import Composed
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
 from zerodelta.spaces import Finite
 

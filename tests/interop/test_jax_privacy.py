@@ -8,7 +8,7 @@ import pytest
 
 from zerodelta.errors import ParameterError
 from zerodelta.interop.dp_accounting import claim
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 
 accounting: Any = pytest.importorskip(
     "jax_privacy.experimental.accounting", reason="JAX-Privacy is not installed"

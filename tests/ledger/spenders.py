@@ -18,9 +18,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import zerodelta as zd
-from zerodelta.data.account import Charge
+from zerodelta.data.source import Charge
 from zerodelta.ledger import store
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 
 EPSILON = Fraction(1, 1000)
 

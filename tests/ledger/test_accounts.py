@@ -18,15 +18,13 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from ledger.spenders import charge
-from zerodelta.ledger.balances import Balance, Balances, booked
-from zerodelta.ledger.chain import Row, seal
-from zerodelta.ledger.connections import reading
-from zerodelta.ledger.ledger import Ledger
-from zerodelta.ledger.spending import first_entries
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.preview import preview
-from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.ledger.balances import Balance, Balances, Row, booked, seal
+from zerodelta.ledger.ledger import Ledger, reading
+from zerodelta.ledger.store import first_entries
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.spine.plan import Facts
+from zerodelta.spine.run import preview
+from zerodelta.tasks.statistics import MeanQuestion
 
 
 def test_a_budget_is_spent_exactly_and_no_further(ledger: Ledger) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import zerodelta as zd
-from zerodelta.ledger import postgres_store
-from zerodelta.ledger.addresses import as_address, is_url, schema_of, secrets_of
+from zerodelta.ledger import postgres as postgres_store
+from zerodelta.ledger.store import as_address, is_url, schema_of, secrets_of
 
 WORD = "s3cret"
 

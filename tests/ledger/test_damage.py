@@ -18,9 +18,10 @@ import pytest
 
 import zerodelta as zd
 from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
-from zerodelta.ledger import chain, sqlite_store
-from zerodelta.ledger.chain import START, seal
-from zerodelta.ledger.local_files import file_system
+from zerodelta.ledger import balances as chain
+from zerodelta.ledger import sqlite as sqlite_store
+from zerodelta.ledger.balances import START, seal
+from zerodelta.ledger.sqlite import file_system
 from zerodelta.ledger.store import close_all
 
 

@@ -13,19 +13,13 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.data.account import Charge, Receipt
-from zerodelta.data.given import Given
-from zerodelta.data.protection import Protection
-from zerodelta.data.source import Source, ours
-from zerodelta.data.ticket import Ticket
+from zerodelta.data.source import Charge, Given, Protection, Receipt, Source, Ticket, ours
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.spine.asked import asked_of
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.paying import as_own, billed, debited, paying
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
+from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
-from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.spine.verbs import as_own, asked_of, billed, debited, paying
+from zerodelta.tasks.statistics import MeanQuestion
 
 VERBS = sorted(
     name

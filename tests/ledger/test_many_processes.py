@@ -17,7 +17,7 @@ import pytest
 import zerodelta as zd
 from ledger import spenders
 from ledger.spenders import EPSILON, charge, everything, in_a_process
-from zerodelta.ledger import sqlite_store
+from zerodelta.ledger import sqlite as sqlite_store
 from zerodelta.ledger.store import close_all
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -14,9 +14,9 @@ import pytest
 
 import zerodelta as zd
 from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
-from zerodelta.ledger import sqlite_store
+from zerodelta.ledger import sqlite as sqlite_store
 from zerodelta.ledger.balances import Balances
-from zerodelta.ledger.sqlite_store import SqliteStore
+from zerodelta.ledger.sqlite import SqliteStore
 from zerodelta.ledger.store import _MOST_OPEN, close_all
 
 

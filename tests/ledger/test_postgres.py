@@ -21,10 +21,8 @@ import zerodelta as zd
 from ledger import spenders
 from ledger.postgres_server import PASSWORD, Server, as_user, new_analyst
 from ledger.spenders import EPSILON, as_a_new_process, charge
-from zerodelta.ledger.addresses import as_address
-from zerodelta.ledger.postgres_store import PostgresStore
-from zerodelta.ledger.spending import debit
-from zerodelta.ledger.store import close_all
+from zerodelta.ledger.postgres import PostgresStore
+from zerodelta.ledger.store import as_address, close_all, debit
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
 

@@ -12,8 +12,8 @@ import pytest
 import zerodelta as zd
 from ledger.postgres_server import Server, as_user, new_analyst
 from ledger.spenders import as_a_new_process, charge
-from zerodelta.ledger.chain import seal
-from zerodelta.ledger.connections import reading
+from zerodelta.ledger.balances import seal
+from zerodelta.ledger.ledger import reading
 from zerodelta.ledger.store import close_all
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")

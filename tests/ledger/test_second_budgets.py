@@ -18,7 +18,7 @@ import zerodelta as zd
 from ledger.spenders import as_a_new_process, charge
 from zerodelta.ledger.balances import Balance, booked
 from zerodelta.ledger.store import close_all
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 
 COLUMNS = {"age": zd.number(0, 120)}
 

@@ -13,7 +13,8 @@ import pytest
 import zerodelta as zd
 from ledger.postgres_server import Server
 from ledger.spenders import EPSILON, charge
-from zerodelta.ledger import postgres_line, postgres_store
+from zerodelta.ledger import postgres as postgres_line
+from zerodelta.ledger import postgres as postgres_store
 from zerodelta.ledger.store import close_all
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
@@ -137,7 +138,7 @@ def test_a_ledger_is_not_held_up_by_another(
     path: str, ledger: zd.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each address has a lock of its own."""
-    from zerodelta.ledger.connections import connected
+    from zerodelta.ledger.ledger import connected
 
     other = zd.Ledger(tmp_path / "other.db", budget=1)
     told: list[int] = []

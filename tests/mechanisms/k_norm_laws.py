@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from flint import acb, arb, ctx
 
-from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.exact import ExpRational
 
 HALF = Fraction(1, 2)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.exact import ExpRational
 
 Law = dict[Any, Any]
 

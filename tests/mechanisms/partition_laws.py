@@ -9,9 +9,13 @@ from fractions import Fraction
 from functools import cache, partial
 
 from mechanisms.k_norm_laws import cube_pmf
-from zerodelta.audit.exact import Law
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import discrete_laplace_pmf, discrete_laplace_tail, shifted
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
+    shifted,
+)
 
 HALF = Fraction(1, 2)
 Side = tuple[Fraction, Fraction]

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zerodelta.exact.bits import SystemBits
-from zerodelta.exact.joint_ranks import SortedRuns
-from zerodelta.exact.rank_bounds import Ranks
-from zerodelta.mechanisms import cluster_runs as module
-from zerodelta.mechanisms import grid_runs
-from zerodelta.mechanisms.cluster_runs import ClusterLine, ClusterRuns, cluster_runs
-from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential
+from zerodelta.exact.joint_ranks import Ranks, SortedRuns
+from zerodelta.mechanisms import joint_quantiles as grid_runs
+from zerodelta.mechanisms import runs as module
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS, JointExponential
+from zerodelta.mechanisms.runs import ClusterLine, ClusterRuns, cluster_runs
 
 
 class There:

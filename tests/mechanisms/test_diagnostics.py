@@ -15,18 +15,17 @@ import pytest
 import zerodelta as zd
 from data.losses import loss, without_noise
 from data.opening import opened
-from zerodelta.data.arrays import ArraySource
-from zerodelta.data.readings import Readings
+from zerodelta.data.arrays import ArraySource, Readings
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.diagnostics import ReadingsQuestion, diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.claims import ZCDP, PureDP
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.release import Diagnostics
-from zerodelta.spine.facts import Facts
+from zerodelta.spine.plan import Facts
 from zerodelta.spine.run import ask
-from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.tasks.statistics import MeanQuestion
 
 SHARE = Fraction(1, 100)
 COLUMNS: dict[str, Any] = {

@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.group_keys import GroupKey, GroupKeys
+from zerodelta.data.keys import GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.joint_ranks import SortedRuns
-from zerodelta.exact.rank_bounds import Ranks
-from zerodelta.mechanisms import grid_runs as module
-from zerodelta.mechanisms import group_runs, near_ranks
-from zerodelta.mechanisms.grid_runs import CountedRuns, grid_runs
-from zerodelta.mechanisms.group_runs import GroupedColumn
-from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
-from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.ranks import MOST_POINTS, as_points
+from zerodelta.exact.joint_ranks import Ranks, SortedRuns
+from zerodelta.mechanisms import joint_quantiles as module
+from zerodelta.mechanisms import ranks as near_ranks
+from zerodelta.mechanisms import runs as group_runs
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS, CountedRuns, fine_rows, grid_runs
+from zerodelta.mechanisms.ranks import MOST_POINTS, GridRows, as_points
+from zerodelta.mechanisms.runs import GroupedColumn
 
 
 def column(rows: list[float], points: int) -> GridRows:

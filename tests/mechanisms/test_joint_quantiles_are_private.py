@@ -16,12 +16,12 @@ import zerodelta as zd
 from exact.joint_laws import joint_law, ranks_of
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
-from zerodelta.mechanisms.joint_exponential import JointExponential
+from zerodelta.mechanisms.joint_quantiles import JointExponential
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.joint_quantiles import joint_quantiles_epsilon
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
+from zerodelta.privacy.theorems.noise import joint_quantiles_epsilon
 
 F = Fraction
 EPSILON = F(3, 4)

@@ -15,14 +15,13 @@ from scipy.stats import binom, chi2_contingency
 
 from mechanisms.key_laws import joint_law, lack, noise_pmf, noise_tail
 from reference.chi_square import goodness_of_fit, tally
-from zerodelta.exact.arb import precision
-from zerodelta.exact.asymmetric_noise import asymmetric_noise, log_below, sparse_ranks
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms import noisy_top
-from zerodelta.mechanisms.joint_top_k import JointTopK, _Lists
-from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
-from zerodelta.mechanisms.noisy_top import NoisyTop, largest_gap, lost_at
-from zerodelta.spaces.key_universe import CodeKeys, ProductKeys, RangeKeys, TextKeys
+from zerodelta.exact.logs import precision
+from zerodelta.exact.noise import asymmetric_noise, log_below, sparse_ranks
+from zerodelta.mechanisms import key_noise as noisy_top
+from zerodelta.mechanisms.key_noise import KeyNoise, NoisyTop, UnknownKeys, largest_gap, lost_at
+from zerodelta.mechanisms.selection import JointTopK, _Lists
+from zerodelta.spaces.keys import CodeKeys, ProductKeys, RangeKeys, TextKeys
 
 UP, DOWN = Fraction(7, 10), Fraction(3, 10)
 LEAST = 1e-4

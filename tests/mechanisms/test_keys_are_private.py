@@ -29,13 +29,13 @@ from tasks.scripted import ScriptedBits, draw, paths
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.joint_top_k import JointTopK
 from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
+from zerodelta.mechanisms.selection import JointTopK
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.verify import verify
-from zerodelta.spaces.key_universe import TextKeys
+from zerodelta.spaces.keys import TextKeys
 
 HAIR = Fraction(1, 10**30)
 EPSILON = Fraction(3, 4)

@@ -15,14 +15,11 @@ from reference import probabilities
 from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace, add_exactly
 from zerodelta.privacy.claims import GaussianDP, PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.theorems import mechanisms as theorems
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.theorems import noise as theorems
 
 LAPLACE = RoundedLaplace(sensitivity=2, scale=3)
 GAUSSIAN = RoundedGaussian(sensitivity_squared=2, variance=9)

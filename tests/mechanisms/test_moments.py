@@ -15,14 +15,12 @@ from tasks.scripted import replaced
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.row_polynomials import BernsteinCells
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.moment_estimates import MomentPlan
-from zerodelta.mechanisms.moments import expected_count, plan_moments
-from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
-from zerodelta.mechanisms.power_sums import present_counts
+from zerodelta.exact.sums import BernsteinCells
+from zerodelta.mechanisms.moments import MomentPlan, expected_count, plan_moments
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise, present_counts
+from zerodelta.mechanisms.sum_noise import CountNoise
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.verify import verify
 
 F = Fraction

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.audit.exact import exponential_mechanism_law, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms import near_ranks
-from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.ranks import Aim, PrivateAim, aimed_ranks, as_points
-from zerodelta.tasks import quantile as module
+from zerodelta.mechanisms import ranks as near_ranks
+from zerodelta.mechanisms.ranks import Aim, GridRows, PrivateAim, aimed_ranks, as_points
+from zerodelta.tasks import quantiles as module
 
 levels = st.fractions(0, 1, max_denominator=50)
 

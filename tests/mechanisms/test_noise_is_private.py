@@ -16,25 +16,21 @@ from flint import arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf, disc_pmf
 from zerodelta.audit.exact import (
+    ExpRational,
     Law,
     certainly_impure,
     certainly_pure,
     datasets,
     hockey_stick,
     neighbors,
-    worst_ratio,
-)
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
+    worst_ratio,
 )
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace
 
 HAIR = Fraction(1, 10**30)
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(5, 2)]

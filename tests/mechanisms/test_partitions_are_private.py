@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import block_law, counts_law, counts_pmf, laplace_law
-from zerodelta.audit.exact import Law, certainly_impure, certainly_pure
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
@@ -27,13 +29,13 @@ from zerodelta.audit.laws import (
 )
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
+from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.verify import verify
 
 HAIR, HALF = Fraction(1, 10**30), Fraction(1, 2)

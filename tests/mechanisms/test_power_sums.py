@@ -11,9 +11,9 @@ import pytest
 
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
+from zerodelta.data.keys import Bins, GroupKey, GroupKeys
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms.power_sums import power_sums
+from zerodelta.mechanisms.partition_noise import power_sums
 
 RNG = np.random.default_rng(2)
 N = 500

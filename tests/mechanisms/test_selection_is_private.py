@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from zerodelta.audit.exact import certainly_impure, certainly_pure, max_log_ratio
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    exponential_mechanism_law,
+    max_log_ratio,
+    permute_and_flip_law,
+)
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 

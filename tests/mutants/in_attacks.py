@@ -28,7 +28,7 @@ MUTANTS = (
         tests=(f"{RANDOM}::test_threads_never_repeat_each_other",),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="            sensitivity=max(\n",
         new="            sensitivity=min(1, 1) or max(\n",
         tests=(f"{PEERS}::test_no_power_of_a_value_moves_more_than_its_noise_is_for",),

@@ -20,7 +20,7 @@ MUTANTS = (
         tests=("channels/test_is_purifier.py::test_the_verdict_turns_exactly_at_the_threshold",),
     ),
     Mutant(
-        file="channels/grid_mix.py",
+        file="channels/mixes.py",
         old="side // 2, 0, cells - side)",
         new="side // 2, 0, cells)",
         tests=(
@@ -28,7 +28,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid_mix.py",
+        file="channels/mixes.py",
         old="side // 2, 0, cells - side)",
         new="side // 2, -1, cells - side)",
         tests=(
@@ -36,7 +36,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid_mix.py",
+        file="channels/mixes.py",
         old="uniform_below(side, size=self.dimension, bits=bits)",
         new="uniform_below(side - 1, size=self.dimension, bits=bits)",
         tests=(
@@ -44,7 +44,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid_mix.py",
+        file="channels/mixes.py",
         old="drawn = uniform_below(cells, size=self.dimension, bits=bits)",
         new="drawn = uniform_below(cells - 1, size=self.dimension, bits=bits)",
         tests=(
@@ -52,7 +52,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid_mix.py",
+        file="channels/mixes.py",
         old="uniform_below(self.lattice.cells, size",
         new="uniform_below(self.lattice.cells - 1, size",
         tests=(
@@ -60,7 +60,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/ball_mix.py",
+        file="channels/mixes.py",
         old="rounded_gaussian(variance=self.variance, size",
         new="rounded_gaussian(variance=self.variance / 2, size",
         tests=(
@@ -68,7 +68,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/ball_mix.py",
+        file="channels/mixes.py",
         old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
@@ -76,7 +76,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernel.py",
+        file="channels/kernels.py",
         old="scale=scale, size=1, bits=bits)\n    drawn",
         new="scale=scale / 2, size=1, bits=bits)\n    drawn",
         tests=(
@@ -84,7 +84,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernel.py",
+        file="channels/kernels.py",
         old="radius=body.radius,",
         new="radius=body.radius + 1,",
         tests=(
@@ -92,7 +92,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernel.py",
+        file="channels/kernels.py",
         old="return add_exactly(body.centered(value), noise[0]), drawn[0]",
         new="return body.centered(value), drawn[0]",
         tests=(
@@ -100,7 +100,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernel.py",
+        file="channels/kernels.py",
         old="width, numbers = 2 * self.body.radius,",
         new="width, numbers = self.body.radius,",
         tests=(
@@ -109,13 +109,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernel.py",
+        file="channels/kernels.py",
         old="math.isqrt(max(bound - 1, 0)) + 1",
         new="math.isqrt(max(bound - 1, 0))",
         tests=("channels/test_bodies.py::test_every_point_of_the_lattice_lies_in_the_body",),
     ),
     Mutant(
-        file="channels/finite_mix.py",
+        file="channels/mixes.py",
         old="return int(uniform_below(self.space.size, size=1",
         new="return int(uniform_below(self.space.size - 1, size=1",
         tests=(
@@ -123,7 +123,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/finite_mix.py",
+        file="channels/mixes.py",
         old="return Fraction(min(self.prior), sum(self.prior))",
         new="return Fraction(max(self.prior), sum(self.prior))",
         tests=(
@@ -131,7 +131,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/finite_mix.py",
+        file="channels/mixes.py",
         old="return odds / (1 + odds)",
         new="return odds / (2 + odds)",
         tests=(
@@ -139,7 +139,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/smooth.py",
+        file="channels/kernels.py",
         old="math.floor(unit + half)",
         new="math.floor(unit)",
         tests=(
@@ -147,7 +147,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/smooth.py",
+        file="channels/kernels.py",
         old="rounded_gaussian(variance=self.mixing_variance",
         new="rounded_gaussian(variance=self.step_taken.variance",
         tests=(
@@ -155,7 +155,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/wasserstein.py",
+        file="channels/kernels.py",
         old="2 * ball(log_one).exp() / ball(extra)",
         new="ball(log_one).exp() / ball(extra)",
         tests=(
@@ -163,7 +163,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/wasserstein.py",
+        file="channels/kernels.py",
         old="bernoulli_exp(1 / (2 * self.scale)",
         new="bernoulli_exp(1 / self.scale",
         tests=(
@@ -171,7 +171,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/wasserstein.py",
+        file="channels/kernels.py",
         old="noisy_pair(self.body, value, 1, self.scale, bits)",
         new="noisy_pair(self.body, value, 1, self.scale / 2, bits)",
         tests=(
@@ -179,7 +179,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/wasserstein.py",
+        file="channels/kernels.py",
         old="code if code < self.space.size else 0",
         new="code if code < self.space.size else 1",
         tests=(
@@ -187,7 +187,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/wasserstein.py",
+        file="channels/kernels.py",
         old="diameter=2 * self.body.radius",
         new="diameter=self.body.radius",
         tests=(
@@ -195,7 +195,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/numerical.py",
+        file="channels/channel.py",
         old="scale=self.scale / self.spacing",
         new="scale=self.scale / (2 * self.spacing)",
         tests=(
@@ -203,7 +203,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/numerical.py",
+        file="channels/channel.py",
         old="min(max(x - m, -radius), radius) / self.spacing",
         new="max(x - m, -radius) / self.spacing",
         tests=(

@@ -6,67 +6,67 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(  # sums in floats beyond 2^53
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="most = (1 << 53) // bound",
         new="most = (1 << 54) // bound",
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="if most < _FEW:",
         new="if most < 1:",
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="if bound >= 1 << 62:",
         new="if bound > 1 << 63:",
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old=("fits = len(added) * bound <= INT64_MOST\n"),
         new=("fits = len(added) * bound <= 2 * INT64_MOST\n"),
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="if groups == 1 and fits:",
         new="if groups == 1:",
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="bound = lattice.steps**power",
         new="bound = lattice.steps",
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old=("self._room = INT64_MOST // bound\n"),
         new=("self._room = 2 * INT64_MOST // bound\n"),
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="self._exact(), INT64_MOST // self._bound",
         new="self._exact(), 2 * INT64_MOST // self._bound",
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="self._room -= len(block)",
         new="self._room -= 1",
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old=("            self._sums[...] = 0\n"),
         new="",
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="self._many = added if self._many is None else self._many + added",
         new="self._many = added",
         tests=("data/test_sums.py::test_running_sums_are_exact_where_64_bits_end",),
@@ -90,7 +90,7 @@ MUTANTS = (
         tests=("data/test_sums.py::test_sums_of_powers_by_group_are_exact_at_every_size",),
     ),
     Mutant(  # noise for the column that moves least
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old=("sensitivity=max(\n                column.moves"),
         new=("sensitivity=min(\n                column.moves"),
         tests=(
@@ -98,13 +98,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="exact: IntegerArray = sums.astype(object) + offsets * counts",
         new="exact: IntegerArray = sums + offsets.astype(np.int64) * counts",
         tests=("tasks/test_sum_and_count.py::test_sums_of_columns_far_from_zero_are_exact",),
     ),
     Mutant(
-        file="tasks/count.py",
+        file="tasks/statistics.py",
         old="noisy = noise.apply(counts[:, 1], bits)",
         new="noisy = noise.apply(counts[:, 0], bits)",
         tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
@@ -118,7 +118,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="_MOST_SQUARES = 1 << 52",
         new="_MOST_SQUARES = 1 << 54",
         tests=(
@@ -126,7 +126,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="rest = np.flatnonzero(~(_squares(cut) <= limit))",
         new="rest = np.flatnonzero(~(_squares(cut) <= 2 * limit))",
         tests=(
@@ -134,7 +134,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="self.norm == 2 and self.steps**2 <= _MOST_SQUARES",
         new="self.norm == 2",
         tests=(
@@ -150,7 +150,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="fits = self.examples.whole and arithmetic(count, ",
         new="fits = arithmetic(count, ",
         tests=(
@@ -158,7 +158,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # margins that BLAS rounds
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="_PARAMETER_STEPS = 1 << 36",
         new="_PARAMETER_STEPS = 1 << 40",
         tests=(
@@ -166,7 +166,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="_MOST_ROWS = 1 << 13",
         new="_MOST_ROWS = 1 << 26",
         tests=(
@@ -174,7 +174,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old=("        integers[~counted] = 0\n"),
         new="",
         tests=(
@@ -182,7 +182,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="rows[:, ~counted[here]] = 0.0",
         new="pass",
         tests=(
@@ -190,7 +190,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # rows of the block before fill the last one
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="start, (rows, labels, caps) = 0, self._zeros()",
         new="start = 0",
         tests=(
@@ -198,7 +198,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="<= float(self.radius) ** 2 * (1 + 1e-9)",
         new="<= float(self.radius) ** 2 * (1 + 1e9)",
         tests=(
@@ -206,7 +206,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old="(62 - columns.bit_length()) // 2)",
         new="(80 - columns.bit_length()) // 2)",
         tests=(
@@ -214,7 +214,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old="most = bound >> shift",
         new="most = -(-bound >> shift)",
         tests=(
@@ -222,7 +222,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old="inside: npt.NDArray[np.bool_] = small & (squares.sum(axis=1) <= most**2)",
         new="inside: npt.NDArray[np.bool_] = squares.sum(axis=1) <= most**2",
         tests=(
@@ -230,7 +230,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old="return [sum(column) for column in sums.T.tolist()]",
         new="return sums.sum(axis=0).tolist()",
         tests=(
@@ -238,7 +238,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old='table = table[np.argsort(table[:, -1], kind="stable")]',
         new="pass",
         tests=(
@@ -246,7 +246,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/iterates.py",
+        file="training/descent.py",
         old="most = self._ball.radius // spacing",
         new="most = -(-self._ball.radius // spacing)",
         tests=(
@@ -254,7 +254,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/frank_wolfe_steps.py",
+        file="training/frank_wolfe.py",
         old="callers = type(loss) not in _ROW_BY_ROW",
         new="callers = not isinstance(loss, _ROW_BY_ROW)",
         tests=(
@@ -262,7 +262,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # one row makes zeros of all others
-        file="training/frank_wolfe_steps.py",
+        file="training/frank_wolfe.py",
         old='raise ValueError("not one gradient a row")',
         new="return np.zeros((len(block), self.polytope.dimension))",
         tests=(
@@ -283,7 +283,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="np.add.at(total, where, np.concatenate([counts, added]))",
         new="total[where] = np.concatenate([counts, added])",
         tests=(
@@ -291,7 +291,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="np.count_nonzero(part < point), np.count_nonzero(part <= point)",
         new="np.count_nonzero(part <= point), np.count_nonzero(part <= point)",
         tests=(
@@ -299,7 +299,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="np.count_nonzero(part < point), np.count_nonzero(part <= point)",
         new="np.count_nonzero(part < point), np.count_nonzero(part < point)",
         tests=(
@@ -323,7 +323,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="return Fraction(max(*terms, last * 2 * steps), 1 << _WEIGHT_BITS)",
         new="return Fraction(max(terms), 1 << _WEIGHT_BITS)",
         tests=(
@@ -331,7 +331,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="last * 2 * steps)",
         new="last * steps)",
         tests=(
@@ -339,7 +339,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="math.ceil(exact / self._side) + self.grid.dimension",
         new="math.ceil(exact / self._side)",
         tests=(
@@ -347,7 +347,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="return min(whole, cells + self.grid.dimension)",
         new="return min(whole, cells)",
         tests=(
@@ -355,7 +355,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="real = float((bound - self.grid.dimension) * self._side)",
         new="real = float(bound * self._side)",
         tests=(
@@ -363,7 +363,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="Fraction(float(self.grid.box.widths().min()))",
         new="Fraction(float(self.grid.box.widths().max()))",
         tests=(
@@ -371,7 +371,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/local_sensitivity.py",
+        file="mechanisms/noisy_test.py",
         old="change / self.bound_epsilon",
         new="1 / self.bound_epsilon",
         tests=(
@@ -379,7 +379,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/local_sensitivity.py",
+        file="mechanisms/noisy_test.py",
         old="max(self.smallest_bound, self.query.local_sensitivity(found) + noise + self.margin)",
         new="max(self.smallest_bound, self.query.local_sensitivity(found) + noise)",
         tests=(
@@ -387,7 +387,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # the count that the others leave, without noise
-        file="tasks/histogram.py",
+        file="tasks/distributions.py",
         old="whole.insert(follows, n - sum(whole))",
         new="whole.insert(follows, int(counts[follows]))",
         tests=(
@@ -395,7 +395,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # how many rows are complete, without noise
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="size * k / number if number > 0 else 0.0",
         new="size * k / max(1, int(present[0]) * steps)",
         tests=(

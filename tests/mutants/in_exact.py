@@ -18,19 +18,19 @@ MUTANTS = (
         tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
     ),
     Mutant(
-        file="exact/arb.py",
+        file="exact/logs.py",
         old="return to_float_up(_accurate(evaluate))",
         new="return to_float_down(_accurate(evaluate))",
         tests=("exact/test_arb.py::test_the_two_directions_are_neighboring_floats",),
     ),
     Mutant(
-        file="exact/arb.py",
+        file="exact/logs.py",
         old="return to_float_down(_accurate(evaluate))",
         new="return to_float_up(_accurate(evaluate))",
         tests=("exact/test_arb.py::test_the_two_directions_are_neighboring_floats",),
     ),
     Mutant(
-        file="exact/arb.py",
+        file="exact/logs.py",
         old="mantissa = -((-mantissa) >> excess)",
         new="mantissa = mantissa >> excess",
         tests=(
@@ -102,31 +102,31 @@ MUTANTS = (
         tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
     ),
     Mutant(
-        file="exact/k_norm.py",
+        file="exact/noise.py",
         old="uniforms=point.uniforms + dimension + 1, formula",
         new="uniforms=point.uniforms + dimension, formula",
         tests=("exact/test_k_norm.py::test_the_joint_law_in_the_plane_is_that_of_the_norm",),
     ),
     Mutant(
-        file="exact/k_norm.py",
+        file="exact/noise.py",
         old="return uniforms * 2 - 1",
         new="return uniforms",
         tests=("exact/test_k_norm.py::test_the_joint_law_in_the_plane_is_that_of_the_norm",),
     ),
     Mutant(
-        file="exact/k_norm.py",
+        file="exact/noise.py",
         old="return inside * r + around * b",
         new="return inside * r",
         tests=("channels/test_apply_has_the_law.py::test_apply_has_the_law",),
     ),
     Mutant(
-        file="exact/count_noise.py",
+        file="exact/noise.py",
         old="uniforms=2 * d + 3,",
         new="uniforms=2 * d + 2,",
         tests=("tasks/test_histogram.py::test_the_hexagon_law_is_a_law_and_the_sampler_has_it",),
     ),
     Mutant(
-        file="exact/real_k_norm.py",
+        file="exact/noise.py",
         old="** 2 / self._draw.outputs",
         new="** 2",
         tests=("exact/test_real_k_norm.py::test_all_coordinates_together_are_within_the_error",),
@@ -150,7 +150,7 @@ MUTANTS = (
         tests=("exact/test_argmax.py::test_members_of_equal_score_act_as_one",),
     ),
     Mutant(
-        file="exact/lazy.py",
+        file="exact/bits.py",
         old="(prefix << width) | bits.integer(width)",
         new="bits.integer(2 * width)",
         tests=(
@@ -158,19 +158,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/exact_sums.py",
+        file="exact/sums.py",
         old="_FLOAT64_EXACT = 1 << 53",
         new="_FLOAT64_EXACT = 1 << 54",
         tests=("exact/test_exact_sums.py::test_arithmetic_changes_exactly_at_2_to_53_and_2_to_63",),
     ),
     Mutant(
-        file="exact/exact_sums.py",
+        file="exact/sums.py",
         old="INT64_MOST = (1 << 63) - 1",
         new="INT64_MOST = 1 << 63",
         tests=("exact/test_exact_sums.py::test_arithmetic_changes_exactly_at_2_to_53_and_2_to_63",),
     ),
     Mutant(
-        file="exact/exact_sums.py",
+        file="exact/sums.py",
         old="copy=False), -bound, bound)",
         new="copy=False), -bound, 2 * bound)",
         tests=(
@@ -178,19 +178,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="excess = np.flatnonzero(~(_squares(integers) <= limit))",
         new="excess = np.flatnonzero(~(_squares(integers) <= 2 * limit))",
         tests=("exact/test_fixed_point.py::test_every_row_satisfies_the_bound_in_python_integers",),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="axis=0) > self.steps**power",
         new="axis=0) > 2 * self.steps**power",
         tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)",
         new="np.clip(scaled, -float(self.steps), 2 * float(self.steps), out=scaled)",
         tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),
@@ -234,7 +234,7 @@ MUTANTS = (
         tests=("exact/test_logs.py::test_gaussian_profile_at_extremes",),
     ),
     Mutant(
-        file="exact/volumes.py",
+        file="exact/logs.py",
         old="ball(bound).sqrt() + ball(dimension).sqrt() / 2",
         new="ball(bound).sqrt()",
         tests=("exact/test_volumes.py::test_l2_bounds_enclose_the_exact_count",),
@@ -246,7 +246,7 @@ MUTANTS = (
         tests=("exact/test_bits.py::test_only_the_system_source_counts_as_private",),
     ),
     Mutant(
-        file="exact/row_polynomials.py",
+        file="exact/sums.py",
         old="columns = [math.prod(each) for each in factors]",
         new="columns = [math.prod(each) // 2 * 2 for each in factors]",
         tests=(
@@ -254,13 +254,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/row_polynomials.py",
+        file="exact/sums.py",
         old="own.append(2 * column * column - bound)",
         new="own.append(2 * column * column)",
         tests=("exact/test_row_polynomials.py::test_no_coordinate_is_beyond_the_bound",),
     ),
     Mutant(
-        file="exact/row_polynomials.py",
+        file="exact/sums.py",
         old="skew = 2 * length * moments[1]",
         new="skew = length * moments[1]",
         tests=("exact/test_row_polynomials.py::test_power_sums_give_the_same_cells",),
@@ -298,7 +298,7 @@ MUTANTS = (
         tests=("exact/test_argmax.py::test_no_noise_of_an_ordinary_word_is_larger_than_the_bound",),
     ),
     Mutant(  # negative parts do not count, and the sum wraps around
-        file="exact/exact_sums.py",
+        file="exact/sums.py",
         old="max(int(part.max(initial=0)), -int(part.min(initial=0)))",
         new="int(part.max(initial=0))",
         tests=("exact/test_exact_sums.py::test_parts_of_one_sign_are_added_up_beyond_64_bits",),
@@ -348,7 +348,7 @@ MUTANTS = (
         tests=("exact/test_integers.py::test_draws_below_a_limit_of_64_bits_are_never_negative",),
     ),
     Mutant(  # floors instead of nearest integers
-        file="exact/lazy.py",
+        file="exact/bits.py",
         old="_HALF = arb(0.5)",
         new="_HALF = arb(0)",
         tests=(
@@ -368,7 +368,7 @@ MUTANTS = (
         tests=("exact/test_rational.py::test_a_float_that_is_an_end_stays_there",),
     ),
     Mutant(  # half the radius: the vector is farther than the certified error
-        file="exact/real_k_norm.py",
+        file="exact/noise.py",
         old="radius = Fraction(to_float_up(value.rad()))",
         new="radius = Fraction(float(value.rad())) / 2",
         tests=(
@@ -376,7 +376,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # a radius for its square
-        file="exact/real_k_norm.py",
+        file="exact/noise.py",
         old="return radius * radius <= allowed",
         new="return radius <= allowed",
         tests=(
@@ -384,7 +384,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # more dimensions than the space of centered lines has
-        file="exact/real_k_norm.py",
+        file="exact/noise.py",
         old="shape = rows * (columns - 1 if centered else columns)",
         new="shape = rows * columns",
         tests=(
@@ -392,7 +392,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # a sum whose order BLAS chooses decides how a row is mapped
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="_ROUNDING = 2.0**-50",
         new="_ROUNDING = 2.0**-60",
         tests=(
@@ -400,7 +400,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="inside = squares < limit * (1 - error)",
         new="inside = squares < limit * (1 + error)",
         tests=(
@@ -408,7 +408,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="outside = (squares > limit * (1 + error)) & (squares <= _FARTHEST)",
         new="outside = (squares > limit * (1 - error)) & (squares <= _FARTHEST)",
         tests=(
@@ -416,7 +416,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="return _halving_sum(scaled * scaled) <=",
         new="return _squares(scaled) <=",
         tests=(
@@ -424,7 +424,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="length = np.sqrt(_halving_sum(direction * direction))",
         new="length = np.sqrt(_squares(direction))",
         tests=(
@@ -432,7 +432,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # a length whose order depends on the layout
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="length = _halving_sum(np.abs(direction))",
         new="length = np.abs(direction).sum(axis=0)",
         tests=(
@@ -440,7 +440,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # not toward zero
-        file="exact/rounded_rows.py",
+        file="exact/fixed_point.py",
         old="np.trunc(np.clip(scaled, -limit, limit))",
         new="np.rint(np.clip(scaled, -limit, limit))",
         tests=(
@@ -448,7 +448,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # cells beyond 64 bits wrap around
-        file="exact/row_polynomials.py",
+        file="exact/sums.py",
         old='fits = rows is not None and arithmetic(rows, self.row_total) != "python"',
         new="fits = True",
         tests=("exact/test_row_polynomials.py::test_power_sums_of_cells_beyond_64_bits_are_exact",),

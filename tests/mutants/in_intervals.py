@@ -123,19 +123,19 @@ MUTANTS = (
         tests=(f"{VERBS}test_a_page_shows_the_digits_that_the_error_leaves",),
     ),
     Mutant(  # each mean of a pair with as much of a as if it were alone
-        file="privacy/moment_boxes.py",
+        file="privacy/intervals.py",
         old="3: tuple(Fraction(part, 10) for part in (1, 1, 8)),",
         new="3: tuple(Fraction(part, 10) for part in (10, 10, 10)),",
         tests=(f"{PAIRS}test_a_covariance_has_its_shares_of_a",),
     ),
     Mutant(  # the smallest product of means for the largest
-        file="privacy/moment_boxes.py",
+        file="privacy/intervals.py",
         old="low = product[0] - np.maximum.reduce(corners) - slack",
         new="low = product[0] - np.minimum.reduce(corners) - slack",
         tests=(f"{PAIRS}test_a_covariance_has_its_shares_of_a",),
     ),
     Mutant(  # the largest deviations for the smallest
-        file="privacy/moment_boxes.py",
+        file="privacy/intervals.py",
         old="low = low / np.where(low < 0, least, most)",
         new="low = low / np.where(low < 0, most, most)",
         tests=(f"{PAIRS}test_the_least_deviations_make_the_widest_correlation",),

@@ -12,19 +12,19 @@ CELLS = "tasks/test_keys.py"
 
 MUTANTS = (
     Mutant(  # a key that occurs goes first among those tied
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="if single and len(fresh) >= tied:",
         new="if single and len(fresh) >= max(lacking, 0):",
         tests=(f"{DRAWN}::test_a_key_that_occurs_wins_no_tie_against_one_that_does_not",),
     ),
     Mutant(
-        file="privacy/theorems/keys.py",
+        file="privacy/theorems/noise.py",
         old="return sum(rates, Fraction(0)) if neighbors is Neighbors.REPLACE else max(rates)",
         new="return max(rates)",
         tests=(f"{PRIVATE}::test_a_certificate_of_keys_proves_exactly_epsilon", EXACTLY),
     ),
     Mutant(
-        file="privacy/theorems/keys.py",
+        file="privacy/theorems/noise.py",
         old='moved = as_positive(sensitivity, "sensitivity") * (1 if monotone else 2)',
         new='moved = as_positive(sensitivity, "sensitivity")',
         tests=(f"{PRIVATE}::test_joint_top_k_is_pure_on_every_pair_of_scores",),
@@ -54,49 +54,49 @@ MUTANTS = (
         tests=(LISTED,),
     ),
     Mutant(
-        file="exact/asymmetric_noise.py",
+        file="exact/noise.py",
         old="    below = geometric_steps(rate=down, size=size, bits=bits)\n",
         new="    below = geometric_steps(rate=up, size=size, bits=bits)\n",
         tests=(f"{DRAWN}::test_the_noise_has_its_law",),
     ),
     Mutant(
-        file="exact/asymmetric_noise.py",
+        file="exact/noise.py",
         old="        next_rank += 1\n",
         new="        next_rank += 2\n",
         tests=(f"{DRAWN}::test_gaps_give_every_subset_its_probability",),
     ),
     Mutant(
-        file="exact/asymmetric_noise.py",
+        file="exact/noise.py",
         old="some = -(ball(-down).expm1()) / both",
         new="some = -(ball(-up).expm1()) / both",
         tests=(f"{DRAWN}::test_chances_of_thresholds_are_those_of_the_law",),
     ),
     Mutant(
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="for key in self.noise.unseen(self.size, bar, bits, below=last):",
         new="for key in self.noise.unseen(self.size, bar, bits):",
         tests=(f"{DRAWN}::test_a_search_that_lowers_its_bar_often_finds_the_largest_number",),
     ),
     Mutant(
-        file="mechanisms/joint_top_k.py",
+        file="mechanisms/selection.py",
         old="low, high = (old[i] if i == first else 0), (old[i] if i < first else new[i])",
         new="low, high = 0, new[i]",
         tests=(f"{DRAWN}::test_lists_are_drawn_with_their_law",),
     ),
     Mutant(
-        file="mechanisms/joint_top_k.py",
+        file="mechanisms/selection.py",
         old="return math.prod(max(0, count - i) for i, count in enumerate(self.within(lacks)))",
         new="return math.prod(max(0, count) for i, count in enumerate(self.within(lacks)))",
         tests=(f"{DRAWN}::test_lists_are_counted_by_what_they_lack",),
     ),
     Mutant(
-        file="data/key_source.py",
+        file="data/keys.py",
         old="        columns = [column[counts] for column in columns]\n",
         new="        pass\n",
         tests=(f"{CELLS}::test_each_row_that_counts_counts_for_its_key",),
     ),
     Mutant(  # numbers out of range are clipped to the last group
-        file="tables/grouped_data.py",
+        file="tables/grouped.py",
         old="labels=tuple(values), bins=Bins(edges=tuple(middles)))",
         new="labels=tuple(values), bins=Bins(edges=tuple(middles)), ends=kind.bounds)",
         tests=(
@@ -104,13 +104,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tables/grouped_data.py",
+        file="tables/grouped.py",
         old="kind.upper - kind.lower < _MOST_LISTED",
         new="kind.upper - kind.lower <= _MOST_LISTED",
         tests=("tasks/test_table.py::test_whole_numbers_are_listed_up_to_a_limit",),
     ),
     Mutant(
-        file="data/row_pieces.py",
+        file="data/dataset.py",
         old="counts = found if counts is None else counts & found",
         new="counts = found if counts is None else counts | found",
         tests=(f"{CELLS}::test_a_filter_and_units_hold_together",),
@@ -122,13 +122,13 @@ MUTANTS = (
         tests=(f"{CELLS}::test_what_somebody_chose_as_a_key_is_shown_escaped",),
     ),
     Mutant(  # a list has as many invented keys as it is long
-        file="tables/unknown_keys.py",
+        file="tables/found_keys.py",
         old='    false_keys: Rational = "1/100",',
         new="    false_keys: Rational = 1,",
         tests=(f"{CELLS}::test_by_default_one_list_in_a_hundred_has_an_invented_key",),
     ),
     Mutant(  # the threshold, below which half of the noise lies, is not what a key needs
-        file="tables/unknown_keys.py",
+        file="tables/found_keys.py",
         old="return middle - self.mechanism.noise.median",
         new="return middle",
         tests=(f"{CELLS}::test_a_key_with_so_many_rows_is_found_in_half_of_the_lists",),
@@ -194,7 +194,7 @@ MUTANTS = (
         tests=("mechanisms/test_keys_are_private.py::test_both_directions_add_up_to_epsilon",),
     ),
     Mutant(  # two levels taken for one
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="and below - least == 1:",
         new="and below - least <= 2:",
         tests=(
@@ -202,7 +202,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="if below is None or noise < below]",
         new="if below is None or noise <= below]",
         tests=(
@@ -210,7 +210,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="single = last is not None and last - bar == 1",
         new="single = last is not None and last - bar <= 2",
         tests=(
@@ -218,7 +218,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # where the law turns the tail has a memory
-        file="mechanisms/noisy_top.py",
+        file="mechanisms/key_noise.py",
         old="max(bar - stride, 1) if bar > 1 else bar - 1",
         new="bar - stride",
         tests=(
@@ -226,7 +226,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/asymmetric_noise.py",
+        file="exact/noise.py",
         old="if value.values[0] > ball(most) + 1:",
         new="if value.values[0] > ball(most) - 1:",
         tests=(
@@ -234,7 +234,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/joint_top_k.py",
+        file="mechanisms/selection.py",
         old="mass = mass.union(mass + rest)  # the whole lies between these",
         new="pass",
         tests=(
@@ -242,7 +242,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # the middle of a uniform's cell for the uniform
-        file="mechanisms/joint_top_k.py",
+        file="mechanisms/selection.py",
         old="(ball(uniform) + arb(0.5, 0.5)) / ball(1 << width)",
         new="(ball(uniform) + arb(0.5)) / ball(1 << width)",
         tests=(
@@ -250,7 +250,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/joint_top_k.py",
+        file="mechanisms/selection.py",
         old="lists = _Lists(ranked, min(self.k, len(ranked)))",
         new="lists = _Lists(ranked, self.k)",
         tests=(
@@ -258,31 +258,31 @@ MUTANTS = (
         ),
     ),
     Mutant(  # keys read to floats
-        file="data/key_source.py",
+        file="data/keys.py",
         old="frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))",
         new="frozenset()",
         tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
     ),
     Mutant(
-        file="data/key_source.py",
+        file="data/keys.py",
         old="for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):",
         new="for cells, counts in self._of.cells(ticket, whole=frozenset()):",
         tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
     ),
     Mutant(
-        file="data/rows_by_key.py",
+        file="data/keys.py",
         old="for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):",
         new="for cells, counts in self._of.cells(ticket, whole=frozenset()):",
         tests=("tasks/test_keys.py::test_large_keys_with_numbers_beside_them_are_exact",),
     ),
     Mutant(  # a NaN in a batch, and 2^60 in another row is another key
-        file="data/key_source.py",
+        file="data/keys.py",
         old="if fits.all():",
         new="if fits.any():",
         tests=("tasks/test_keys.py::test_the_key_of_a_number_is_its_own_whatever_is_beside_it",),
     ),
     Mutant(
-        file="data/key_source.py",
+        file="data/keys.py",
         old="lower <= info.max and upper >= info.min",
         new="True",
         tests=(
@@ -290,7 +290,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="data/key_source.py",
+        file="data/keys.py",
         old="not lower <= key <= upper else key",
         new="not lower <= key < upper else key",
         tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),

@@ -12,7 +12,7 @@ _RIGHTS = "ledger/test_postgres_rights.py::test_an_analyst_writes_debits_and_not
 
 MUTANTS = (
     Mutant(  # a ledger that somebody has looked at is refused
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old='("sqlite_stat1", "sqlite_stat4")',
         new='("", "")',
         tests=(f"{_DAMAGE}what_tools_of_sqlite_note_in_a_file_damages_nothing",),
@@ -50,19 +50,19 @@ MUTANTS = (
         tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
     ),
     Mutant(  # the hash before does not count
-        file="ledger/chain.py",
+        file="ledger/balances.py",
         old='f"{before}\\n{text}"',
         new="text",
         tests=(f"{_DAMAGE}an_edit_with_a_new_hash_is_found_by_the_next_entry",),
     ),
     Mutant(
-        file="ledger/chain.py",
+        file="ledger/balances.py",
         old="or entry.question != question",
         new="",
         tests=(f"{_DAMAGE}what_is_edited_by_hand_is_found",),
     ),
     Mutant(  # what is not synced may be lost
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old='self._connection.execute("BEGIN IMMEDIATE")',
         new='self._connection.execute("BEGIN")',
         tests=(
@@ -70,7 +70,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an empty file is taken for a new ledger
-        file="ledger/connections.py",
+        file="ledger/ledger.py",
         old="absent = server or not os.path.lexists(address)",
         new="absent = server or not os.path.getsize(address)",
         tests=(
@@ -103,37 +103,37 @@ MUTANTS = (
         tests=(f"{_OLDER}an_interrupted_check_begins_anew",),
     ),
     Mutant(  # two processes write to two logs
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old="return identities(self._path) == self._files",
         new="return identities(self._path)[0] == self._files[0]",
         tests=(f"{_OLDER}files_beside_it_that_were_removed_do_not_double_a_budget",),
     ),
     Mutant(
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old="if not self._is_there():  # others",
         new="if self._is_there() is None:  # others",
         tests=(f"{_OLDER}files_that_are_removed_while_it_writes_are_missed",),
     ),
     Mutant(  # to close it removes the log of others
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old="            if self._is_there():\n                self._conn",
         new="            if self._path:\n                self._conn",
         tests=(f"{_OLDER}a_log_that_others_write_to_is_not_removed",),
     ),
     Mutant(
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old="if time.monotonic() - self._copied > _SOON:",
         new="if self._copied > _SOON:",
         tests=(f"{_OLDER}what_one_has_spent_is_in_the_file_when_its_log_is_removed",),
     ),
     Mutant(
-        file="ledger/local_files.py",
+        file="ledger/sqlite.py",
         old="    if os.stat(path).st_nlink > 1:\n        raise",
         new="    if os.stat(path).st_nlink > 2:\n        raise",
         tests=(f"{_OLDER}a_hard_link_is_refused",),
     ),
     Mutant(  # what nobody has listed as remote is taken for local
-        file="ledger/local_files.py",
+        file="ledger/sqlite.py",
         old="if kind not in {*_LOCAL, *allowed}:",
         new="if kind in ('nfs4', 'cifs', '9p'):",
         tests=(f"{_DAMAGE}a_file_system_that_may_be_on_a_network_is_refused",),
@@ -151,37 +151,37 @@ MUTANTS = (
         tests=(f"{_SECOND}what_is_short_is_booked_as_it_is",),
     ),
     Mutant(
-        file="ledger/recognition.py",
+        file="ledger/ledger.py",
         old="if (data, None) not in balances.accounts:",
         new="if (data, None) in balances.accounts:",
         tests=(f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",),
     ),
     Mutant(
-        file="ledger/verification.py",
+        file="ledger/history.py",
         old='if row is None or row[3] != receipt["hash"]:',
         new="if row is None:",
         tests=(f"{_SECOND}releases_in_a_folder_demand_their_entries",),
     ),
     Mutant(
-        file="spine/asked.py",
+        file="spine/verbs.py",
         old="few = len(each.columns) < len(each.declared)",
         new="few = len(each.columns) <= len(each.declared)",
         tests=(f"{_SECOND}the_history_names_the_columns_that_were_asked",),
     ),
     Mutant(  # a secret by another name
-        file="ledger/addresses.py",
+        file="ledger/store.py",
         old="if _SECRET.search(unquote(name)):",
         new='if unquote(name) == "password":',
         tests=("ledger/test_addresses.py::test_a_url_is_kept_without_its_secrets",),
     ),
     Mutant(
-        file="ledger/addresses.py",
+        file="ledger/store.py",
         old="    if parts is None:\n",
         new='    if parts is None and "@" not in url:\n',
         tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
     ),
     *(  # what an analyst may write beside a debit of one's own
-        Mutant(file="ledger/postgres_tables.py", old=old, new="", tests=(_RIGHTS,))
+        Mutant(file="ledger/postgres.py", old=old, new="", tests=(_RIGHTS,))
         for old in (
             "    AND body::jsonb ->> 'analyst' = current_user\n    AND body::jsonb ->> 'number'"
             " = number::text\n",
@@ -191,37 +191,37 @@ MUTANTS = (
         )
     ),
     Mutant(
-        file="ledger/postgres_tables.py",
+        file="ledger/postgres.py",
         old="body::jsonb ->> 'kind' = 'debit'",
         new="body::jsonb ->> 'kind' > ''",
         tests=(_RIGHTS,),
     ),
     Mutant(  # the account of a name that nobody opened
-        file="ledger/postgres_tables.py",
+        file="ledger/postgres.py",
         old="opened.body::jsonb ->> 'data' = zerodelta_entry.body::jsonb ->> 'data'",
         new="opened.body::jsonb ->> 'data' > ''",
         tests=(_RIGHTS,),
     ),
     Mutant(
-        file="ledger/postgres_tables.py",
+        file="ledger/postgres.py",
         old="earlier.hash || chr(10)",
         new="zerodelta_entry.hash || chr(10)",
         tests=("ledger/test_postgres_rights.py::test_a_debit_of_ones_own_is_written",),
     ),
     Mutant(  # who is gone holds the lock for ever
-        file="ledger/postgres_line.py",
+        file="ledger/postgres.py",
         old='("idle_in_transaction_session_timeout", "60s")',
         new='("idle_in_transaction_session_timeout", "0")',
         tests=("ledger/test_silent_server.py::test_others_need_not_wait_for_one_who_is_gone",),
     ),
     Mutant(  # one that is silent is believed to answer some day
-        file="ledger/postgres_line.py",
+        file="ledger/postgres.py",
         old="if time.monotonic() > self._until:",
         new="if time.monotonic() < 0:",
         tests=("ledger/test_silent_server.py::test_one_that_falls_silent_is_given_up",),
     ),
     Mutant(  # what one has paid stays paid where nothing is taken back
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="if len(self._accounts) > 1:",
         new="if len(self._accounts) > 2:",
         tests=(
@@ -245,31 +245,31 @@ MUTANTS = (
         tests=(f"{_DEBITS}an_error_after_the_first_row_leaves_the_debit",),
     ),
     Mutant(
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="if payment is None or payment.taken:",
         new="if payment is None:",
         tests=(f"{_DEBITS}one_ledger_pays_for_one_release_only",),
     ),
     Mutant(  # what the first account has paid is lost if the second refuses
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="                replace(self.paid, debits=tuple(debits)).take_back()\n",
         new="",
         tests=(f"{_DEBITS}a_bill_is_paid_once_by_all_or_by_none",),
     ),
     Mutant(  # what a caller's function asks uses up what the verb was given
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="same = joins and outer is not None",
         new="same = outer is not None",
         tests=(f"{_DEBITS}a_function_that_asks_by_itself_does_not_use_up_the_payment",),
     ),
     Mutant(
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="alone = _JOINS.set(False)",
         new="alone = _JOINS.set(joins)",
         tests=(f"{_DEBITS}who_joins_hands_nothing_on",),
     ),
     Mutant(  # arrays of features would stand in the record
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="                del asked[name]\n",
         new="",
         tests=(f"{_DEBITS}an_algorithm_of_the_paper_is_paid_for",),
@@ -293,25 +293,25 @@ MUTANTS = (
         tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
     ),
     Mutant(
-        file="ledger/sqlite_store.py",
+        file="ledger/sqlite.py",
         old="if left and not os.path.lexists(path):",
         new="if not left and not os.path.lexists(path + '-'):",
         tests=(f"{_DAMAGE}a_log_of_another_ledger_is_not_taken_for_changes",),
     ),
     Mutant(  # two long lists that begin alike are one question
-        file="spine/asked.py",
+        file="spine/verbs.py",
         old="return _plain(value.describe())",
         new="return repr(value)",
         tests=(f"{_DEBITS}spaces_are_written_in_full",),
     ),
     Mutant(  # rows are read that nobody has paid for
-        file="data/ticket.py",
+        file="data/source.py",
         old="            if ticket._due:",
         new="            if False:",
         tests=(f"{_DEBITS}the_time_of_a_ticket_is_that_of_its_debit",),
     ),
     Mutant(  # a thread that is late changes what is said of a debit
-        file="data/ticket.py",
+        file="data/source.py",
         old="            if self._due:  #",
         new="            if True:  #",
         tests=(f"{_DEBITS}the_time_of_a_ticket_is_that_of_its_debit",),
@@ -333,13 +333,13 @@ MUTANTS = (
         tests=(f"{_DEBITS}a_study_that_cannot_pay_any_more_reads_and_publishes_nothing",),
     ),
     Mutant(  # paid twice
-        file="spine/paying.py",
+        file="spine/verbs.py",
         old="self._accounts, self.paid = (), replace(",
         new="self.paid = replace(",
         tests=(f"{_DEBITS}a_bill_is_paid_once_by_all_or_by_none",),
     ),
     Mutant(
-        file="data/ticket.py",
+        file="data/source.py",
         old="with ticket._lock:",
         new="if True:",
         tests=(f"{_DEBITS}a_debit_is_not_taken_back_while_another_thread_begins_to_read",),
@@ -351,7 +351,7 @@ MUTANTS = (
         tests=(f"{_ACCOUNTS}ten_floats_of_a_tenth_are_one",),
     ),
     Mutant(
-        file="data/ticket.py",
+        file="data/source.py",
         old="if ticket._void:",
         new="if ticket._void and ticket._used:",
         tests=(f"{_DEBITS}a_ticket_whose_debit_was_taken_back_opens_nothing",),

@@ -30,7 +30,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="values = values[~absent] if absent.any() else values",
         new="values = values if absent.any() else values",
         tests=(
@@ -38,7 +38,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="skipped = before + (int(cells[low]) if low in heavy else 0)",
         new="skipped = before",
         tests=("mechanisms/test_near_ranks.py::test_windows_begin_and_end_in_heavy_cells",),
@@ -60,13 +60,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/laplace.py",
+        file="mechanisms/sum_noise.py",
         old='scale = moved / as_positive(epsilon, "epsilon")',
         new='scale = moved / (2 * as_positive(epsilon, "epsilon"))',
         tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
     ),
     Mutant(
-        file="mechanisms/laplace.py",
+        file="mechanisms/sum_noise.py",
         old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
@@ -74,13 +74,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/laplace.py",
+        file="mechanisms/sum_noise.py",
         old="laplace_epsilon(self.sensitivity, self.scale)",
         new="laplace_epsilon(self.sensitivity, 2 * self.scale)",
         tests=("mechanisms/test_mechanisms.py::test_a_step_carries_the_arguments_of_its_theorem",),
     ),
     Mutant(
-        file="mechanisms/gaussian.py",
+        file="mechanisms/sum_noise.py",
         old="variance=self.variance, size",
         new="variance=self.variance / 2, size",
         tests=(
@@ -88,13 +88,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/gaussian.py",
+        file="mechanisms/sum_noise.py",
         old='variance = squared / as_positive(mu_squared, "mu_squared")',
         new='variance = squared / (2 * as_positive(mu_squared, "mu_squared"))',
         tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
     ),
     Mutant(
-        file="mechanisms/k_norm_noise.py",
+        file="mechanisms/sum_noise.py",
         old="scale=self.scale, size=1",
         new="scale=self.scale / 2, size=1",
         tests=(
@@ -102,7 +102,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/k_norm_noise.py",
+        file="mechanisms/sum_noise.py",
         old="norm=self.norm, dimension=self.dimension, scale=self.scale, size=1",
         new="norm=1, dimension=self.dimension, scale=self.scale, size=1",
         tests=(
@@ -110,7 +110,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/counts.py",
+        file="mechanisms/sum_noise.py",
         old="dimension=self.dimension, scale=self.scale, bits",
         new="dimension=self.dimension, scale=self.scale / 2, bits",
         tests=(
@@ -118,7 +118,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/counts.py",
+        file="mechanisms/sum_noise.py",
         old="k_norm_epsilon(1, self.scale)",
         new="k_norm_epsilon(1, 2 * self.scale)",
         tests=(
@@ -150,7 +150,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/integer_sums.py",
+        file="mechanisms/sum_noise.py",
         old="if not wide and low >= _SMALLEST and high <= _LARGEST:",
         new="if not wide and low >= _SMALLEST:",
         tests=(
@@ -199,7 +199,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/gaussian_statistics.py",
+        file="regression/statistics.py",
         old="seen = float(_noised(smallest, squared * bound",
         new="seen = float(_noised(smallest, squared / 4 * bound",
         tests=(
@@ -207,7 +207,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="scale = sensitivity / self.ratio",
         new="scale = sensitivity * self.ratio",
         tests=(
@@ -223,13 +223,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moment_estimates.py",
+        file="mechanisms/moments.py",
         old="known = count > 0",
         new="known = count != 0",
         tests=("mechanisms/test_moments.py::test_a_count_that_is_not_positive_gives_the_middle",),
     ),
     Mutant(
-        file="mechanisms/moment_estimates.py",
+        file="mechanisms/moments.py",
         old="second / divisor - middle**2",
         new="second / divisor",
         tests=(
@@ -251,7 +251,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # the certificate leaves the readings out
-        file="spine/release_plan.py",
+        file="spine/plan.py",
         old="parts=(*self._parts(own), *other._parts(others)),",
         new="parts=self._parts(own),",
         tests=(
@@ -267,7 +267,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an unreadable cell is judged by what it counts as
-        file="data/chosen_columns.py",
+        file="data/chosen.py",
         old="columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]",
         new="columns = [_read(self.base.kinds[name], cells[name]) for name in self.judged]",
         tests=(
@@ -283,7 +283,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/power_sums.py",
+        file="mechanisms/partition_noise.py",
         old="(~np.isnan(columns(block))).astype(np.float64)",
         new="np.ones(columns(block).shape)",
         tests=(
@@ -291,13 +291,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="0 if found is None else math.floor(max(0.0",
         new="0 if found is None else math.ceil(max(0.0",
         tests=("paper/test_propose_test_release.py::test_a_caller_s_distance_is_rounded_down",),
     ),
     Mutant(  # a quotient of floats may round up by one cell more
-        file="mechanisms/custom_query.py",
+        file="mechanisms/stable_queries.py",
         old="return max(1, math.ceil(exact / self._side)) + 1",
         new="return max(1, math.ceil(exact / self._side))",
         tests=(
@@ -305,7 +305,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # all rows are lost where they are as many as may be held
-        file="mechanisms/group_runs.py",
+        file="mechanisms/runs.py",
         old="            if waiting > _HELD:\n                held.clear()",
         new="            if waiting >= _HELD:\n                held.clear()",
         tests=(
@@ -313,7 +313,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # noise beyond 64 bits raises where the sum would fit
-        file="mechanisms/integer_sums.py",
+        file="mechanisms/sum_noise.py",
         old="wide = object in (sums.dtype, noise.dtype)",
         new="wide = object in (sums.dtype,)",
         tests=(
@@ -351,7 +351,7 @@ MUTANTS = (
         tests=("mechanisms/test_moments.py::test_sums_of_the_expected_rows_fit_64_bits",),
     ),
     Mutant(  # raises where the rows are fewer than planned
-        file="mechanisms/near_ranks.py",
+        file="mechanisms/ranks.py",
         old="first, last = min(aim.first, count), min(aim.last, count)",
         new="first, last = aim.first, aim.last",
         tests=(
@@ -463,7 +463,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # one row more than is added up: more noise than is needed
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="kept = (trim + 1, count - trim)",
         new="kept = (trim, count - trim)",
         tests=(
@@ -471,7 +471,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # every row has the place of the one before it
-        file="mechanisms/grid_runs.py",
+        file="mechanisms/joint_quantiles.py",
         old='places = np.searchsorted(placed, wanted, side="right")',
         new='places = np.searchsorted(placed, wanted, side="left")',
         tests=(
@@ -479,7 +479,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # more places than rows: the lowest are taken
-        file="mechanisms/grid_runs.py",
+        file="mechanisms/joint_quantiles.py",
         old="min(MOST_TOGETHER, count - start)",
         new="MOST_TOGETHER",
         tests=(

@@ -11,7 +11,7 @@ SURE = CHANCES + "test_no_draw_of_the_noise_makes_nearest_means_sure_of_wrong_cl
 
 MUTANTS = (
     Mutant(  # clipped rows lose nothing
-        file="regression/row_box.py",
+        file="regression/encoded_columns.py",
         old="        if norm >= self.corner or not self.numbers:\n",
         new="        if True:\n",
         tests=(
@@ -20,19 +20,19 @@ MUTANTS = (
         ),
     ),
     Mutant(  # of equal forecasts that of clipped rows
-        file="regression/row_box.py",
+        file="regression/encoded_columns.py",
         old="            (self.corner, self.half_way),",
         new="            (self.half_way, self.corner),",
         tests=(SKEWED + "test_the_choice_is_the_smaller_forecast_for_rows_in_a_corner",),
     ),
     Mutant(  # a forecast without the bias
-        file="regression/row_box.py",
+        file="regression/encoded_columns.py",
         old="        return kept * error + (1 - kept) * blind",
         new="        return error",
         tests=(SKEWED + "test_the_forecast_is_that_of_rows_in_a_corner",),
     ),
     Mutant(  # the rows inside are moved, and no others
-        file="regression/row_limits.py",
+        file="regression/rows.py",
         old="scaled, scaled) <= float(self.norm) ** 2",
         new="scaled, scaled) >= float(self.norm) ** 2",
         tests=(SKEWED + "test_predictions_clip_rows_as_the_fit_did",),
@@ -56,7 +56,7 @@ MUTANTS = (
         tests=(SKEWED + "test_lines_reach_the_optimum",),
     ),
     Mutant(
-        file="regression/objective_plan.py",
+        file="regression/objective.py",
         old="blind_error=limited(bias(_ALL), most),",
         new="blind_error=limited(bias(0.0), most),",
         tests=(
@@ -65,7 +65,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="data/readings.py",
+        file="data/arrays.py",
         old="        clipped |= beyond(np.stack(columns, axis=1))",
         new="        clipped &= beyond(np.stack(columns, axis=1))",
         tests=(SKEWED + "test_diagnostics_count_rows_that_are_too_long",),
@@ -83,7 +83,7 @@ MUTANTS = (
         tests=(SKEWED + "test_diagnostics_count_rows_that_are_too_long",),
     ),
     Mutant(  # projected by default
-        file="tasks/pca.py",
+        file="tasks/covariance.py",
         old="        best = min(found, key=error)",
         new="        best = _HALF",
         tests=(
@@ -92,49 +92,49 @@ MUTANTS = (
         ),
     ),
     Mutant(  # prior probabilities decide in wide bounds
-        file="regression/class_means.py",
+        file="regression/classes.py",
         old="floor = min(_LEAST_VARIANCE, max(",
         new="floor = max(_LEAST_VARIANCE, min(",
         tests=(SKEWED + "test_class_means_are_those_of_the_same_method_without_noise",),
     ),
     Mutant(
-        file="sklearn/sparse_regression.py",
+        file="sklearn/linear.py",
         old="if min(more / each, _MOST_MORE) >= ",
         new="if min(more / each, _MOST_MORE) < ",
         tests=(SKEWED + "test_few_coefficients_reach_the_best_line",),
     ),
     Mutant(
-        file="sklearn/bounded_scaler.py",
+        file="sklearn/unsupervised.py",
         old="reach(as_radius(1 if self.radius",
         new='reach(as_radius("1/2" if self.radius',
         tests=(SCALER + "test_by_default_the_norm_is_reached_at_a_corner_and_no_row_is_clipped",),
     ),
     Mutant(  # means outside of what rows are inside of
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="means = np.clip(middle + weight * apart, -1.0, 1.0)",
         new="means = middle + weight * apart",
         tests=(CHANCES + "test_means_are_where_rows_are_however_large_the_noise_was",),
     ),
     Mutant(
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="return in_ball(means, sums.radius), left",
         new="return means, left",
         tests=(CHANCES + "test_means_are_where_rows_are_however_large_the_noise_was",),
     ),
     Mutant(  # all of the noise is left, although means were moved together
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="left = float((counts * weight * noise).sum() / sums.total)",
         new="left = float((counts * noise).sum() / sums.total)",
         tests=(CHANCES + "test_the_noise_that_is_left_in_means_is_what_was_not_shrunk_away",),
     ),
     Mutant(  # as if the published means were the means
-        file="regression/class_means.py",
+        file="regression/classes.py",
         old="variances=np.full((1, 1), variance + left),",
         new="variances=np.full((1, 1), variance),",
         tests=(SURE,),
     ),
     Mutant(  # a variance that noise made small is believed
-        file="regression/class_means.py",
+        file="regression/classes.py",
         old="return max(floor, deviation * math.sqrt(_trust(noise)))",
         new="return floor",
         tests=(SURE,),

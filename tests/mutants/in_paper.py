@@ -6,7 +6,7 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
-        file="paper/lq_ball.py",
+        file="paper/convex_sets.py",
         old="power = Fraction(1, p) - 1 / self.norm",
         new="power = (Fraction(1, p) - 1 / self.norm) / 2",
         tests=(
@@ -34,7 +34,7 @@ MUTANTS = (
         tests=("privacy/test_parameters.py::test_the_shares_of_epsilon_add_up_exactly",),
     ),
     Mutant(
-        file="paper/appendix_c.py",
+        file="paper/appendices.py",
         old="if not channel.proves(total, ApproxDP(base, log_of)):",
         new="if False:",
         tests=(

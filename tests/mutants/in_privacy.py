@@ -36,7 +36,7 @@ MUTANTS = (
         tests=("interop/test_opacus.py::test_hardly_any_noise_hides_nothing",),
     ),
     Mutant(
-        file="privacy/step.py",
+        file="privacy/steps.py",
         old="return Fraction(1, 1 << exponent) if SMALLEST",
         new="return Fraction(2, 1 << exponent) if SMALLEST",
         tests=("privacy/test_powers.py::test_a_power_is_read_as_it_is_written",),
@@ -58,7 +58,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/transport.py",
+        file="privacy/theorems/smoothing.py",
         old="ideal.exact_epsilon + extra <= epsilon",
         new="ideal.exact_epsilon <= epsilon",
         tests=(
@@ -66,7 +66,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/transport.py",
+        file="privacy/theorems/smoothing.py",
         old="- 2 * ball(log_one).exp() / ball(self.scale)",
         new="- ball(log_one).exp() / ball(self.scale)",
         tests=(
@@ -90,31 +90,31 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="proven.exact_epsilon <= claimed.exact_epsilon",
         new="proven.exact_epsilon <= 2 * claimed.exact_epsilon",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="proven.mu_squared <= claimed.mu_squared",
         new="proven.mu_squared <= 2 * claimed.mu_squared",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="zcdp_cost(proven) <= claimed.rho",
         new="zcdp_cost(proven) <= 2 * claimed.rho",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="<= claimed.exact_log_delta",
         new="<= claimed.exact_log_delta + 1",
         tests=("privacy/test_claims_of_base_steps.py::test_a_smaller_delta_is_refused",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="and (proven.bounded_range or not claimed.bounded_range)",
         new="",
         tests=(
@@ -146,31 +146,31 @@ MUTANTS = (
         tests=("privacy/test_parts.py::test_a_unit_is_proven_only_if_it_is_asked_for",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))",
         new="theorem_of(part.steps[-1])",
         tests=("privacy/test_parts.py::test_a_part_cannot_state_less_than_it_costs",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="if type(last) is NumericalError and last.error > 0:",
         new="if type(last) is NumericalError:",
         tests=("privacy/test_once_accepted.py::test_a_real_minimum_is_published_with_an_error",),
     ),
     Mutant(
-        file="spine/release_plan.py",
+        file="spine/plan.py",
         old="if certificate.digest not in _CHECKED:",
         new="if not _CHECKED:",
         tests=("spine/test_remembered_proofs.py::test_another_proof_is_checked",),
     ),
     Mutant(
-        file="spine/release_plan.py",
+        file="spine/plan.py",
         old="    check_parts(certificate)  # a test reads",
         new="    _CHECKED[certificate.digest] = None\n    check_parts(certificate)  # a test reads",
         tests=("spine/test_remembered_proofs.py::test_what_proves_nothing_is_refused_each_time",),
     ),
     Mutant(
-        file="privacy/json_text.py",
+        file="privacy/readable.py",
         old="elif int(number[1]) < int(current):",
         new="elif int(number[1]) > int(current):",
         tests=("golden/test_fixtures.py::test_a_certificate_of_another_format_is_refused",),

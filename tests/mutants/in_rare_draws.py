@@ -38,13 +38,13 @@ MUTANTS = (
         tests=("exact/test_integers.py::test_integers_on_both_sides_of_2_to_63_are_not_rounded",),
     ),
     Mutant(
-        file="exact/lazy.py",
+        file="exact/bits.py",
         old="if any(not -(2**63) <= integer < 2**63 for integer in integers):",
         new="if any(not -(2**64) <= integer < 2**64 for integer in integers):",
         tests=("exact/test_lazy.py::test_draws_between_2_to_63_and_2_to_64_are_python_integers",),
     ),
     Mutant(
-        file="exact/lazy.py",
+        file="exact/bits.py",
         old="self._prefixes.append(bits.integer(self.width))",
         new="self._prefixes.append(bits.integer(64))",
         tests=("exact/test_lazy.py::test_a_string_that_is_added_is_as_long_as_the_others",),
@@ -114,7 +114,7 @@ MUTANTS = (
         tests=("exact/test_float_balls.py::test_a_product_near_one_is_off_by_its_own_roundings",),
     ),
     Mutant(  # on the sphere, not in the ball
-        file="exact/k_norm.py",
+        file="exact/noise.py",
         old="return signed / (abs(signed).total() - uniforms[2 * dimension :].log())",
         new="return signed / abs(signed).total()",
         tests=(
@@ -122,7 +122,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # Python rounds the rest to nearest
-        file="exact/arb.py",
+        file="exact/logs.py",
         old="excess = max(mantissa.bit_length() - 53, -1074 - exponent)",
         new="excess = max(mantissa.bit_length() - 54, -1074 - exponent)",
         tests=("exact/test_arb.py::test_integers_of_a_few_bits_too_many_are_rounded_outwards",),

@@ -12,19 +12,19 @@ _VERIFY = "cli/test_verify_and_audit.py::test_"
 
 MUTANTS = (
     Mutant(  # two releases of one question in one second are one
-        file="spine/asked.py",
+        file="spine/verbs.py",
         old="id=SystemBits().read(16).hex()",
         new='id="0" * 32',
         tests=("records/test_verify_files.py::test_the_same_asked_twice_at_once_counts_twice",),
     ),
     Mutant(
-        file="privacy/totals.py",
+        file="privacy/verify.py",
         old="        if files == 1:\n",
         new="        if files:\n",
         tests=("records/test_verify_files.py::test_two_files_of_one_release_are_refused",),
     ),
     Mutant(  # scores come into the record
-        file="spine/asked.py",
+        file="spine/verbs.py",
         old="        elif name in ROWS:",
         new='        elif name in ROWS - {"scores"}:',
         tests=(f"{_ROWS}scores_values_and_examples_are_rows",),
@@ -48,7 +48,7 @@ MUTANTS = (
         tests=(f"{_REFUSED}all_arrays_of_texts_in_a_file_share_that_room",),
     ),
     Mutant(  # a spread far from 0, held to ends that were rounded
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="    return np.array(float(upper - lower))",
         new="    return np.array(float(upper) - float(lower))",
         tests=("records/test_values_and_sums.py::test_nor_spreads_of_a_column_far_from_0",),
@@ -93,25 +93,25 @@ MUTANTS = (
         tests=(f"{_REFUSED}a_value_that_says_too_much_is_not_loaded",),
     ),
     Mutant(  # any signature will do
-        file="privacy/signatures.py",
+        file="privacy/release.py",
         old="            known.verify(bytes.fromhex(each.signature), _CONTEXT + digest.encode())\n",
         new="            bytes.fromhex(each.signature)\n",
         tests=(f"{_SIGNED}a_wrong_signature_is_refused",),
     ),
     Mutant(  # add-remove counts once beside replace
-        file="privacy/totals.py",
+        file="privacy/verify.py",
         old="return exact if claim.neighbors is relation else 2 * exact",
         new="return exact",
         tests=(f"{_FILES}relations_are_converted_and_units_are_not",),
     ),
     Mutant(
-        file="ledger/verification.py",
+        file="ledger/history.py",
         old='    same = body.get("record") == record.asked and',
         new='    same = body.get("record") and',
         tests=(f"{_FILES}a_ledger_finds_what_no_digest_can",),
     ),
     Mutant(  # a value that was changed, with the digest computed anew
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="bool(np.all(np.abs(numbers - each) <= _NEAR * size))",
         new="bool(np.all(np.abs(numbers - each) >= 0))",
         tests=(
@@ -120,37 +120,37 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="        abs(a - b) <= 1 for a, b in zip(counts, given, strict=True)",
         new="        abs(a - b) >= 0 for a, b in zip(counts, given, strict=True)",
         tests=(f"{_VALUES}a_value_that_its_sums_do_not_give_is_refused",),
     ),
     Mutant(  # a release that was paid for cannot be loaded
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="    if total is not None:\n        yield",
         new="    if False:\n        yield",
         tests=(f"{_VALUES}no_value_that_was_released_is_refused",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="        most = _width(*ends) / 2\n",
         new="        most = (high - low) / 2\n",
         tests=(f"{_VALUES}nor_a_variance_between_ends_that_are_one_float",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)\n",
         new="        names = set(value.columns)\n",
         tests=(f"{_VALUES}nor_a_table_by_a_column_that_is_named_like_a_statistic",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="    if _is_in_ball(value, sums):",
         new="    if False:",
         tests=(f"{_VALUES}nor_a_mean_of_rows_in_a_ball",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="(low - slack <= found) & (found <= high + slack)",
         new="(low - slack <= found)",
         tests=(
@@ -159,19 +159,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="(low - slack <= found) & (found <= high + slack)",
         new="(found <= high + slack)",
         tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="bool(np.all(np.diff(shares) >= -_NEAR))",
         new="True",
         tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
     ),
     Mutant(
-        file="privacy/value_check.py",
+        file="privacy/written_values.py",
         old="(np.abs(value) <= most * (1 + _NEAR))",
         new="(np.abs(value) <= 2 * most)",
         tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),

@@ -20,7 +20,7 @@ LEFT = f"{STEPWISE}::test_what_is_left_of_the_target_is_clipped_before_it_is_wei
 
 MUTANTS = (
     *(
-        Mutant(file="data/tallies.py", old=old, new=new, tests=(test,))
+        Mutant(file="data/pieces.py", old=old, new=new, tests=(test,))
         for old, new, test in (
             ("codes.view(np.uint64) < np.uint64(size)", "codes.view(np.uint64) <= size", COUNTS),
             ("codes.view(np.uint64) < np.uint64(size)", "codes < size", COUNTS),
@@ -67,14 +67,14 @@ MUTANTS = (
         )
     ),
     *(
-        Mutant(file="data/key_source.py", old=old, new=new, tests=(KEYS,))
+        Mutant(file="data/keys.py", old=old, new=new, tests=(KEYS,))
         for old, new in (
             ("key is None or (type(key) is tuple and None in key)", "key is None"),
             ("return keys if here.all() else _or_none(keys, here)", "return keys"),
         )
     ),
     Mutant(
-        file="tasks/count.py",
+        file="tasks/statistics.py",
         old="if facts.rows is not None and not some_missing:",
         new="if not some_missing:",
         tests=(
@@ -83,7 +83,7 @@ MUTANTS = (
         ),
     ),
     *(
-        Mutant(file="tasks/histogram.py", old=old, new=new, tests=(test,))
+        Mutant(file="tasks/distributions.py", old=old, new=new, tests=(test,))
         for old, new, test in (
             (
                 "follows is not None and n is not None and space.size > 1",
@@ -104,7 +104,7 @@ MUTANTS = (
         )
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="present_counts(rows, every) if facts.may_miss else facts.public_rows",
         new="facts.planned_rows",
         tests=(
@@ -113,13 +113,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="rows.present_sums(list(range(dimension)), lattice, joint=True)",
         new="rows.present_sums(list(range(dimension)), lattice)",
         tests=(MEAN, THEIRS),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="[int(present[0]) * steps, *map(int, found)]",
         new="[int(present[0]) * 2 * steps, *map(int, found)]",
         tests=(MEAN, THEIRS),
@@ -137,13 +137,13 @@ MUTANTS = (
         tests=(ENOUGH,),
     ),
     Mutant(
-        file="training/smooth_descent.py",
+        file="training/descent.py",
         old="if channel.slack(epsilon, whole) >= 0:",
         new="if True:",
         tests=(ENOUGH,),
     ),
     Mutant(
-        file="training/smooth_descent.py",
+        file="training/descent.py",
         old="if channel.slack(epsilon, whole) >= 0:",
         new="if channel.slack(epsilon, internal) >= 0:",
         tests=(ENOUGH,),
@@ -155,37 +155,37 @@ MUTANTS = (
         tests=(f"{DESCENT}::test_a_raw_last_step_is_not_weighed_for_units",),
     ),
     Mutant(
-        file="training/iterates.py",
+        file="training/descent.py",
         old="return round(value) if math.isfinite(value) else 0",
         new="return round(value)",
         tests=(f"{DESCENT}::test_a_base_is_a_point_whatever_overflows",),
     ),
     Mutant(
-        file="training/feature_table.py",
+        file="training/features.py",
         old="return whole_rows(rows[:, [*self.features, self.target]])",
         new="return rows[:, [*self.features, self.target]]",
         tests=(f"{STEPWISE}::test_a_row_that_lacks_a_cell_adds_nothing",),
     ),
     Mutant(
-        file="training/stepwise.py",
+        file="training/features.py",
         old="FixedPoint.box(dimension=width, lower=-1, upper=1, steps=_STEPS)",
         new="FixedPoint.box(dimension=width, lower=-2, upper=2, steps=2 * _STEPS)",
         tests=(LEFT,),
     ),
     Mutant(
-        file="training/stepwise.py",
+        file="training/features.py",
         old="columns * np.clip(residual, -1.0, 1.0)",
         new="columns * residual",
         tests=(LEFT,),
     ),
     Mutant(
-        file="training/trees.py",
+        file="training/features.py",
         old="& ~np.isnan(block[:, used]).any(axis=1)",
         new="",
         tests=("tasks/test_decision_tree.py::test_a_row_with_a_missing_cell_scores_for_no_tree",),
     ),
     Mutant(
-        file="training/trees.py",
+        file="training/features.py",
         old="block[:, place] > threshold for",
         new="block[:, place] >= threshold for",
         tests=(
@@ -231,7 +231,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="cut = np.trunc(cut * (caps",
         new="cut = np.rint(cut * (caps",
         tests=(
@@ -240,7 +240,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="_ROW_STEPS = 1 << 16",
         new="_ROW_STEPS = 1 << 17",
         tests=(

@@ -11,37 +11,37 @@ PARTS = "privacy/test_parts.py"
 
 MUTANTS = (
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="if not 0 < taken <= self._left:",
         new="if not 0 < taken:",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="self._left -= taken",
         new="self._left -= taken / 2",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="if number >= self.rounds:",
         new="if number > self.rounds:",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="/ (share * self.mu_squared)",
         new="/ (2 * share * self.mu_squared)",
         tests=("study/test_study_plan.py::test_the_variance_is_the_sensitivity_over_the_share",),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="exact = 8 * share * self.mu_squared / 2",
         new="exact = 8 * share * self.mu_squared",
         tests=("study/test_study_plan.py::test_a_selection_costs_its_share_of_rho",),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="whole = 2 * calibration.rho if",
         new="whole = 4 * calibration.rho if",
         tests=("study/test_study_plan.py::test_rho_is_enough_for_zcdp",),
@@ -59,7 +59,7 @@ MUTANTS = (
         tests=("study/test_internal_queries.py::test_the_noise_has_the_planned_variance",),
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="self._noised(counts, 1 if self._plan.added else 2, taken)",
         new="self._noised(counts, 1, taken)",
         tests=(
@@ -67,7 +67,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="squared = 2 * GRAM_STEPS**4",
         new="squared = GRAM_STEPS**4",
         tests=(
@@ -75,7 +75,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="self._noise(squared, 2 * part)",
         new="self._noise(squared, 4 * part)",
         tests=(
@@ -83,7 +83,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="part = taken / 2 if centered else taken",
         new="part = taken",
         tests=(
@@ -91,7 +91,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="sensitivity=steps if self._plan.added else 2 * steps",
         new="sensitivity=steps",
         tests=(
@@ -99,7 +99,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="made.purifier.apply(element, bits)",
         new="element",
         tests=("study/test_study_releases.py::test_a_source_of_bits_that_fails_publishes_nothing",),
@@ -117,7 +117,7 @@ MUTANTS = (
         tests=("study/test_nothing_outlives_publishing.py::test_rows_are_let_go_with_the_release",),
     ),
     Mutant(
-        file="study/lifecycle.py",
+        file="study/plan.py",
         old="        self._open = False\n",
         new="",
         tests=(
@@ -125,7 +125,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/iterates.py",
+        file="training/descent.py",
         old="if square <= most * most:",
         new="if square <= 2 * most * most:",
         tests=(
@@ -133,7 +133,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/iterates.py",
+        file="training/descent.py",
         old="length = math.isqrt(square) + 1",
         new="length = math.isqrt(square)",
         tests=(
@@ -161,13 +161,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="np.clip(slopes, -caps, caps, out=slopes)",
         new="np.clip(slopes, -caps, 2 * caps, out=slopes)",
         tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="caps * caps * squares > bound * bound",
         new="caps * caps * squares > 2 * bound * bound",
         tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
@@ -185,7 +185,7 @@ MUTANTS = (
         tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
     ),
     Mutant(
-        file="data/tallies.py",
+        file="data/pieces.py",
         old="if len(block) > self._room:",
         new="if False:",
         tests=(
@@ -199,13 +199,13 @@ MUTANTS = (
         tests=("data/test_threads.py::test_code_of_the_caller_runs_where_it_was_started",),
     ),
     Mutant(
-        file="data/threads.py",
+        file="data/pieces.py",
         old="                    mine = self._next(mine)",
         new="                    return",
         tests=("data/test_threads.py::test_every_block_is_taken_once_and_every_piece_is_closed",),
     ),
     Mutant(
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="if there.bound < _ROW_STEPS * _SLOPE_STEPS:",
         new="if False:",
         tests=("data/test_identical_integers.py::test_every_source_gives_the_same_integers",),
@@ -235,7 +235,7 @@ MUTANTS = (
         tests=(f"{READ}::test_a_rehearsal_reads_no_row",),
     ),
     Mutant(  # a study spends all of ε beside the share that it has given away
-        file="study/program.py",
+        file="study/study.py",
         old="self.price / (1 - beside.share)",
         new="self.price",
         tests=(f"{READ}::test_the_parts_add_up_to_the_epsilon_that_was_asked",),
@@ -253,7 +253,7 @@ MUTANTS = (
         tests=(f"{READ}::test_a_query_is_run_once_for_a_ticket",),
     ),
     Mutant(  # counts of one column stand in for those of another
-        file="data/shared_copy.py",
+        file="data/rows.py",
         old="None if key is None else (self._names, self._itself, key)",
         new="key",
         tests=(f"{READ}::test_columns_of_one_copy_have_their_own_counts",),
@@ -265,13 +265,13 @@ MUTANTS = (
         tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
     ),
     Mutant(  # a study of units that believes to be one of rows
-        file="spine/release_plan.py",
+        file="spine/plan.py",
         old="if protection.unit is None or not (self.steps or self.parts):",
         new="if protection.unit is None:",
         tests=("estimators/test_data_sets.py::test_a_study_of_units_has_all_of_epsilon",),
     ),
     Mutant(  # a unit's sum is twice as long as its noise is for
-        file="training/linear_gradients.py",
+        file="training/gradients.py",
         old="clipped_units(each, starts, weight * self.bound)",
         new="clipped_units(each, starts, 2 * weight * self.bound)",
         tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
@@ -283,7 +283,7 @@ MUTANTS = (
         tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
     ),
     Mutant(  # sums that only seem to be inside
-        file="training/unit_sums.py",
+        file="training/gradient_sums.py",
         old="rounded = -(-np.abs(sums) >> shift)",
         new="rounded = np.abs(sums) >> shift + 1",
         tests=(f"{CLIPPED}::test_a_cut_sum_is_inside_the_ball_and_hardly_shorter",),
@@ -301,13 +301,13 @@ MUTANTS = (
         tests=(f"{CLIPPED}::test_sources_batches_and_memory_do_not_matter",),
     ),
     Mutant(
-        file="privacy/theorems/group_privacy.py",
+        file="privacy/theorems/subsampling.py",
         old="return row.of_group(min(self.weight, self.max_rows))",
         new="return row",
         tests=(f"{PARTS}::test_clipped_together_a_unit_counts_like_its_weight",),
     ),
     Mutant(  # what is no sum is taken for one that was clipped
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="not all(type(b) is RoundedGaussian for b in bases)",
         new="not bases",
         tests=(
@@ -315,7 +315,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # units: one row's μ² for the whole unit
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="return whole / self.max_rows**2",
         new="return whole",
         tests=(
@@ -324,7 +324,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/study_plan.py",
+        file="study/plan.py",
         old="return whole / self.max_rows**2",
         new="return whole / self.max_rows",
         tests=(
@@ -384,7 +384,7 @@ MUTANTS = (
         )
     ),
     Mutant(
-        file="study/internal_queries.py",
+        file="study/queries.py",
         old="sensitivity=steps if self._plan.added",
         new="sensitivity=Fraction(steps, 2) if self._plan.added",
         tests=(f"{SETS}::test_a_choice_costs_its_share_where_rows_come_and_go",),
@@ -408,31 +408,31 @@ MUTANTS = (
         tests=(f"{PARTS}::test_what_a_group_costs",),
     ),
     Mutant(
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="        base = units.of_unit(base)\n",
         new="",
         tests=(f"{PARTS}::test_before_a_channel_a_unit_has_the_square_of_its_rows",),
     ),
     Mutant(  # the last step that Theorem S smooths, for one row only
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="if base is None or not channel.any_neighbors:",
         new="if base is None:",
         tests=(f"{PARTS}::test_the_last_step_that_is_smoothed_is_not_multiplied",),
     ),
     Mutant(  # twice
-        file="privacy/proof.py",
+        file="privacy/verify.py",
         old="if units_of(steps) is not None:\n        raise",
         new="if steps == ():\n        raise",
         tests=(f"{PARTS}::test_units_stand_once_and_before_channels_that_only_look_at_the_claim",),
     ),
     Mutant(  # the number of values is worth more than a value
-        file="study/present_values.py",
+        file="study/queries.py",
         old="weighed = numbers.astype(np.object_) * steps",
         new="weighed = numbers.astype(np.object_) * (2 * steps)",
         tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
     ),
     Mutant(  # measured from an end, and counted as well
-        file="study/present_values.py",
+        file="study/queries.py",
         old="(0, steps, -steps) if center == quantum * k",
         new="(0, 2 * steps, -steps) if center * 2 == quantum * k",
         tests=(
@@ -441,7 +441,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/present_values.py",
+        file="study/queries.py",
         old="dtype=np.object_), 2 * squared**2)",
         new="dtype=np.object_), squared**2)",
         tests=(
@@ -474,7 +474,7 @@ MUTANTS = (
         tests=("data/test_progress.py::test_rows_are_shown_where_their_number_is_public",),
     ),
     Mutant(  # progress of a program that runs
-        file="data/progress.py",
+        file="data/pieces.py",
         old="main and not is_silenced() and",
         new="main and",
         tests=("data/test_progress.py::test_nobody_is_shown_what_is_not_wanted",),

@@ -12,19 +12,19 @@ ADDED = "tasks/test_rows_added.py"
 
 MUTANTS = (
     Mutant(
-        file="tasks/vote.py",
+        file="tasks/models.py",
         old="epsilon=exact, sensitivity=1, neighbors",
         new="epsilon=exact, sensitivity=1, monotone=True, neighbors",
         tests=("tasks/test_vote.py::test_a_vote_that_moves_costs_all_of_epsilon_and_no_more",),
     ),
     Mutant(
-        file="tasks/vote.py",
+        file="tasks/models.py",
         old="uniform_below(blocks, size=len(different), bits=bits)",
         new="np.arange(len(different)) * blocks // max(1, len(different))",
         tests=("tasks/test_vote.py::test_every_row_is_dealt_to_one_block_at_random",),
     ),
     Mutant(  # each row of a unit draws for itself
-        file="tasks/vote.py",
+        file="tasks/models.py",
         old="rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)",
         new="rows = rows[:, :-1]",
         tests=(
@@ -33,7 +33,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/vote.py",
+        file="tasks/models.py",
         old="        if drop:\n",
         new="        if False:\n",
         tests=("tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",),
@@ -69,7 +69,7 @@ MUTANTS = (
         tests=("tasks/test_second_moments.py::test_without_noise_values_are_those_of_numpy",),
     ),
     Mutant(  # T dropped
-        file="regression/random_forest.py",
+        file="regression/forest.py",
         old="row_total=trees,",
         new="row_total=1,",
         tests=(
@@ -77,7 +77,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # half the noise on the blocks of classes
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="row_bound=_STEPS,",
         new="row_bound=_STEPS // 2,",
         tests=(
@@ -85,7 +85,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # a row leaves one class and joins another
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="length * (2 if neighbors is Neighbors.REPLACE else 1)",
         new="length",
         tests=(
@@ -93,7 +93,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # the number of rows for free
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="math.isqrt(_STEPS**2 + self.constant**2) + 1",
         new="_STEPS",
         tests=(
@@ -101,7 +101,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # squares beyond the bound of a block
-        file="regression/class_blocks.py",
+        file="regression/classes.py",
         old="2 * integers**2 // _STEPS - _STEPS",
         new="2 * integers**2 // _STEPS",
         tests=(
@@ -109,7 +109,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="max(high, 0) - min(low, 0) if may_miss else high - low",
         new="high - low",
         tests=(
@@ -117,7 +117,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="return max(abs(low), abs(high))",
         new="return high - low",
         tests=(
@@ -125,7 +125,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="found[:, 1 if facts.may_miss else 0]",
         new="found[:, 1]",
         tests=(
@@ -133,7 +133,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/sum.py",
+        file="tasks/statistics.py",
         old="noise.apply(_totals(rows, columns, facts), bits)",
         new="noise.apply(2 * _totals(rows, columns, facts), bits)",
         tests=(
@@ -141,73 +141,73 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/count.py",
+        file="tasks/statistics.py",
         old="epsilon=exact, cells=1, neighbors=facts.neighbors",
         new="epsilon=2 * exact, cells=1, neighbors=facts.neighbors",
         tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
     ),
     Mutant(  # the number of present cells is taken for public
-        file="tasks/count.py",
+        file="tasks/statistics.py",
         old="facts.drops if self.rows_only else facts.may_miss",
         new="facts.drops",
         tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
     ),
     Mutant(
-        file="tasks/count.py",
+        file="tasks/statistics.py",
         old="if facts.rows is not None and not some_missing:",
         new="if facts.rows is not None:",
         tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="sensitivity=2 * lattice.steps * stretch",
         new="sensitivity=lattice.steps * stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(  # add-remove's constant for replaced rows
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
         new="stretch(math.inf, lattice.norm, 2) * steps",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/statistics.py",
         old="stretch(math.inf, lattice.norm, 2) * steps if added",
         new="steps if added",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
-        file="tasks/mean_lattice.py",
+        file="tasks/statistics.py",
         old="if noise_norm >= norm:",
         new="if noise_norm <= norm:",
         tests=("tasks/test_mean.py::test_two_columns_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/mean_lattice.py",
+        file="tasks/statistics.py",
         old="root = math.isqrt((dimension << 64) - 1) + 1",
         new="root = math.isqrt((dimension << 64) - 1)",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/quantile.py",
+        file="tasks/quantiles.py",
         old="epsilon=exact, sensitivity=sensitivity, neighbors",
         new="epsilon=exact, sensitivity=Fraction(sensitivity, 2), neighbors",
         tests=("tasks/test_quantile.py::test_quantiles_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/mode.py",
+        file="tasks/choices.py",
         old="epsilon=exact, sensitivity=1, monotone",
         new='epsilon=exact, sensitivity="1/2", monotone',
         tests=("tasks/test_mode.py::test_modes_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/histogram.py",
+        file="tasks/distributions.py",
         old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
         new='epsilon=exact, cells=free, neighbors=Neighbors.ADD_REMOVE, method="laplace"',
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/select.py",
+        file="tasks/choices.py",
         old="Fraction(2 * _STEPS)",
         new="Fraction(_STEPS)",
         tests=(
@@ -215,13 +215,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/mode.py",
+        file="tasks/choices.py",
         old="monotone = related is Neighbors.ADD_REMOVE",
         new="monotone = True",
         tests=("tasks/test_laws_of_data_sets.py::test_modes_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/histogram.py",
+        file="tasks/distributions.py",
         old="n = facts.rows if not facts.may_miss else None",
         new="n = facts.rows",
         tests=(
@@ -229,7 +229,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/histogram.py",
+        file="tasks/distributions.py",
         old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
         new='epsilon=2 * exact, cells=free, neighbors=neighbors, method="laplace"',
         tests=(
@@ -237,7 +237,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/select.py",
+        file="tasks/choices.py",
         old="max(high, 0) - min(low, 0)",
         new="high - low",
         tests=(
@@ -245,7 +245,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/decision_tree.py",
+        file="tasks/features.py",
         old="epsilon=epsilon, sensitivity=1, monotone=added",
         new='epsilon=epsilon, sensitivity="1/2", monotone=added',
         tests=(
@@ -254,7 +254,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # add-remove's constant for replaced rows
-        file="tasks/decision_tree.py",
+        file="tasks/features.py",
         old="added = facts.neighbors is Neighbors.ADD_REMOVE",
         new="added = True",
         tests=(
@@ -262,7 +262,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # a block scores the rows that trained
-        file="tasks/select_model.py",
+        file="tasks/models.py",
         old="for trains, scores in (halves, halves[::-1]):",
         new="for trains, scores in zip(halves, halves, strict=True):",
         tests=(
@@ -270,13 +270,13 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an ε whose forecast misses the error that was asked for
-        file="tasks/accuracy_first.py",
+        file="tasks/advised_task.py",
         old="if _error(error, _value(sought, middle)) <= wanted:",
         new="if _error(error, _value(sought, middle)) <= 1.02 * wanted:",
         tests=("tasks/test_accuracy_first.py::test_the_least_epsilon_of_three_digits_is_found",),
     ),
     Mutant(
-        file="tasks/select_model.py",
+        file="tasks/models.py",
         old="moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps",
         new="moved = lattice.steps",
         tests=(
@@ -284,25 +284,25 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/select_model.py",
+        file="tasks/models.py",
         old="moved = lattice.steps if related",
         new="moved = Fraction(lattice.steps, 2) if related",
         tests=(f"{ADDED}::test_fixed_models_are_pure_where_a_row_comes_or_goes",),
     ),
     Mutant(
-        file="training/stepwise.py",
+        file="training/features.py",
         old="return _STEPS if self.neighbors is Neighbors.ADD_REMOVE else 2 * _STEPS",
         new="return _STEPS",
         tests=("tasks/test_exact_stepwise.py::test_fit_and_choice_are_exactly_epsilon",),
     ),
     Mutant(
-        file="training/stepwise.py",
+        file="training/features.py",
         old="return _STEPS if self.neighbors",
         new="return _STEPS // 2 if self.neighbors",
         tests=(f"{ADDED}::test_features_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(
-        file="training/stepwise.py",
+        file="training/features.py",
         old="part = (1 - _CHOOSING) * self.epsilon / self.size",
         new="part = (1 - _CHOOSING) * self.epsilon",
         tests=("tasks/test_exact_stepwise.py::test_two_steps_are_pure_on_every_pair_of_neighbors",),
@@ -324,7 +324,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tables/strategies.py",
+        file="marginals/strategies.py",
         old="neighbors=neighbors,\n                method=",
         new="neighbors=Neighbors.ADD_REMOVE,\n                method=",
         tests=(
@@ -332,19 +332,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tables/strategies.py",
+        file="marginals/strategies.py",
         old="row_total=count,",
         new="row_total=1,",
         tests=(f"{ADDED}::test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(  # noise fitted to the two cells of a replaced row
-        file="tables/table_methods.py",
+        file="marginals/methods.py",
         old='Neighbors.ADD_REMOVE: ("laplace",)',
         new='Neighbors.ADD_REMOVE: ("counts", "laplace")',
         tests=(f"{ADDED}::test_only_noise_on_cells_is_for_rows_that_come_and_go",),
     ),
     Mutant(
-        file="tables/strategies.py",
+        file="marginals/strategies.py",
         old="sensitivity=max(target // width * width for width in distinct)",
         new="sensitivity=min(target // width * width for width in distinct)",
         tests=(
@@ -352,7 +352,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/trimmed_mean.py",
+        file="tasks/robust.py",
         old="for_epsilon(epsilon=epsilon, sensitivity=2 * steps)",
         new="for_epsilon(epsilon=epsilon, sensitivity=steps)",
         tests=(
@@ -368,13 +368,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="scale = sensitivity / self.ratio",
         new="scale = sensitivity",
         tests=("tasks/test_trimmed_mean.py::test_the_release_has_the_law",),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/noisy_test.py",
         old="-(-found[-1] * numerator // denominator)",
         new="found[-1] * numerator // denominator",
         tests=(
@@ -382,7 +382,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="radius += float(np.sum(slopes.radius)) if finite else math.nan",
         new="radius += 0.0 if finite else math.nan",
         tests=(
@@ -390,7 +390,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + 8 * _U * sum(sizes))",
         tests=(
@@ -398,25 +398,25 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + tail)",
         tests=("regression/test_certified_gradient.py::test_the_error_is_within_its_bound",),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="float(np.linalg.norm(linear)) * 1.01 * _U + float(target) / 32",
         new="float(target) / 32",
         tests=("regression/test_minimum.py::test_what_the_noise_loses_as_a_float_is_doubted",),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="1.01 * _U + float(target) / 32",
         new="1.01 * _U",
         tests=("regression/test_minimum.py::test_the_error_of_the_noise_itself_is_doubted",),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="if gradient.length + doubt <= reach:",
         new="if gradient.length <= reach:",
         tests=(
@@ -424,7 +424,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="target * 3 / 4)",
         new="target * 5 / 4)",
         tests=(
@@ -432,7 +432,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_minimum.py",
+        file="regression/minimum.py",
         old="target = error * strength",
         new="target = 2 * error * strength",
         tests=(
@@ -440,7 +440,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/precise_minimum.py",
+        file="regression/minimum.py",
         old="<= (target - error) ** 2:",
         new="<= (2 * target) ** 2:",
         tests=(
@@ -448,7 +448,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/objective_plan.py",
+        file="regression/objective.py",
         old="scale = 2 * numerical.error / numerical.cost",
         new="scale = numerical.error / numerical.cost",
         tests=(
@@ -456,7 +456,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/k_norm_statistics.py",
+        file="regression/statistics.py",
         old="diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT",
         new="diagonal / 2, diagonal / _ROOT_WEIGHT",
         tests=(
@@ -464,7 +464,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/k_norm_statistics.py",
+        file="regression/statistics.py",
         old="diagonal = self.scale * Fraction(LENGTH**2, self.spacing)",
         new="diagonal = self.scale * Fraction(LENGTH**2, 2 * self.spacing)",
         tests=(
@@ -494,7 +494,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # codes are taken for places among the classes
-        file="regression/labeled_rows.py",
+        file="regression/rows.py",
         old="self.codes[np.where(missing, 0, column).astype(np.int64)]",
         new="column",
         tests=(
@@ -502,7 +502,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # only as many rows as were expected
-        file="data/kept_copy.py",
+        file="data/pieces.py",
         old="_write(file, np.ascontiguousarray(block, np.float64).T)",
         new="pass",
         tests=("estimators/test_data_sets.py::test_more_rows_than_were_expected_are_all_read",),
@@ -516,7 +516,7 @@ MUTANTS = (
         ),
     ),
     Mutant(  # the plan of a study is taken for one of its own
-        file="spine/release_plan.py",
+        file="spine/plan.py",
         old="steps=(*self.steps, last) if self.steps else ()",
         new="steps=(*self.steps, last)",
         tests=(
@@ -524,13 +524,13 @@ MUTANTS = (
         ),
     ),
     Mutant(  # what is out of the domain is counted
-        file="tables/streamed_counts.py",
+        file="marginals/domain.py",
         old="slice(0, self.domain.sizes[column])",
         new="slice(1, self.domain.sizes[column] + 1)",
         tests=("tasks/test_data_set_tables.py::test_streamed_counts_are_those_of_rows_in_memory",),
     ),
     Mutant(  # frequencies of the rows that are left, as fractions of all
-        file="tables/codes.py",
+        file="marginals/domain.py",
         old="private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)",
         new="private = not rows.whole",
         tests=(
@@ -544,7 +544,7 @@ MUTANTS = (
         tests=("data/test_dataset.py::test_a_guess_stands_in_only_where_the_number_is_private",),
     ),
     Mutant(  # dropped rows are scored
-        file="tasks/select_model.py",
+        file="tasks/models.py",
         old="found[np.isnan(rows).all(axis=1)] = np.nan",
         new="pass",
         tests=("tasks/test_data_sets.py::test_a_row_without_cells_scores_nothing",),

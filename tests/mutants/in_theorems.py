@@ -98,7 +98,7 @@ MUTANTS = (
         tests=("privacy/test_theorems.py::test_numbers_out_of_range_are_refused",),
     ),
     Mutant(
-        file="privacy/theorems/mechanisms.py",
+        file="privacy/theorems/noise.py",
         old="(1 if monotone else 2)",
         new="1",
         tests=(
@@ -106,7 +106,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/transport.py",
+        file="privacy/theorems/smoothing.py",
         old='return 2 * r / as_positive(scale, "scale")',
         new='return r / as_positive(scale, "scale")',
         tests=(
@@ -114,7 +114,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/transport.py",
+        file="privacy/theorems/smoothing.py",
         old="(tv / d if shrink else 0)",
         new="(tv if shrink else 0)",
         tests=(
@@ -122,7 +122,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/transport.py",
+        file="privacy/theorems/smoothing.py",
         old="ball(log_radius) + ball(d).log() * ball(power)",
         new="ball(log_radius)",
         tests=(
@@ -154,13 +154,13 @@ MUTANTS = (
         tests=("privacy/test_theorems.py::test_smoothing_slack_is_rounded_down_to_the_next_float",),
     ),
     Mutant(
-        file="privacy/theorems/smooth_sensitivity.py",
+        file="privacy/theorems/testing.py",
         old="ball(nu + 1) * spread",
         new="ball(nu) * spread",
         tests=("tasks/test_trimmed_mean.py::test_the_theorem_s_formula_and_its_inverse",),
     ),
     Mutant(
-        file="privacy/theorems/laplace_tail.py",
+        file="privacy/theorems/testing.py",
         old="ball(-rate * (threshold + Fraction(1, 2)))",
         new="ball(-rate * (threshold + 1))",
         tests=("paper/test_testing_certificates.py::test_a_lower_threshold_is_refused",),
@@ -190,25 +190,25 @@ MUTANTS = (
         tests=("paper/test_testing_certificates.py::test_a_lower_threshold_is_refused",),
     ),
     Mutant(
-        file="privacy/theorems/laplace_tail.py",
+        file="privacy/theorems/testing.py",
         old='/ (2 * as_positive(sensitivity, "sensitivity"))',
         new='/ (4 * as_positive(sensitivity, "sensitivity"))',
         tests=("paper/test_propose_test_release.py::test_a_threshold_one_lower_violates",),
     ),
     Mutant(
-        file="privacy/theorems/objective_perturbation.py",
+        file="privacy/theorems/regression.py",
         old="half * slope + (curvature / strength).log1p()",
         new="half * slope",
         tests=("regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",),
     ),
     Mutant(
-        file="privacy/theorems/objective_perturbation.py",
+        file="privacy/theorems/regression.py",
         old="noise / 2 + Fraction(max(tail",
         new="Fraction(max(tail",
         tests=("regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",),
     ),
     Mutant(
-        file="privacy/theorems/objective_perturbation.py",
+        file="privacy/theorems/regression.py",
         old="half * sine + (curvature / strength).log1p()",
         new="half * sine",
         tests=(
@@ -216,7 +216,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/sufficient_statistics.py",
+        file="privacy/theorems/regression.py",
         old="Fraction(9, 2) if replace",
         new="Fraction(2) if replace",
         tests=(
@@ -224,7 +224,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/sufficient_statistics.py",
+        file="privacy/theorems/regression.py",
         old="(Fraction(16, 3) if replace",
         new="(Fraction(3) if replace",
         tests=(
@@ -232,13 +232,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/sufficient_statistics.py",
+        file="privacy/theorems/regression.py",
         old='HALF_ROOT / as_positive(scale, "scale")',
         new='HALF_ROOT / (2 * as_positive(scale, "scale"))',
         tests=("regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
         new="moves = 1",
         tests=(
@@ -247,13 +247,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
         new="moves = 2 if several else 1",
         tests=("mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old='several = as_count(cells, "cells", minimum=1) > 1',
         new='several = as_count(cells, "cells", minimum=1) > 2',
         tests=(
@@ -262,7 +262,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old="    moves = 2 if neighbors is Neighbors.REPLACE else 1",
         new="    moves = 1",
         tests=(
@@ -270,13 +270,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old='return _total(row_total, unit_rows) / as_positive(scale, "scale")',
         new='return _total(row_total, unit_rows) / 2 / as_positive(scale, "scale")',
         tests=("mechanisms/test_partitions_are_private.py::test_p2_is_exactly_epsilon",),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old='return Fraction(each * as_count(unit_rows, "unit_rows", minimum=1))',
         new="return Fraction(each)",
         tests=(
@@ -286,7 +286,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old='return 2 * as_count(unit_rows, "unit_rows", minimum=1) * added',
         new='return as_count(unit_rows, "unit_rows", minimum=1) * added',
         tests=(
@@ -294,7 +294,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/theorems/partitions.py",
+        file="privacy/theorems/noise.py",
         old="or group.neighbors is not Neighbors.ADD_REMOVE",
         new="",
         tests=(

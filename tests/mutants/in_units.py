@@ -91,7 +91,7 @@ MUTANTS = (
         tests=("data/test_kinds.py::test_missing_cells_and_other_cells_have_the_last_codes",),
     ),
     Mutant(  # the text "true" is a name, and the id 1
-        file="data/unit_ids.py",
+        file="data/units.py",
         old='len("false")',
         new='len("no")',
         tests=("data/test_units.py::test_texts_are_compared_by_what_they_are_read_to",),
@@ -106,13 +106,13 @@ MUTANTS = (
         ),
     ),
     Mutant(  # days outside the declared ones count in the first or the last period
-        file="data/dates.py",
+        file="data/declare.py",
         old="(when != NO_DAY) & (when >= self._ends[0]) & (when <= self._ends[1])",
         new="(when != NO_DAY) & (when >= self._ends[0])",
         tests=("data/test_kinds.py::test_the_label_of_a_date_is_that_of_its_period",),
     ),
     Mutant(  # the day where the clock stood, not in UTC
-        file="data/dates.py",
+        file="data/declare.py",
         old="cell.astimezone(datetime.timezone.utc).toordinal()",
         new="cell.toordinal()",
         tests=("data/test_kinds.py::test_a_timestamp_is_the_day_in_utc",),

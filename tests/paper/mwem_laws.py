@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from data.opening import opened
-from zerodelta.audit.exact import datasets, neighbors
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    datasets,
     exponential_mechanism_law,
+    neighbors,
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
@@ -21,10 +22,10 @@ from zerodelta.audit.laws import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.marginals.mwem import Measurement, Rounds, multiplicative_weights
+from zerodelta.marginals.workloads import histogram, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism, Selection
-from zerodelta.tables.mwem import Measurement, Rounds, multiplicative_weights
-from zerodelta.tables.workloads import histogram, source_of
+from zerodelta.mechanisms.sum_noise import RoundedLaplace
 
 FAR = 10**6
 """What stands for every answer beyond the range 0..n·bound; the code must clip it."""

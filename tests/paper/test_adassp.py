@@ -12,25 +12,24 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import rounded_gaussian_pmf
-from zerodelta.exact.arb import ball, lower, upper
-from zerodelta.paper.algorithm_13 import (
+from zerodelta.audit.exact import certainly_impure, certainly_pure, rounded_gaussian_pmf
+from zerodelta.exact.logs import ball, lower, upper
+from zerodelta.paper.algorithm_12_13 import (
     adassp,
     lattice_adassp,
     paper_multiplier_squared,
     pure_adassp,
 )
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.mixing import gaussian_net_mass
-from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
-from zerodelta.regression.adassp import trust_radius
-from zerodelta.regression.gaussian_statistics import (
+from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
+from zerodelta.regression.rows import LabeledRows
+from zerodelta.regression.statistics import (
     STEPS,
     GaussianStatistics,
     below_smallest_eigenvalue,
+    trust_radius,
 )
-from zerodelta.regression.labeled_rows import LabeledRows
 
 F = Fraction
 RNG = np.random.default_rng(7)

@@ -11,8 +11,8 @@ import pytest
 
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper.algorithm_01 import (
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
+from zerodelta.paper.algorithm_01_02 import (
     channel_for,
     corollary_1,
     printed_log_radius,
@@ -20,10 +20,9 @@ from zerodelta.paper.algorithm_01 import (
     purify_ball,
     theorem_1,
 )
-from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.claims import PureDP, calibrate
+from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 

@@ -13,17 +13,17 @@ import pytest
 from channels.channel_laws import row
 from channels.verdicts import pushed
 from zerodelta.audit.exact import (
+    ExpRational,
     certainly_impure,
     certainly_pure,
     datasets,
     hockey_stick,
     neighbors,
 )
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.channels.wasserstein import AlgorithmTwo
+from zerodelta.channels.kernels import AlgorithmTwo
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_02 import (
+from zerodelta.paper.algorithm_01_02 import (
     choice_channel_for,
     code_length,
     printed_theorem_3,

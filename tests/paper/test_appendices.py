@@ -11,16 +11,18 @@ import pytest
 from channels.channel_laws import rows_of
 from channels.verdicts import exp_below, is_pure, output_pairs
 from zerodelta.audit.exact import max_log_ratio
-from zerodelta.channels.finite_mix import FiniteMix
+from zerodelta.channels.mixes import FiniteMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
-from zerodelta.paper.appendix_c import (
+from zerodelta.paper.appendices import (
+    channel_for,
     continuous_example,
     mix_choice,
+    mix_on_grid,
     mixed_epsilon,
     printed_epsilon,
+    printed_net,
     worst_epsilon,
 )
-from zerodelta.paper.appendix_d import channel_for, mix_on_grid, printed_net
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify

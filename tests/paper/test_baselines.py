@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from study.stages import read
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import exponential_mechanism_law
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+)
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.baselines import (
@@ -24,12 +29,12 @@ from zerodelta.paper.baselines import (
 )
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Logistic, Squared
+from zerodelta.training.gradients import LinearGradients
+from zerodelta.training.losses import Logistic, Squared
 
 F = Fraction
 

@@ -9,21 +9,23 @@ import numpy as np
 import pytest
 
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.custom_query import CustomQuery
-from zerodelta.mechanisms.stable_queries import CALLER_ASSERTED, Median
+from zerodelta.marginals.mwem import pure_mwem
+from zerodelta.marginals.workloads import WORKLOAD
+from zerodelta.mechanisms.stable_queries import CALLER_ASSERTED, CustomQuery, Median
 from zerodelta.paper.algorithm_03 import dp_sgd
-from zerodelta.paper.algorithm_09 import propose_test_release
-from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
-from zerodelta.paper.algorithm_12 import mode
-from zerodelta.paper.algorithm_13 import lattice_adassp
-from zerodelta.privacy.assumptions import BARE_ROWS
+from zerodelta.paper.algorithm_09_10_11 import (
+    bounded_local_sensitivity,
+    free_propose_test_release,
+    propose_test_release,
+    pure_bounded_local_sensitivity,
+    pure_propose_test_release,
+)
+from zerodelta.paper.algorithm_12_13 import lattice_adassp, mode
+from zerodelta.privacy.certificate import BARE_ROWS
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.spaces import Box
-from zerodelta.tables.mwem import pure_mwem
-from zerodelta.tables.workloads import WORKLOAD
 
 BITS = ReplayBits("word")
 

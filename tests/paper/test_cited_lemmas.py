@@ -11,16 +11,26 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc
 
-from zerodelta.audit.exact import certainly_impure, certainly_pure, max_log_ratio
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail, shifted
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    extreme_pairs,
+    max_log_ratio,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_07 import gaussian_sketch, tolerance
-from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
+from zerodelta.marginals.mwem import sampling_error
+from zerodelta.paper.algorithm_07_08 import (
+    gaussian_sketch,
+    recovery_error,
+    sparse_recovery,
+    tolerance,
+)
 from zerodelta.privacy.claims import ZCDP
-from zerodelta.privacy.theorems.transport import log_transport_radius
-from zerodelta.tables.sample import sampling_error
+from zerodelta.privacy.theorems.smoothing import log_transport_radius
 from zerodelta.training.polytopes import L1Ball
 
 F = Fraction

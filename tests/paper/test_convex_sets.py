@@ -10,7 +10,7 @@ import pytest
 
 from zerodelta.errors import ParameterError
 from zerodelta.paper.convex_sets import ConvexSet
-from zerodelta.privacy.theorems.transport import log_transport_radius
+from zerodelta.privacy.theorems.smoothing import log_transport_radius
 
 F = Fraction
 SIZE: dict[str, Any] = {"mixing_weight": F(1, 100), "base_epsilon": 1}

@@ -17,29 +17,29 @@ from mpmath import mp, mpf
 from channels.channel_laws import mixed
 from reference.chi_square import goodness_of_fit
 from study.stages import read
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import rounded_gaussian_pmf, rounded_gaussian_tail
-from zerodelta.channels.ball_mix import GaussianMix
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_gaussian_pmf,
+    rounded_gaussian_tail,
+)
+from zerodelta.channels.mixes import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper import noisy_descent
-from zerodelta.paper.algorithm_03 import (
-    Descent,
-    dp_sgd,
-    plan_descent,
-    printed_parameters,
-)
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
+from zerodelta.paper import algorithm_03 as noisy_descent
+from zerodelta.paper.algorithm_03 import Descent, descend, dp_sgd, plan_descent, printed_parameters
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
-from zerodelta.paper.noisy_descent import descend
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.gradients import gradients_of
-from zerodelta.training.loss_functions import Hinge, Logistic, Squared
+from zerodelta.training.losses import Hinge, Logistic, Squared
 
 F = Fraction
 

@@ -12,20 +12,25 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.mechanisms.stable_queries import Median
-from zerodelta.paper.algorithm_09 import propose_test_release
-from zerodelta.paper.algorithm_10 import (
+from zerodelta.mechanisms.stable_queries import CustomQuery, Median
+from zerodelta.paper.algorithm_09_10_11 import (
+    bounded_local_sensitivity,
     free_propose_test_release,
+    propose_test_release,
+    pure_bounded_local_sensitivity,
     pure_propose_test_release,
     twice_and_rest,
 )
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
-from zerodelta.paper.algorithm_12 import embedded_mode, mode, wrong_probability
-from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
-from zerodelta.paper.algorithm_14 import approximate_mwem, mwem
-from zerodelta.paper.algorithm_16 import embedded_mwem, multiset_mwem
+from zerodelta.paper.algorithm_12_13 import (
+    adassp,
+    embedded_mode,
+    lattice_adassp,
+    mode,
+    pure_adassp,
+    wrong_probability,
+)
+from zerodelta.paper.algorithm_14_16 import approximate_mwem, embedded_mwem, multiset_mwem, mwem
 from zerodelta.queries import LinearQueries, Marginals
 
 F = Fraction

@@ -18,24 +18,27 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.paper import algorithm_05, algorithm_06, algorithm_07
-from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
-from zerodelta.paper.algorithm_07 import pure_frank_wolfe
+from zerodelta.paper import algorithm_05_06 as algorithm_05
+from zerodelta.paper import algorithm_05_06 as algorithm_06
+from zerodelta.paper import algorithm_07_08 as algorithm_07
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
+from zerodelta.paper.algorithm_07_08 import pure_frank_wolfe
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.composition import transcript_claim
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training import polytopes
 from zerodelta.training.frank_wolfe import (
+    VertexSteps,
     _digits,
     _number,
     best_iterations,
     frank_wolfe_pure,
+    step_epsilon,
     transcript_step_epsilon,
 )
-from zerodelta.training.frank_wolfe_steps import VertexSteps, step_epsilon
-from zerodelta.training.loss_functions import Loss, Squared
+from zerodelta.training.losses import Loss, Squared
 from zerodelta.training.polytopes import Hull, L1Ball
 
 PLANE = Ball(2, 1, norm=1)

@@ -17,27 +17,26 @@ import pytest
 from flint import arb, ctx
 
 from zerodelta.audit.exact import (
+    ExpRational,
     certainly_impure,
     certainly_pure,
     datasets,
+    exponential_mechanism_law,
     hockey_stick,
     neighbors,
-)
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
-    exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.channels.wasserstein import AlgorithmOne
+from zerodelta.channels.kernels import AlgorithmOne
+from zerodelta.channels.mixes import FiniteMix
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from zerodelta.paper import algorithm_06, algorithm_07
+from zerodelta.paper import algorithm_05_06 as algorithm_06
+from zerodelta.paper import algorithm_07_08 as algorithm_07
 from zerodelta.spaces import Ball
 from zerodelta.training import frank_wolfe
-from zerodelta.training.frank_wolfe_steps import VertexSteps
+from zerodelta.training.frank_wolfe import VertexSteps
 from zerodelta.training.polytopes import as_polytope
 
 STEPS = 4

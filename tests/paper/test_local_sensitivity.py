@@ -15,17 +15,21 @@ from flint import arb, ctx
 import zerodelta as zd
 from channels.channel_laws import row
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail
-from zerodelta.channels.kernel import Body
-from zerodelta.channels.wasserstein import AlgorithmOne
-from zerodelta.exact.arb import ball
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+)
+from zerodelta.channels.kernels import AlgorithmOne, Body
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms import local_sensitivity
-from zerodelta.mechanisms.custom_query import CustomQuery
-from zerodelta.mechanisms.local_sensitivity import BoundedRelease
-from zerodelta.mechanisms.stable_queries import TrimmedMean
-from zerodelta.paper.algorithm_11 import (
+from zerodelta.exact.logs import ball
+from zerodelta.mechanisms import noisy_test as local_sensitivity
+from zerodelta.mechanisms.noisy_test import BoundedRelease
+from zerodelta.mechanisms.stable_queries import CustomQuery, TrimmedMean
+from zerodelta.paper.algorithm_09_10_11 import (
     bounded_local_sensitivity,
     paper_margin,
     pure_bounded_local_sensitivity,

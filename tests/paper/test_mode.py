@@ -12,17 +12,17 @@ import pytest
 import zerodelta as zd
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
+    ExpRational,
     certainly_impure,
     certainly_pure,
     datasets,
     max_log_ratio,
     neighbors,
+    rounded_laplace_tail,
 )
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import rounded_laplace_tail
-from zerodelta.channels.wasserstein import AlgorithmTwo
+from zerodelta.channels.kernels import AlgorithmTwo
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_12 import (
+from zerodelta.paper.algorithm_12_13 import (
     embedded_mode,
     mode,
     mode_log_delta,

@@ -13,22 +13,24 @@ from flint import arb, ctx
 
 from channels.channel_laws import row as channel_law
 from paper.mwem_laws import neighboring, transcripts
-from zerodelta.audit.exact import certainly_impure, certainly_pure, hockey_stick, max_log_ratio
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.exact.alias_table import integer_weights
-from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    hockey_stick,
+    max_log_ratio,
+)
+from zerodelta.channels.mixes import FiniteMix
+from zerodelta.exact.integers import integer_weights
+from zerodelta.exact.logs import ball
+from zerodelta.marginals.mwem import Measurement, Rounds, SamplePlan, plan_multiset, pure_rounds
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from zerodelta.paper.algorithm_14 import paper_round_mechanisms
-from zerodelta.paper.algorithm_16 import plan_embedded
+from zerodelta.mechanisms.sum_noise import RoundedGaussian, RoundedLaplace
+from zerodelta.paper.algorithm_14_16 import paper_round_mechanisms, plan_embedded
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify
 from zerodelta.queries import LinearQueries, Marginals, Workload
-from zerodelta.tables.mwem import Measurement, Rounds, pure_rounds
-from zerodelta.tables.sample import SamplePlan, plan_multiset
 
 SQUARE = Marginals(dimension=2, order=2)
 CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -12,20 +12,27 @@ import pytest
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper.algorithm_14 import (
+from zerodelta.marginals.mwem import (
+    best_rounds,
+    plan_multiset,
+    pure_mwem,
+    round_epsilon,
+    sampling_error,
+)
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
+from zerodelta.paper.algorithm_14_16 import (
     approximate_mwem,
+    embedded_mwem,
+    multiset_mwem,
     mwem,
     paper_rho,
     paper_rounds,
+    plan_embedded,
 )
-from zerodelta.paper.algorithm_16 import embedded_mwem, multiset_mwem, plan_embedded
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.queries import Marginals
-from zerodelta.tables.mwem import best_rounds, pure_mwem, round_epsilon
-from zerodelta.tables.sample import plan_multiset, sampling_error
 
 WORKLOAD = Marginals(dimension=3)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
-from zerodelta.exact.alias_table import AliasTable, integer_weights, proportional_sampling
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.integers import AliasTable, integer_weights, proportional_sampling
 
 
 def law(table: AliasTable) -> list[Fraction]:

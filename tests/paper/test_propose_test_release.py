@@ -22,16 +22,17 @@ from zerodelta.audit.exact import (
     datasets,
     hockey_stick,
     neighbors,
+    rounded_laplace_pmf,
 )
-from zerodelta.audit.laws import rounded_laplace_pmf
-from zerodelta.channels.kernel import Body
-from zerodelta.channels.wasserstein import AlgorithmOne
+from zerodelta.channels.kernels import AlgorithmOne, Body
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.mechanisms.noisy_test import noisy_test
-from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
-from zerodelta.paper.algorithm_09 import propose_test_release
-from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
+from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
+from zerodelta.paper.algorithm_09_10_11 import (
+    free_propose_test_release,
+    propose_test_release,
+    pure_propose_test_release,
+)
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.spaces import Box
 

@@ -25,12 +25,12 @@ from reproduce.rates import Point, fit
 from reproduce.table_2 import RUN_TIME, UTILITY, gradient_count, grid_cells
 
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
-from zerodelta.paper.algorithm_07 import printed_measurements, pure_frank_wolfe
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
+from zerodelta.paper.algorithm_07_08 import printed_measurements, pure_frank_wolfe
 from zerodelta.paper.baselines import grid_points, laplace_noisy_descent
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
-from zerodelta.training.loss_functions import Hinge
+from zerodelta.training.losses import Hinge
 
 
 @pytest.mark.parametrize("module", [curves, drawing, erm_rows, page, rates, table_2, tightness])

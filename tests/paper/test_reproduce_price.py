@@ -21,10 +21,9 @@ from reproduce.price import (
     theorem_w,
 )
 
-from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, laplace_scale
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian
 from zerodelta.privacy.claims import ApproxDP, GaussianDP
 
 ROWS = 4096

@@ -11,19 +11,20 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.exact.alias_table import proportional_sampling
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.custom_query import CustomQuery
-from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
-from zerodelta.paper.algorithm_09 import propose_test_release
-from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
-from zerodelta.paper.algorithm_12 import embedded_mode, mode
-from zerodelta.paper.algorithm_13 import lattice_adassp, pure_adassp
-from zerodelta.paper.algorithm_14 import mwem
-from zerodelta.paper.algorithm_16 import embedded_mwem, multiset_mwem
+from zerodelta.exact.integers import proportional_sampling
+from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
+from zerodelta.paper.algorithm_09_10_11 import (
+    bounded_local_sensitivity,
+    free_propose_test_release,
+    propose_test_release,
+    pure_bounded_local_sensitivity,
+    pure_propose_test_release,
+)
+from zerodelta.paper.algorithm_12_13 import embedded_mode, lattice_adassp, mode, pure_adassp
+from zerodelta.paper.algorithm_14_16 import embedded_mwem, multiset_mwem, mwem
 from zerodelta.queries import Marginals
-from zerodelta.regression.adassp import trust_radius
+from zerodelta.regression.statistics import trust_radius
 
 F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), ("1/10", "7/10")]

@@ -11,9 +11,8 @@ import pytest
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper import algorithm_08
-from zerodelta.paper.algorithm_07 import gaussian_sketch
-from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
+from zerodelta.paper import algorithm_07_08 as algorithm_08
+from zerodelta.paper.algorithm_07_08 import gaussian_sketch, recovery_error, sparse_recovery
 
 SOLVERS = ["scipy", *(["highspy"] if importlib.util.find_spec("highspy") else [])]
 

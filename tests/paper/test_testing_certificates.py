@@ -12,13 +12,16 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.stable_queries import Median
-from zerodelta.paper.algorithm_09 import propose_test_release
-from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
-from zerodelta.paper.algorithm_12 import embedded_mode, mode
-from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
+from zerodelta.paper.algorithm_09_10_11 import (
+    bounded_local_sensitivity,
+    free_propose_test_release,
+    propose_test_release,
+    pure_bounded_local_sensitivity,
+    pure_propose_test_release,
+)
+from zerodelta.paper.algorithm_12_13 import adassp, embedded_mode, lattice_adassp, mode, pure_adassp
 from zerodelta.privacy.readable import shown
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 
 ROWS = np.linspace(0, 10, 50)
 QUERY = Median(bounds=(0, 10), steps=20)

@@ -10,9 +10,9 @@ import pytest
 
 from data.opening import opened
 from zerodelta.errors import ParameterError
+from zerodelta.marginals import workloads
+from zerodelta.marginals.workloads import source_of
 from zerodelta.queries import LinearQueries, Marginals, Workload
-from zerodelta.tables import workloads
-from zerodelta.tables.workloads import source_of
 
 
 def histogram(rows: Any, workload: Workload) -> Any:

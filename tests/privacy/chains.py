@@ -11,18 +11,22 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.channel import Purifier, smallest_epsilon
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.numerical import NumericalError
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.proof import base_claim, proves_epsilon
-from zerodelta.privacy.step import Status, Step
+from zerodelta.channels.channel import NumericalError, Purifier, smallest_epsilon
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix, SmoothMix
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+    UnequalGridMix,
+)
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
+from zerodelta.privacy.verify import base_claim, proves_epsilon
 
 Data = dict[str, Any]
 CENT = Fraction(1, 100)

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from zerodelta.errors import ParameterError
 from zerodelta.exact.logs import gaussian_log_delta_upper
 from zerodelta.privacy import claims
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import ZCDP, GaussianDP
-from zerodelta.privacy.threshold import safe_end
+from zerodelta.privacy.claims import ZCDP, GaussianDP, calibrate, safe_end
 
 GRID = [(e, ell) for e in ("1/1000", "1/10", 1, 50) for ell in (-1.0, -10.0, -1e3, -1e6)]
 BEYOND = 1 + Fraction(1, 10**9)

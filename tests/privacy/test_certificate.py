@@ -29,9 +29,9 @@ from privacy.chains import (
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.certificate import REPLAYED
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import shown
-from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel
 

@@ -18,12 +18,10 @@ from mpmath import mp, mpf
 
 from privacy.profiles import gaussian_delta, real, zcdp_log_delta
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claim_numbers import claim_from_numbers
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
-from zerodelta.privacy.composition import Composed, compose
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import Composed, claim_from_numbers, compose
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 
 EXAMPLES: dict[str, Claim] = {

@@ -8,10 +8,9 @@ import pytest
 
 from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import SystemBits
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import ApproxDP, GaussianDP, PureDP
-from zerodelta.privacy.step import Step
-from zerodelta.spine.release_plan import issue
+from zerodelta.privacy.claims import ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.steps import Step
+from zerodelta.spine.plan import issue
 
 GAUSSIAN = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 50})
 CHOICE = Step(

@@ -14,11 +14,9 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real, with_randomized_responses
 from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claim_numbers import claim_from_numbers
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
-from zerodelta.privacy.composition import Composed, compose, zcdp_cost
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import Composed, claim_from_numbers, compose, zcdp_cost
+from zerodelta.privacy.parameters import Neighbors
 
 FAMILIES: dict[str, Claim] = {
     "pure": PureDP("1/7"),

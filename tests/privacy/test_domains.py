@@ -17,9 +17,9 @@ import zerodelta as zd
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
 from privacy.theorem_cases import CASES, accepts, changed
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claim_numbers import KINDS
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.composition import KINDS
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel, domains_of
 

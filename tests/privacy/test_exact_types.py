@@ -11,11 +11,9 @@ import pytest
 import zerodelta as zd
 from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.composition import compose, zcdp_cost
-from zerodelta.privacy.domains import read_rational
-from zerodelta.privacy.json_text import LARGEST_TEXT
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_log_delta
-from zerodelta.privacy.step import Part, Step, whole
+from zerodelta.privacy.parameters import Neighbors, as_log_delta
+from zerodelta.privacy.readable import LARGEST_TEXT
+from zerodelta.privacy.steps import Part, Step, read_rational, whole
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
 GOOD = zd.Certificate(claim=zd.PureDP(1), steps=(LAPLACE,))
@@ -178,7 +176,7 @@ def test_a_text_of_more_than_ten_million_characters_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[Any] = []
-    monkeypatch.setattr("zerodelta.privacy.json_text.json.loads", lambda *a, **k: read.append(a))
+    monkeypatch.setattr("zerodelta.privacy.readable.json.loads", lambda *a, **k: read.append(a))
     with pytest.raises(zd.CertificateError, match="at most 10000000 characters"):
         zd.verify(" " * (LARGEST_TEXT + 1))
     assert read == []
@@ -198,7 +196,7 @@ def test_a_small_file_with_a_large_exponent_is_refused_before_it_is_a_number(
         made.append(value)
         return Fraction(value)
 
-    monkeypatch.setattr("zerodelta.privacy.domains.Fraction", recorded)
+    monkeypatch.setattr("zerodelta.privacy.steps.Fraction", recorded)
     text = resealed(data)
     assert len(text) < 1000
     with pytest.raises(zd.CertificateError, match="notation of a certificate"):

@@ -9,9 +9,8 @@ import pytest
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import GaussianDP, PureDP
-from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
+from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.verify import verify
 
 GAUSSIAN = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 81, "variance": 10**4})

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from zerodelta.privacy.composition import Composed, gaussian_share
-from zerodelta.privacy.proof import proves_epsilon
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep, best_mixing_variance
+from zerodelta.privacy.verify import proves_epsilon
 
 LAST = GaussianStep(
     dimension=1, variance=Fraction(100), radius=Fraction(10), sensitivity=Fraction(1)

@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import counts_pmf
-from zerodelta.audit.laws import discrete_laplace_pmf
+from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.count_noise import rounded_count_noise
-from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import discrete_laplace
-from zerodelta.exact.noise_law import NoiseLaw, NoisySums
-from zerodelta.exact.noise_tails import exceeded
-from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
+from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums, exceeded
+from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock
 from zerodelta.privacy.intervals import Level, intervals
 
 LEVEL = Level(level=Fraction(19, 20))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.new_file import write_new
+from zerodelta.privacy.readable import write_new
 
 
 def no_links(*_: Any) -> None:

@@ -11,8 +11,8 @@ from flint import arb
 import zerodelta as zd
 from privacy.chains import resealed
 from privacy.theorem_cases import CASES, accepts, changed
-from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems import objective_perturbation
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems import regression as objective_perturbation
 
 
 def test_theorem_w_has_a_positive_scale_and_no_more_than_the_claimed_epsilon() -> None:

@@ -11,11 +11,10 @@ from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.proof import base_claim, proves_epsilon
-from zerodelta.privacy.step import Part, Step
-from zerodelta.privacy.verify import verify
-from zerodelta.spine.release_plan import issue
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part, Step
+from zerodelta.privacy.verify import base_claim, proves_epsilon, verify
+from zerodelta.spine.plan import issue
 
 F = Fraction
 REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE

@@ -13,10 +13,10 @@ from privacy.chains import CHAINS, data_of, given, resealed
 from privacy.theorem_cases import CASES
 from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.composition import Composed, transcript_claim
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Part, Status, Step
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part, Status, Step
 from zerodelta.privacy.theorems.registry import THEOREMS
-from zerodelta.spine.release_plan import issue
+from zerodelta.spine.plan import issue
 
 F = Fraction
 HALF = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})

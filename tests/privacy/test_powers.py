@@ -10,10 +10,9 @@ import pytest
 import zerodelta as zd
 from privacy.theorem_cases import CASES, accepts, changed
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.claim_numbers import KINDS
-from zerodelta.privacy.domains import weights
+from zerodelta.privacy.composition import KINDS
 from zerodelta.privacy.readable import shown
-from zerodelta.privacy.step import Status, Step, plain, power
+from zerodelta.privacy.steps import Status, Step, plain, power, weights
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.theorem import domains_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import zerodelta.privacy.theorems as package
-from zerodelta.privacy.domains import Domain
+from zerodelta.privacy.steps import Domain
 from zerodelta.privacy.theorems import registry
-from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem, domains_of
 
 labels = pytest.mark.parametrize("label", sorted(THEOREMS))

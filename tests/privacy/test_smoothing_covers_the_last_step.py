@@ -9,7 +9,7 @@ import pytest
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep, smoothing_slack
 from zerodelta.privacy.verify import verify
 

@@ -16,7 +16,7 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real
 from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import to_float_up
+from zerodelta.exact.logs import to_float_up
 from zerodelta.privacy.claims import RDP, ZCDP
 from zerodelta.privacy.theorems.subsampling import (
     SubsampledGaussianCurve,

@@ -14,12 +14,6 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.theorems.mechanisms import (
-    gaussian_mu_squared,
-    k_norm_epsilon,
-    laplace_epsilon,
-    selection_epsilon,
-)
 from zerodelta.privacy.theorems.mixing import (
     as_weight,
     gaussian_net_mass,
@@ -33,16 +27,20 @@ from zerodelta.privacy.theorems.mixing import (
     smallest_weight,
     uniform_mass,
 )
+from zerodelta.privacy.theorems.noise import (
+    gaussian_mu_squared,
+    k_norm_epsilon,
+    laplace_epsilon,
+    selection_epsilon,
+)
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
     best_mixing_variance,
     best_order,
-    smoothing_slack,
-)
-from zerodelta.privacy.theorems.transport import (
     log_transport_radius,
     numerical_error_epsilon,
     product_laplace_radius,
+    smoothing_slack,
 )
 
 ROUNDS = 300

@@ -13,12 +13,12 @@ import pytest
 import zerodelta as zd
 from privacy.chains import CHAINS, given
 from zerodelta.exact.bits import SystemBits
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.privacy.assumptions import BARE_ROWS, OUR_ASSUMPTIONS
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Status, Step
-from zerodelta.spine.release_plan import issue
-from zerodelta.study.study_plan import FUNCTIONS
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.privacy.certificate import BARE_ROWS, OUR_ASSUMPTIONS
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.spine.plan import issue
+from zerodelta.study.plan import FUNCTIONS
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
 HALF = zd.Certificate(claim=zd.PureDP("1/2"), steps=(LAPLACE,))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerodelta as zd
-from zerodelta.privacy.claim_numbers import explain_claim
+from zerodelta.privacy.composition import explain_claim
 from zerodelta.privacy.readable import equals, shown
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.registry import explain_step
 
 NUMBERS = st.one_of(

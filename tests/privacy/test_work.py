@@ -13,11 +13,7 @@ import zerodelta.privacy.certificate as certificates
 import zerodelta.privacy.verify as verifier
 from privacy.chains import CHAINS
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.composition import Composed
-from zerodelta.privacy.proof import check_proof
-from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems import registry
-from zerodelta.privacy.work import (
+from zerodelta.privacy.certificate import (
     MOST_CHANNELS,
     MOST_COSTLY,
     MOST_CURVES,
@@ -28,6 +24,10 @@ from zerodelta.privacy.work import (
     MOST_STEPS,
     check_work,
 )
+from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems import registry
+from zerodelta.privacy.verify import check_proof
 
 MIX = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
 PUBLISHED = Step(theorem="numerical-error", numbers={"error": 1, "scale": 1})
@@ -162,7 +162,7 @@ def test_our_chains_use_a_hundredth_of_every_limit(
 ) -> None:
     used: dict[int, int] = {}
     monkeypatch.setattr(
-        "zerodelta.privacy.work._limit", lambda found, most, _: used.update({most: found})
+        "zerodelta.privacy.certificate._limit", lambda found, most, _: used.update({most: found})
     )
     zd.Certificate.from_json(CHAINS[name].certificate().to_json())
     for most in (MOST_STEPS, MOST_DIGITS, MOST_EVALUATIONS, MOST_LISTED, MOST_LISTED_DIGITS):

@@ -9,14 +9,14 @@ import zerodelta as zd
 from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
-from zerodelta.privacy.proof import base_claim, proves_epsilon
-from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.testing import (
     bounded_release_threshold,
     free_mode_threshold,
     free_test_threshold,
+    largest_noise_ratio,
 )
+from zerodelta.privacy.verify import base_claim, proves_epsilon
 
 
 def alone(theorem: str, **numbers: Any) -> zd.Certificate:

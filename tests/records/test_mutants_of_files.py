@@ -17,7 +17,7 @@ import pytest
 import zerodelta as zd
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release_file import read_text
-from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.steps import digest_of
 
 ODD: tuple[Any, ...] = (
     *(0, 1, -1, 2**70, 0.5, 1e300, "", "1/1000", "0", "-1", "1e9", "1e-999999", "nan", "9" * 5000),

@@ -18,7 +18,7 @@ from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
 from zerodelta.exact import bits
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release_file import content_of
-from zerodelta.spine.asked import ROWS
+from zerodelta.spine.verbs import ROWS
 
 RELEASED = ("value", "sums", "diagnostics", "error")
 """What a release computes from rows with noise, and a forecast that may be one of the value."""
@@ -143,7 +143,7 @@ def test_the_time_is_that_of_the_ticket(tmp_path: Path) -> None:
 
 
 def test_a_password_is_in_no_record() -> None:
-    from zerodelta.data.account import Charge, Receipt
+    from zerodelta.data.source import Charge, Receipt
 
     class Team:
         def __init__(self) -> None:

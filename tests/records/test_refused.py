@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.privacy.release_file import SCHEMA
-from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.steps import digest_of
 from zerodelta.privacy.written_values import read_value
 
 

@@ -23,11 +23,10 @@ import zerodelta as zd
 from estimators.instances import PRIVATE, examples, name
 from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.release_file import content_of, read_file
-from zerodelta.privacy.step import canonical, digest_of
+from zerodelta.privacy.release_file import CLASSES, content_of, read_file
+from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.written_values import read_value, written
-from zerodelta.records.classes import CLASSES
-from zerodelta.tables.group_table import Table
+from zerodelta.tables.grouped import Table
 
 
 def saved(release: Any, folder: Path) -> Any:
@@ -278,7 +277,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("zerodelta.privacy.new_file.os.fsync", full)
+    monkeypatch.setattr("zerodelta.privacy.readable.os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         release.save(tmp_path / "x.json")
     assert list(tmp_path.iterdir()) == []
@@ -287,7 +286,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def no_links(*_: Any) -> None:
         raise PermissionError("no links here")
 
-    monkeypatch.setattr("zerodelta.privacy.new_file.os.link", no_links)
+    monkeypatch.setattr("zerodelta.privacy.readable.os.link", no_links)
     release.save(tmp_path / "x.json")
     assert zd.load(tmp_path / "x.json").value == release.value
 

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.cli.verify_files import UNSIGNED
-from zerodelta.privacy.step import digest_of
-from zerodelta.privacy.value_check import check_value
-from zerodelta.privacy.written_values import read_value, written
-from zerodelta.records.classes import CLASSES
+from zerodelta.privacy.release_file import CLASSES
+from zerodelta.privacy.steps import digest_of
+from zerodelta.privacy.written_values import check_value, read_value, written
 
 SAID = "not one that its own noisy sums and bounds give"
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.cli.verify_files import MEANING, UNSIGNED
-from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.steps import digest_of
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from zerodelta.exact.arb import ball, precision
+from zerodelta.exact.logs import ball, precision
 
 Record = tuple[Fraction, Fraction]
 """x in [-1, 1] and a target (Huber), or x times its label and nothing (logistic)."""

@@ -12,14 +12,15 @@ import pytest
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.regression.certified_losses import (
+    STEPS,
     BalancedLogistic,
     CertifiedLoss,
+    IntegerRows,
+    Point,
     PseudoHuber,
     Softmax,
 )
-from zerodelta.regression.certified_minimum import certified_gradient
-from zerodelta.regression.integer_rows import STEPS, IntegerRows, Point
-from zerodelta.regression.precise_minimum import PreciseObjective
+from zerodelta.regression.minimum import PreciseObjective, certified_gradient
 
 KINDS = ["even", "spiky", "same", "tiny"]
 LOSSES = ["logistic", "huber", "softmax"]

@@ -12,8 +12,15 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import fit_linear
-from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected
-from zerodelta.regression.objective_plan import Shape, plan_huber, plan_logistic, plan_multinomial
+from zerodelta.regression.objective import (
+    LOG_ODDS,
+    TARGETS,
+    Expected,
+    Shape,
+    plan_huber,
+    plan_logistic,
+    plan_multinomial,
+)
 
 
 @pytest.mark.parametrize("task", ["linear", "logistic", "multinomial"])

@@ -16,18 +16,18 @@ from scipy.stats import beta
 import zerodelta as zd
 from privacy.chains import forged
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.real_k_norm import RealKNorm
-from zerodelta.privacy.step import Status
+from zerodelta.exact.noise import RealKNorm
+from zerodelta.privacy.steps import Status
 from zerodelta.regression import (
     Shape,
     fit_linear,
     fit_logistic,
     fit_multinomial,
-    objective_plan,
     plan_huber,
     plan_logistic,
     plan_multinomial,
 )
+from zerodelta.regression import objective as objective_plan
 
 Fit = Callable[[Any, Any, Any], Any]
 fit_huber = partial(fit_linear, method="huber")

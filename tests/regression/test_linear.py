@@ -12,13 +12,8 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.privacy.verify import verify
-from zerodelta.regression import (
-    fit_linear,
-    fit_logistic,
-    fit_multinomial,
-    linear_methods,
-)
-from zerodelta.regression.label_values import Targets
+from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial, linear_methods
+from zerodelta.regression.rows import Targets
 
 fit_huber, fit_statistics = (partial(fit_linear, method=name) for name in ("huber", "statistics"))
 

@@ -14,15 +14,19 @@ from threadpoolctl import threadpool_info
 from regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.real_k_norm import RealKNorm
-from zerodelta.regression import certified_minimum as minimum
-from zerodelta.regression import fit_logistic, fit_multinomial
-from zerodelta.regression.approximate_minimum import Objective, QuasiNewton, accelerated
-from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss
-from zerodelta.regression.certified_minimum import CertifiedGradient, certified_minimum
-from zerodelta.regression.integer_rows import IntegerRows
-from zerodelta.regression.objective_plan import Shape, plan_logistic
-from zerodelta.regression.precise_minimum import PreciseObjective, finish
+from zerodelta.exact.noise import RealKNorm
+from zerodelta.regression import fit_logistic, fit_multinomial, minimum
+from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, IntegerRows
+from zerodelta.regression.minimum import (
+    CertifiedGradient,
+    Objective,
+    PreciseObjective,
+    QuasiNewton,
+    accelerated,
+    certified_minimum,
+    finish,
+)
+from zerodelta.regression.objective import Shape, plan_logistic
 
 STRENGTH = Fraction(3, 2)
 

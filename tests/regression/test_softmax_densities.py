@@ -18,12 +18,12 @@ import pytest
 from flint import arb, arb_mat
 
 from zerodelta.audit.exact import datasets, neighbors
-from zerodelta.exact.arb import ball, precision
-from zerodelta.privacy.theorems.objective_perturbation import softmax_noise_epsilon
-from zerodelta.regression import fit_multinomial, objective_plan
-from zerodelta.regression.certified_losses import Softmax
-from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.objective_plan import Shape, plan_multinomial
+from zerodelta.exact.logs import ball, precision
+from zerodelta.privacy.theorems.regression import softmax_noise_epsilon
+from zerodelta.regression import fit_multinomial
+from zerodelta.regression import objective as objective_plan
+from zerodelta.regression.certified_losses import STEPS, Softmax
+from zerodelta.regression.objective import Shape, plan_multinomial
 
 F = Fraction
 Record = tuple[tuple[Fraction, ...], int]

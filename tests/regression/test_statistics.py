@@ -14,24 +14,24 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.laws import rounded_laplace_pmf
+from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
+from zerodelta.exact.noise import rounded_k_norm
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.registry import explain_step
-from zerodelta.privacy.theorems.sufficient_statistics import (
+from zerodelta.privacy.theorems.regression import (
     HALF_ROOT,
     k_norm_statistics_epsilon,
     k_norm_statistics_scale,
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.regression import Shape, fit_linear
-from zerodelta.regression import k_norm_statistics as module
+from zerodelta.regression import statistics as module
 from zerodelta.regression.features import Features
-from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
-from zerodelta.regression.labeled_rows import LabeledRows
-from zerodelta.spine.release_plan import issue
+from zerodelta.regression.rows import LabeledRows
+from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
+from zerodelta.spine.plan import issue
 
 fit_statistics = partial(fit_linear, method="statistics")
 WEIGHTS = [Fraction(1), Fraction(25, 16), Fraction(2)]

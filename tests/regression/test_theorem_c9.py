@@ -11,9 +11,9 @@ from flint import arb
 
 import zerodelta as zd
 from regression.densities import Derivatives, Logistic, Record, huber, loss_of_privacy
-from zerodelta.exact.arb import ball, precision
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.theorems import objective_perturbation as theorem
+from zerodelta.exact.logs import ball, precision
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.theorems import regression as theorem
 
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(3)]
 STRENGTHS = [Fraction(1), Fraction(5, 2), Fraction(12)]

@@ -16,10 +16,9 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
+from zerodelta.regression.certified_losses import STEPS
 from zerodelta.regression.features import Features
-from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
 
 fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")

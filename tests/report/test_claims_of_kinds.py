@@ -16,10 +16,9 @@ import pytest
 
 import zerodelta as zd
 from cli.people import asked, run, write_people
-from zerodelta.privacy.signatures import make_keys
+from zerodelta.privacy.release import make_keys
 from zerodelta.report import page_of_releases
-from zerodelta.report.odds import after_upper, factor_text, percent_text
-from zerodelta.report.published import grids_of
+from zerodelta.report.contents import after_upper, factor_text, grids_of, percent_text
 
 HALF = Fraction(1, 2)
 

@@ -19,9 +19,8 @@ import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.readable import LARGE
 from zerodelta.report import page_of_releases, write_report
-from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
-from zerodelta.report.page import LARGEST_PAGE
-from zerodelta.report.page_style import COLORS
+from zerodelta.report.contents import after_lower, after_upper, factor_text, percent_text
+from zerodelta.report.page import COLORS, LARGEST_PAGE
 
 QUESTIONS = {
     "Who is protected?": "one line of the file",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, Box, EuclideanSpace
-from zerodelta.spaces.coordinates import Coordinates
+from zerodelta.spaces.lattices import Coordinates
 
 NORMS = [1, 2, math.inf]
 

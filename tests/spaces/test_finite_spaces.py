@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite, FiniteSpace, Multiset, Subsets, WithExtra
-from zerodelta.spaces.ranking import rank, unrank
+from zerodelta.spaces.finite import rank, unrank
 
 
 def enumerated() -> Iterable[tuple[FiniteSpace, set[Any]]]:

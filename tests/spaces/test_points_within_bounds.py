@@ -15,7 +15,7 @@ from zerodelta.exact.rational import float_within
 from zerodelta.mechanisms.ranks import EvenPoints
 from zerodelta.mechanisms.stable_queries import Median, TrimmedMean
 from zerodelta.spaces import Box
-from zerodelta.tasks.mean_lattice import inside
+from zerodelta.tasks.statistics import inside
 
 F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from spaces.garbage import GARBAGE, anything
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.spaces import (
     Ball,
     BallLattice,

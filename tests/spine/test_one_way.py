@@ -16,21 +16,17 @@ import pytest
 import zerodelta as zd
 from data.opening import TICKET
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.given import Given
-from zerodelta.data.protection import Protection
-from zerodelta.data.source import FOREIGN_SOURCE, Source
-from zerodelta.data.ticket import Ticket
+from zerodelta.data.source import FOREIGN_SOURCE, Given, Protection, Source, Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Part, Status
-from zerodelta.spine.facts import Facts, Question
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.privacy.steps import Part, Status
+from zerodelta.spine.plan import Facts, Question, ReleasePlan
 from zerodelta.spine.run import begin, post_processed, run
 from zerodelta.tasks.kmeans import KMeansQuestion
-from zerodelta.tasks.mean import MeanQuestion
-from zerodelta.tasks.quantile import QuantileQuestion
-from zerodelta.tasks.trimmed_mean import TrimmedMeanQuestion
+from zerodelta.tasks.quantiles import QuantileQuestion
+from zerodelta.tasks.robust import TrimmedMeanQuestion
+from zerodelta.tasks.statistics import MeanQuestion
 
 PACKAGE = Path(zd.__file__).resolve().parent
 
@@ -51,7 +47,7 @@ def callers(name: str) -> set[str]:
     [
         ("Ticket", "spine/run.py"),
         ("Release", "spine/run.py"),
-        ("issue", "spine/release_plan.py"),
+        ("issue", "spine/plan.py"),
     ],
 )
 def test_only_the_spine_issues_admits_and_releases(name: str, home: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.data.dataset import Dataset
-from zerodelta.spine.preview import preview
+from zerodelta.spine.run import preview
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.privacy import verify as verifier
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.step import Step
-from zerodelta.spine import release_plan
-from zerodelta.spine.release_plan import issue
+from zerodelta.privacy.steps import Step
+from zerodelta.spine import plan as release_plan
+from zerodelta.spine.plan import issue
 
 STEP = Step(theorem="rounded-laplace", numbers={"sensitivity": 2, "scale": 4})
 

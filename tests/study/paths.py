@@ -23,19 +23,17 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_gaussian_tail,
 )
-from zerodelta.channels.ball_mix import GaussianMix
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.channels.grid_mix import GridMix
-from zerodelta.channels.planner import plan
-from zerodelta.data.internal import reveal
-from zerodelta.exact.arb import ball
+from zerodelta.channels.mixes import FiniteMix, GaussianMix, GridMix
+from zerodelta.channels.purification import plan
+from zerodelta.data.isolation import reveal
 from zerodelta.exact.bits import BitSource
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.exact.logs import ball
+from zerodelta.spine.plan import ReleasePlan
 from zerodelta.study.study import Study
 
 BITS = 512
@@ -218,13 +216,12 @@ def scripted(channel: str | None) -> Iterator[None]:
     """Answer every draw of a study from the current tape."""
     with ExitStack() as stack:
         for name, replacement in {
-            "mechanisms.gaussian.rounded_gaussian": _gaussian,
+            "mechanisms.sum_noise.rounded_gaussian": _gaussian,
             "mechanisms.selection.gumbel_argmax": _argmax(exponential_mechanism_law),
             "mechanisms.selection.exponential_argmax": _argmax(permute_and_flip_law),
             "channels.channel.bernoulli": _coin,
-            "channels.finite_mix.uniform_below": _uniform,
-            "channels.grid_mix.uniform_below": _uniform,
-            "channels.ball_mix.rounded_gaussian": _gaussian,
+            "channels.mixes.uniform_below": _uniform,
+            "channels.mixes.rounded_gaussian": _gaussian,
             "study.study.plan": _once(plan, channel=channel),
         }.items():
             stack.enter_context(patch("zerodelta." + name, replacement))

@@ -24,7 +24,7 @@ from zerodelta.models import TanhNetwork
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.study.study import Study
-from zerodelta.training.unit_sums import clipped_units
+from zerodelta.training.gradient_sums import clipped_units
 
 NAN = math.nan
 COLUMNS: dict[str, Any] = {"x": zd.number(-1, 1), "y": zd.number(0, 1)}
@@ -125,8 +125,10 @@ def scattered() -> pyarrow.Table:
 def test_sources_batches_and_memory_do_not_matter(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zerodelta.data import base, units
-    from zerodelta.training import gradients, linear_gradients
+    from zerodelta.data import chosen as base
+    from zerodelta.data import units
+    from zerodelta.training import gradients
+    from zerodelta.training import gradients as linear_gradients
 
     rows = scattered()
     options = {"max_rows": 4, "units": 100}
@@ -218,7 +220,7 @@ def test_weights_that_make_no_sense_are_refused() -> None:
 
 
 def test_with_diagnostics_a_query_of_units_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from zerodelta.data import duckdb_reader
+    from zerodelta.data import readers as duckdb_reader
 
     runs: list[Any] = []
     rows = duckdb_reader._rows

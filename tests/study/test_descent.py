@@ -12,27 +12,24 @@ import numpy as np
 import pytest
 
 from study.stages import Stage, Unreadable, gradients_in, line_data, read
-from zerodelta.channels.ball_mix import GaussianMix
-from zerodelta.channels.grid_mix import GridMix
-from zerodelta.channels.smooth import SmoothMix
-from zerodelta.data import progress
-from zerodelta.data.protection import Protection
+from zerodelta.channels.kernels import SmoothMix
+from zerodelta.channels.mixes import GaussianMix, GridMix
+from zerodelta.data import pieces as progress
+from zerodelta.data.source import Protection
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box
 from zerodelta.study.minimize import minimize, plan_minimize
-from zerodelta.training.descent import Descent, plan_descent
+from zerodelta.training.descent import Descent, Iterates, StepSizes, _Search, plan_descent
 from zerodelta.training.gradient_sums import GRADIENT, Gradients
 from zerodelta.training.gradients import gradients_of
-from zerodelta.training.iterates import Iterates, StepSizes
-from zerodelta.training.loss_functions import Logistic, Multinomial, Squared
-from zerodelta.training.smooth_descent import _Search
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.losses import Logistic, Multinomial, Squared
+from zerodelta.training.models import TanhNetwork
 
 F = Fraction
 

@@ -10,10 +10,9 @@ import pytest
 from study.stages import read
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.spaces import Ball
-from zerodelta.training.descent import plan_descent
+from zerodelta.training.descent import StepSizes, plan_descent
 from zerodelta.training.gradients import gradients_of
-from zerodelta.training.iterates import StepSizes
-from zerodelta.training.loss_functions import Squared
+from zerodelta.training.losses import Squared
 
 MARK = np.array([0.25, -0.125])
 

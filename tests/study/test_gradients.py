@@ -16,15 +16,14 @@ from data.opening import opened
 from study.stages import read
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.training import gradients as callable_gradients
-from zerodelta.training import linear_gradients
+from zerodelta.training import gradients as linear_gradients
 from zerodelta.training.gradient_sums import Examples, Gradients
-from zerodelta.training.gradients import CallableGradients
+from zerodelta.training.gradients import CallableGradients, LinearGradients
 from zerodelta.training.gradients import gradients_of as planned_gradients
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.models import TanhNetwork
 
 SINGLE: dict[str, Loss] = {
     "logistic": Logistic(),

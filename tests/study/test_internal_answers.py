@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerodelta.data.internal import INTERNAL, Internal, as_internal, internal_array, reveal
+from zerodelta.data.isolation import INTERNAL, Internal, as_internal, internal_array, reveal
 
 NUMBER, ARRAY, MATRIX = 2.25, np.array([1.5, -2.5, 3.5]), np.array([[2.0, 0.5], [0.5, 1.0]])
 SECRETS = ("2.25", "2.2", "1.5", "2.5", "3.5", "e+00")

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerodelta.data.internal import reveal
+from zerodelta.data.isolation import reveal
 from zerodelta.data.row_queries import box_lattice, norm_lattice, public_rows, row_query
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spaces import Finite
-from zerodelta.study import internal_queries
+from zerodelta.study import queries as internal_queries
+from zerodelta.study.plan import StudyPlan
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import StudyPlan
 
 F = Fraction
 ROWS = np.array([[0.25, 1.0], [0.5, 0.0], [1.0, 1.0], [0.0, 1.0]])

@@ -17,12 +17,11 @@ import pytest
 
 from study.small_studies import Watched, made
 from study.stages import line_data
-from zerodelta.data.interrupts import Watch, tidying
-from zerodelta.data.quiet import quiet
+from zerodelta.data.isolation import Watch, quiet, tidying
 from zerodelta.data.rowwise import evaluate
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource
-from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.stable_queries import CustomQuery
 from zerodelta.spaces import Ball, Box, Finite
 from zerodelta.study.study import Study
 

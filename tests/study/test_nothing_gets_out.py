@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from study.small_studies import made
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import _running, quiet
+from zerodelta.data.isolation import Watch, _running, quiet
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.spaces import Finite

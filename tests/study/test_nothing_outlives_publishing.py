@@ -12,7 +12,7 @@ import pytest
 
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Squared
+from zerodelta.training.losses import Squared
 
 ROWS = 1237
 PASSED_BY = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)

@@ -14,16 +14,16 @@ import pytest
 from data.opening import opened
 from study.stages import Stage, line_data
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.internal import internal_array
+from zerodelta.data.isolation import internal_array
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
+from zerodelta.training.descent import Iterates, StepSizes
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.iterates import Iterates, StepSizes
-from zerodelta.training.loss_functions import Logistic
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.losses import Logistic
+from zerodelta.training.models import TanhNetwork
 
 
 def study_of(rows: Any, **options: Any) -> Study:

@@ -16,7 +16,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, Box, Finite, Space, Subsets
 from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.training.losses import Logistic
 
 NEVER = "1e-12"
 

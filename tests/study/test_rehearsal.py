@@ -11,7 +11,7 @@ import pytest
 
 from study.small_studies import OPTIONS, Watched, made
 from study.stages import line_data
-from zerodelta.channels.planner import plan
+from zerodelta.channels.purification import plan
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.claims import PureDP
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets
@@ -19,7 +19,7 @@ from zerodelta.study import minimize
 from zerodelta.study import study as study_module
 from zerodelta.study.study import Study
 from zerodelta.training.descent import plan_descent
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.training.losses import Logistic
 
 
 async def waits(study: Study) -> int:
@@ -124,7 +124,7 @@ def test_a_cholesky_of_a_covariance_is_let_through(columns: int, bounds: Any) ->
 def test_the_rehearsal_has_the_noise_and_the_size_of_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from zerodelta.mechanisms.gaussian import RoundedGaussian
+    from zerodelta.mechanisms.sum_noise import RoundedGaussian
 
     seen: list[tuple[Any, Any]] = []
 

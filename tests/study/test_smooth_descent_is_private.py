@@ -22,15 +22,13 @@ from channels.noise_laws import BITS, gaussian_line
 from channels.test_smooth_mix import output, window
 from reference.chi_square import goodness_of_fit, tally
 from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.kernels import SmoothMix
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
-from zerodelta.training.descent import Descent
+from zerodelta.training.descent import Descent, StepSizes, best_smooth_ending
 from zerodelta.training.gradient_sums import Gradients
-from zerodelta.training.iterates import StepSizes
-from zerodelta.training.smooth_descent import best_smooth_ending
 
 F = Fraction
 Rows: TypeAlias = tuple[int, ...]

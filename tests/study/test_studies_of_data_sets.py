@@ -14,16 +14,15 @@ import pytest
 
 import zerodelta as zd
 from study.paths import Case, NoBits, See, judge
-from zerodelta.data.internal import reveal
-from zerodelta.data.protection import Protection
+from zerodelta.data.isolation import reveal
+from zerodelta.data.source import Protection
 from zerodelta.errors import ParameterError
-from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
+from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Finite
-from zerodelta.study.program import StudyProgram
-from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Logistic
+from zerodelta.study.study import Study, StudyProgram
+from zerodelta.training.losses import Logistic
 
 pyarrow = pytest.importorskip("pyarrow")
 

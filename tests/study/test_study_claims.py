@@ -11,18 +11,18 @@ from study.small_studies import ROWS, Watched, made
 from study.stages import line_data
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
+from zerodelta.marginals.mwem import pure_mwem
+from zerodelta.marginals.workloads import Marginals
 from zerodelta.mechanisms.stable_queries import Median, query_status
 from zerodelta.paper.baselines import laplace_noisy_descent
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tables.mwem import pure_mwem
-from zerodelta.tables.workloads import Marginals
-from zerodelta.tasks.select_model import SCORE, select_model
+from zerodelta.tasks.models import SCORE, select_model
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.loss_functions import Logistic, Squared
+from zerodelta.training.losses import Logistic, Squared
 
 
 def first(rows: Any) -> Any:

@@ -20,9 +20,9 @@ from zerodelta.data.row_queries import RowQuery
 from zerodelta.errors import ParameterError
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spaces import Ball, Box, Finite
-from zerodelta.study import internal_queries
+from zerodelta.study import queries as internal_queries
+from zerodelta.study.plan import Shares, StudyPlan
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import Shares, StudyPlan
 
 F = Fraction
 PLAN: dict[str, Any] = {
@@ -374,19 +374,19 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         ["raising", "raising, one element more"],
     ),
     "no mixing of options": (
-        "zerodelta.channels.finite_mix",
+        "zerodelta.channels.mixes",
         "mix",
         nothing_is_mixed,
         ["one sum", "silent"],
     ),
     "no mixing of cells": (
-        "zerodelta.channels.grid_mix",
+        "zerodelta.channels.mixes",
         "mix",
         nothing_is_mixed,
         ["on a line"],
     ),
     "no mixing of a net": (
-        "zerodelta.channels.ball_mix",
+        "zerodelta.channels.mixes",
         "mix",
         nothing_is_mixed,
         ["in an interval, Gaussian mixing"],

@@ -22,7 +22,7 @@ import pytest
 
 from reference.chi_square import goodness_of_fit
 from study.small_studies import ROWS, Watched, made
-from zerodelta.data.internal import internal_array
+from zerodelta.data.isolation import internal_array
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release

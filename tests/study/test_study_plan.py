@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zerodelta.data.protection import Protection
-from zerodelta.data.source import FOREIGN_SOURCE
+from zerodelta.data.source import FOREIGN_SOURCE, Protection
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.privacy.certificate import REPLAYED
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Box, Finite
+from zerodelta.study.plan import FUNCTIONS, Schedule, Shares, StudyPlan
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS, Schedule, Shares, StudyPlan
 
 F = Fraction
 ROWS = np.linspace(0, 1, 50)

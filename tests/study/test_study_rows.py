@@ -93,7 +93,7 @@ def looked_at(rows: Any) -> list[Any]:
     study.count(lambda block: block[:, 0] > block[:, 1])
     study.gradient(lambda block: np.tanh(block) - 0.25, clip="1/3")
     study.histogram(lambda block: np.floor(np.abs(block[:, 0]) * 4), size=5)
-    gram = "zerodelta.study.internal_queries.noisy_gram"
+    gram = "zerodelta.study.queries.noisy_gram"
     with patch(gram, lambda sums, *_: seen.append(sums.tolist()) or sums.astype(float)):  # type: ignore[func-returns-value]
         study.covariance(data_norm=2)
     return seen

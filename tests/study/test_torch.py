@@ -14,10 +14,10 @@ import pytest
 
 from study.stages import Stage, gradients_in
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball
 from zerodelta.study.minimize import minimize
-from zerodelta.training.torch_model import TorchModel
+from zerodelta.training.models import TorchModel
 
 
 def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

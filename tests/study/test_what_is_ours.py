@@ -13,26 +13,25 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from study.small_studies import ROWS, Watched, made
-from zerodelta.channels.planner import plan, purify
+from zerodelta.channels.purification import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
+from zerodelta.data.isolation import is_written_here
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Rowwise
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
-from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError
-from zerodelta.paper.algorithm_07 import pure_frank_wolfe
-from zerodelta.privacy.assumptions import PROGRAM
-from zerodelta.privacy.step import Status
+from zerodelta.paper.algorithm_07_08 import pure_frank_wolfe
+from zerodelta.privacy.certificate import PROGRAM
+from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.training.candidate_models import LinearModel, Model
-from zerodelta.training.frank_wolfe_steps import VertexSteps
+from zerodelta.training.frank_wolfe import VertexSteps
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients
-from zerodelta.training.loss_functions import Logistic
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.losses import Logistic
+from zerodelta.training.models import LinearModel, Model, TanhNetwork
 
 # --- yes or no -----------------------------------------------------------------------------------
 
@@ -275,7 +274,7 @@ def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
 
 
 def test_code_of_another_file_and_what_arrays_or_keywords_hold_are_not_ours() -> None:
-    names = vars(sys.modules["zerodelta.training.candidate_models"])
+    names = vars(sys.modules["zerodelta.training.models"])
     forged = types.FunctionType((lambda rows: rows[:, 0]).__code__, names)
     ours = next(f for f in names.values() if type(f) is types.FunctionType and is_written_here(f))
     assert not is_written_here(forged)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flint import acb, arb, ctx
 
-from zerodelta.exact.arb import ball
+from zerodelta.exact.logs import ball
 
 BITS = 160
 _HALF = Fraction(1, 2)

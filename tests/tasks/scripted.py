@@ -18,15 +18,15 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    ExpRational,
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
-from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.logs import ball
 from zerodelta.spaces import GridLattice
 
 BITS = 512

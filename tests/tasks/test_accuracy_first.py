@@ -11,8 +11,8 @@ import pytest
 
 import zerodelta as zd
 from tasks.test_advise import ASKED
-from zerodelta.tasks.accuracy_first import solved
-from zerodelta.tasks.advice_tasks import TASKS
+from zerodelta.tasks.advised_task import solved
+from zerodelta.tasks.registry import TASKS
 
 IN_ROWS = {"mode", "quantile", "median", "count", "sum", "quantiles", "top_k", "heavy_hitters"}
 """Tasks whose error is that of a number of rows, or of a sum: more of them do not help."""

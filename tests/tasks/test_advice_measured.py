@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.data.key_source import KeySource
+from zerodelta.data.keys import KeySource
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.parameters import as_usable_epsilon
-from zerodelta.spine.facts import Facts
-from zerodelta.tasks.top_k import TopKQuestion
-from zerodelta.tasks.vote import VoteQuestion
-from zerodelta.tasks.vote_or_study import blocks_for
+from zerodelta.spine.plan import Facts
+from zerodelta.tasks.keys import TopKQuestion
+from zerodelta.tasks.models import VoteQuestion, blocks_for
 
 WITHIN = 1.5
 N = 2000

@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 
 import zerodelta as zd
 from zerodelta.regression import Shape, plan_logistic
-from zerodelta.tasks.advice import least_rows
-from zerodelta.tasks.advice_tasks import TASKS
-from zerodelta.tasks.advise import advise
+from zerodelta.tasks.advise import advise, least_rows
 from zerodelta.tasks.advised_task import Task
-from zerodelta.tasks.histogram import histogram_methods
+from zerodelta.tasks.distributions import histogram_methods
+from zerodelta.tasks.registry import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

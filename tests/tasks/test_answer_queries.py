@@ -18,28 +18,26 @@ import zerodelta as zd
 from mechanisms.k_norm_laws import cube_pmf
 from tasks.spying import first, recorded
 from tasks.test_histogram import hexagon_pmf
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
     discrete_laplace_pmf,
     discrete_laplace_tail,
+    neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
 )
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.exact.count_noise import rounded_count_noise
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.spine.facts import Facts
-from zerodelta.tables import table_methods
-from zerodelta.tables.bases import column_basis
-from zerodelta.tables.codes import CodedRows, code_rows, row_columns
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.orbits import orbits
-from zerodelta.tables.sample import least_sample_error, table_sample
-from zerodelta.tables.strategies import (
+from zerodelta.exact.noise import rounded_count_noise
+from zerodelta.marginals import methods as table_methods
+from zerodelta.marginals.bases import column_basis, orbits
+from zerodelta.marginals.domain import CodedRows, as_domain, as_workload, code_rows, row_columns
+from zerodelta.marginals.methods import TableMethods
+from zerodelta.marginals.mwem import TableRounds, least_sample_error, table_sample
+from zerodelta.marginals.strategies import (
     Strategy,
     _best_groups,
     _root_cost,
@@ -48,9 +46,10 @@ from zerodelta.tables.strategies import (
     table_strategy,
     total_variance,
 )
-from zerodelta.tables.table_methods import TableMethods
-from zerodelta.tables.table_rounds import TableRounds
-from zerodelta.tasks.answer_queries import QueriesQuestion, answer_queries, queries_methods
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
+from zerodelta.spine.plan import Facts
+from zerodelta.tasks.marginals import QueriesQuestion, answer_queries, queries_methods
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)

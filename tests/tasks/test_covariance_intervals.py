@@ -12,7 +12,7 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import integer_radius
-from zerodelta.privacy.moment_boxes import correlation_ends
+from zerodelta.privacy.intervals import correlation_ends
 
 ROWS = np.random.default_rng(6).uniform(-1, 1, size=(300, 2)) @ np.array([[1, 0.6], [0, 0.8]]) / 2
 

@@ -13,10 +13,16 @@ import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.tables import streamed_counts
-from zerodelta.tables.codes import code_rows, given_rows, row_columns
-from zerodelta.tables.domain import as_workload, table_domain
-from zerodelta.tables.streamed_counts import TableCounts, count_rows
+from zerodelta.marginals import domain as streamed_counts
+from zerodelta.marginals.domain import (
+    TableCounts,
+    as_workload,
+    code_rows,
+    count_rows,
+    given_rows,
+    row_columns,
+    table_domain,
+)
 
 COLUMNS: dict[str, Any] = {
     "city": zd.category(["oslo", "rome"], other=True),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import zerodelta as zd
-from zerodelta.data.items import tally
+from zerodelta.data.keys import tally
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.spaces import Finite
 
@@ -129,8 +129,8 @@ def test_items_are_counted_block_by_block(monkeypatch: pytest.MonkeyPatch, size:
     """The same tally from any number of blocks, for universes of any size."""
     items = np.random.default_rng(2).integers(-1, 7, 1000)
     wanted = tally(items, Finite(size), unknown=3)
-    monkeypatch.setattr("zerodelta.data.items._BLOCK", 7)
-    monkeypatch.setattr("zerodelta.data.items._WAITING", 20)
+    monkeypatch.setattr("zerodelta.data.keys._BLOCK", 7)
+    monkeypatch.setattr("zerodelta.data.keys._WAITING", 20)
     found = tally(items, Finite(size), unknown=3)
     assert found.indices.tolist() == wanted.indices.tolist()
     assert found.counts.tolist() == wanted.counts.tolist()

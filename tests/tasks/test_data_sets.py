@@ -13,10 +13,9 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.training.trees import Splits, tree_scores
+from zerodelta.training.features import Splits, tree_scores
 
 COLUMNS: dict[str, Any] = {
     "age": zd.number(0, 100),

@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.verify import verify
-from zerodelta.tasks.decision_tree import decision_tree
-from zerodelta.training.trees import DecisionTree, Split, Splits, tree_scores
+from zerodelta.tasks.features import decision_tree
+from zerodelta.training.features import DecisionTree, Split, Splits, tree_scores
 
 SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
 THRESHOLDS: dict[Column, list[Rational]] = {0: [0.5], 1: [0.5, 1.5]}

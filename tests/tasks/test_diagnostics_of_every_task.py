@@ -17,11 +17,12 @@ import zerodelta as zd
 import zerodelta.sklearn
 from data.fake_spark import frame as spark_frame
 from data.opening import opened
-from zerodelta.data import duckdb_reader, polars_reader
+from zerodelta.data import arrays as polars_reader
+from zerodelta.data import readers as duckdb_reader
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.internal import reveal
-from zerodelta.data.shared_copy import ColumnsOf
-from zerodelta.data.spark_reader import SparkReader
+from zerodelta.data.isolation import reveal
+from zerodelta.data.rows import ColumnsOf
+from zerodelta.data.spark import SparkReader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.stable_queries import Median

@@ -19,11 +19,10 @@ import zerodelta as zd
 from tasks import scripted
 from tasks.scripted import Law, Verdict, judge, law, once, replaced
 from zerodelta.audit.exact import datasets, neighbors
-from zerodelta.mechanisms.custom_query import CustomQuery
-from zerodelta.mechanisms.local_sensitivity import BoundedRelease
-from zerodelta.mechanisms.noisy_test import ProposedRelease
+from zerodelta.mechanisms.noisy_test import BoundedRelease, ProposedRelease
+from zerodelta.mechanisms.stable_queries import CustomQuery
 from zerodelta.privacy.theorems.testing import bounded_release_threshold, free_test_threshold
-from zerodelta.spine.release_plan import issue
+from zerodelta.spine.plan import issue
 
 F = Fraction
 Rows = tuple[int, ...]
@@ -161,13 +160,13 @@ def answer_noise(reach: int) -> Callable[..., Any]:
 
 def proposed_places(case: Case) -> dict[str, Any]:
     return {
-        "mechanisms.laplace.rounded_laplace": answer_noise(case.cells - 1),
+        "mechanisms.sum_noise.rounded_laplace": answer_noise(case.cells - 1),
         "mechanisms.noisy_test.bernoulli_exp": scripted.coin_exp,
         "mechanisms.noisy_test.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
         "mechanisms.noisy_test.ProposedRelease.draft": drafted,
         "mechanisms.noisy_test.free_test_threshold": once(free_test_threshold),
-        "spine.release_plan.issue": once(issue),
+        "spine.plan.issue": once(issue),
     }
 
 
@@ -205,12 +204,12 @@ def corner(lattice: Any, bits: Any) -> Any:
 
 
 PROPOSED_MUTANTS: dict[str, tuple[str, Patches]] = {
-    "half the noise": ("step", {"mechanisms.laplace.rounded_laplace": half_the_noise}),
+    "half the noise": ("step", {"mechanisms.sum_noise.rounded_laplace": half_the_noise}),
     "no room for rounding": (
         "shares",
         {
-            "mechanisms.custom_query.CustomQuery.bound_in_cells": no_room_for_rounding,
-            "mechanisms.custom_query.CustomQuery.distance": distance_without_room,
+            "mechanisms.stable_queries.CustomQuery.bound_in_cells": no_room_for_rounding,
+            "mechanisms.stable_queries.CustomQuery.distance": distance_without_room,
         },
     ),
     "no test": ("steep", {"mechanisms.noisy_test.noisy_test": always_passes}),
@@ -300,13 +299,13 @@ def bounded_drafted(self: BoundedRelease, rows: Any, bits: Any) -> Any:
 
 def bounded_places(case: Case) -> dict[str, Any]:
     return {
-        "mechanisms.local_sensitivity.rounded_laplace": both_noises(case.cells - 1),
+        "mechanisms.noisy_test.rounded_laplace": both_noises(case.cells - 1),
         "mechanisms.noisy_test.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
-        "mechanisms.local_sensitivity.bernoulli": scripted.coin,
-        "mechanisms.local_sensitivity.BoundedRelease.draft": bounded_drafted,
-        "mechanisms.local_sensitivity.bounded_release_threshold": once(bounded_release_threshold),
-        "spine.release_plan.issue": once(issue),
+        "mechanisms.noisy_test.bernoulli": scripted.coin,
+        "mechanisms.noisy_test.BoundedRelease.draft": bounded_drafted,
+        "mechanisms.noisy_test.bounded_release_threshold": once(bounded_release_threshold),
+        "spine.plan.issue": once(issue),
     }
 
 
@@ -320,8 +319,10 @@ def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors(name: str)
 
 
 BOUNDED_MUTANTS: dict[str, Patches] = {
-    "half the noise": {"mechanisms.local_sensitivity.rounded_laplace": both_noises(14, F(1, 2))},
-    "local sensitivity 0": {"mechanisms.custom_query.CustomQuery.local_sensitivity": lambda *_: 0},
+    "half the noise": {"mechanisms.noisy_test.rounded_laplace": both_noises(14, F(1, 2))},
+    "local sensitivity 0": {
+        "mechanisms.stable_queries.CustomQuery.local_sensitivity": lambda *_: 0
+    },
 }
 
 

@@ -23,13 +23,11 @@ from flint import arb, ctx
 
 from mechanisms.k_norm_laws import disc_pmf as slow_disc_pmf
 from tasks.disc_laws import disc_law, disc_pmf
-from zerodelta.audit.exact import max_log_ratio, neighbors
-from zerodelta.audit.laws import rounded_laplace_pmf
+from zerodelta.audit.exact import max_log_ratio, neighbors, rounded_laplace_pmf
 from zerodelta.clustering import center_mechanisms as module
-from zerodelta.exact.arb import ball
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.exact.logs import ball
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedLaplace
 from zerodelta.tasks.kmeans import kmeans
 
 EPSILON = Fraction(4)

@@ -22,19 +22,21 @@ from flint import arb, ctx
 from mechanisms.k_norm_laws import cube_pmf
 from tasks import scripted
 from tasks.scripted import once, replaced
-from zerodelta.audit.exact import certainly_impure, certainly_pure, neighbors
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.exact.logs import ball
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.spine.release_plan import issue
-from zerodelta.tasks.select_features import select_features
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.spine.plan import issue
+from zerodelta.tasks.features import select_features
 
 F = Fraction
 Rows = tuple[int, ...]
@@ -67,8 +69,8 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 
 PUBLIC: dict[str, Any] = {
-    "training.stepwise._STEPS": 1,
-    "spine.release_plan.issue": once(issue),
+    "training.features._STEPS": 1,
+    "spine.plan.issue": once(issue),
 }
 
 
@@ -97,7 +99,7 @@ def noisy_sum(self: KNorm, sums: Any, bits: Any) -> Any:
 
 DRAWN: dict[str, Any] = {
     **PUBLIC,
-    "mechanisms.k_norm_noise.KNorm.apply": noisy_sum,
+    "mechanisms.sum_noise.KNorm.apply": noisy_sum,
     "mechanisms.selection.exponential_argmax": scripted.flipped,
 }
 
@@ -164,7 +166,7 @@ WORST = (0, 0, 1, 2), (0, 0, 2, 2)
 
 @pytest.mark.parametrize("mechanism", [KNorm, PermuteAndFlip])
 def test_half_the_sensitivity_is_caught(mechanism: Any) -> None:
-    laws = walked(WORST, {f"training.stepwise.{mechanism.__name__}": half(mechanism)})
+    laws = walked(WORST, {f"training.features.{mechanism.__name__}": half(mechanism)})
     one, two = WORST
     assert certainly_impure(laws[one], laws[two], EPSILON)
 

@@ -22,8 +22,10 @@ from flint import arb, ctx
 
 from tasks import scripted
 from tasks.scripted import Law, Verdict, judge, law, once, replaced
-from zerodelta.audit.exact import datasets, max_log_ratio, neighbors
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    datasets,
+    max_log_ratio,
+    neighbors,
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
@@ -31,16 +33,17 @@ from zerodelta.audit.laws import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.channels.finite_mix import FiniteMix
-from zerodelta.exact.alias_table import AliasTable
-from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.channels.mixes import FiniteMix
+from zerodelta.exact.integers import AliasTable
+from zerodelta.exact.logs import ball
+from zerodelta.marginals import methods as table_methods
+from zerodelta.marginals import mwem as table_rounds
+from zerodelta.marginals.domain import as_domain, as_workload
+from zerodelta.marginals.mwem import table_sample
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.spine.release_plan import issue
-from zerodelta.tables import table_methods, table_rounds
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.sample import table_sample
-from zerodelta.tasks.answer_queries import answer_queries
+from zerodelta.mechanisms.sum_noise import RoundedLaplace
+from zerodelta.spine.plan import issue
+from zerodelta.tasks.marginals import answer_queries
 
 F = Fraction
 Row = tuple[int, int]
@@ -106,15 +109,15 @@ _apply = FiniteMix.apply
 
 def purified_places(case: Case) -> dict[str, Any]:
     return {
-        "tables.sample._SIZES": (case.sample,),
-        "tables.sample._ROUNDS": (case.rounds,),
-        "tables.table_methods.table_sample": once(table_sample, case),
+        "marginals.mwem._SIZES": (case.sample,),
+        "marginals.mwem._ROUNDS": (case.rounds,),
+        "marginals.methods.table_sample": once(table_sample, case),
         "mechanisms.selection.gumbel_argmax": scripted.tilted,
-        "mechanisms.gaussian.rounded_gaussian": gaussian(case.rows),
-        "exact.alias_table.AliasTable.draw": alias_draw,
-        "spine.release_plan.issue": once(issue),
-        "channels.finite_mix.FiniteMix.apply": mixed,
-        "channels.finite_mix.uniform_below": scripted.uniform,
+        "mechanisms.sum_noise.rounded_gaussian": gaussian(case.rows),
+        "exact.integers.AliasTable.draw": alias_draw,
+        "spine.plan.issue": once(issue),
+        "channels.mixes.FiniteMix.apply": mixed,
+        "channels.mixes.uniform_below": scripted.uniform,
         "channels.channel.bernoulli": scripted.coin,
     }
 
@@ -192,7 +195,7 @@ def channel_law(case: Case, item: int) -> Law:
 
 def at_worst(case: Case, mutant: Patches) -> Verdict:
     """For each pair, a sampler that says by two samples on which side of e^ε the transcript is."""
-    with drawing(case, {"tables.sample.proportional_sampling": telling, **mutant}):
+    with drawing(case, {"marginals.mwem.proportional_sampling": telling, **mutant}):
         bases = {rows: internal_law(rows, case) for rows in tables(case.rows)}
         told, other = (channel_law(case, item).mass for item in (0, 3))
     verdicts = []
@@ -230,14 +233,14 @@ def test_the_worst_sampler_is_pure_on_every_pair_of_neighbors(name: str, reached
 
 
 MUTANTS: dict[str, tuple[str, Patches]] = {
-    "no mixing, two rows": ("two rows, ε = 4", {"channels.finite_mix.mix": lambda kept, *_: kept}),
+    "no mixing, two rows": ("two rows, ε = 4", {"channels.mixes.mix": lambda kept, *_: kept}),
     "no mixing, three rows": (
         "three rows, ε = 6",
-        {"channels.finite_mix.mix": lambda kept, *_: kept},
+        {"channels.mixes.mix": lambda kept, *_: kept},
     ),
     "half the noise": (
         "a sample of two, two rows",
-        {"mechanisms.gaussian.rounded_gaussian": gaussian(2, 2)},
+        {"mechanisms.sum_noise.rounded_gaussian": gaussian(2, 2)},
     ),
 }
 

@@ -18,25 +18,28 @@ import zerodelta as zd
 from mechanisms.k_norm_laws import cube_pmf
 from reference.chi_square import goodness_of_fit
 from tasks.spying import first, recorded
-from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import (
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
     discrete_laplace_pmf,
     discrete_laplace_tail,
+    neighbors,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
 )
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.exact.noise import rounded_count_noise
 from zerodelta.exact.noise_tails import tail_of_one
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
-from zerodelta.spine.facts import Facts
-from zerodelta.tasks.histogram import HistogramQuestion, histogram, histogram_methods
+from zerodelta.spine.plan import Facts
+from zerodelta.tasks.distributions import HistogramQuestion, histogram, histogram_methods
 
 HALF = Fraction(1, 2)
 EPSILON = Fraction(2, 3)

@@ -19,8 +19,8 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy import shown_release
-from zerodelta.tables import group_table
-from zerodelta.tables.group_table import Table
+from zerodelta.tables import grouped as group_table
+from zerodelta.tables.grouped import Table
 
 mpl.use("Agg")
 

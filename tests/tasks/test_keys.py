@@ -23,21 +23,18 @@ import pytest
 
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
-from zerodelta.data.key_source import KeySource, keys_in, universe_of
-from zerodelta.data.rows_by_key import GROUP, RowsByKey
-from zerodelta.data.ticket import Ticket
+from zerodelta.data.keys import GROUP, KeySource, RowsByKey, keys_in, universe_of
+from zerodelta.data.source import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.mechanisms.key_noise import UnknownKeys
-from zerodelta.mechanisms.noisy_top import NoisyTop
+from zerodelta.mechanisms.key_noise import NoisyTop, UnknownKeys
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Part
-from zerodelta.report.published import grids_of
-from zerodelta.spine.facts import Facts
-from zerodelta.tables.found_keys import FoundKeys
-from zerodelta.tables.unknown_keys import KeysPlan, plan_keys
-from zerodelta.tasks.top_k import TopKQuestion, top_k_methods
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part
+from zerodelta.report.contents import grids_of
+from zerodelta.spine.plan import Facts
+from zerodelta.tables.found_keys import FoundKeys, KeysPlan, plan_keys
+from zerodelta.tasks.keys import TopKQuestion, top_k_methods
 
 LETTERS = string.ascii_lowercase
 NAMES = zd.text(12, alphabet=LETTERS)

@@ -15,19 +15,25 @@ import pytest
 from sklearn.cluster import KMeans
 
 import zerodelta as zd
-from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail, shifted
-from zerodelta.clustering.cell_grid import Frame, grid_for
-from zerodelta.clustering.cluster_forecast import kmeans_methods
-from zerodelta.clustering.lloyd import Centers, Seeds
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.clustering.center_mechanisms import kmeans_methods
+from zerodelta.clustering.kmeans import Centers, Frame, Seeds, grid_for
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedLaplace
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.kmeans import kmeans
 

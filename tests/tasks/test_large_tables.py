@@ -13,15 +13,12 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.marginals.bases import AxisFunctions, Transform, margin, orthonormal
+from zerodelta.marginals.domain import as_domain, as_workload, code_rows, row_columns
+from zerodelta.marginals.fit import _on_one_axis, _OneAxis, _Problem, fit, simplex
+from zerodelta.marginals.strategies import Estimate, shared_axes, table_estimate, table_strategy
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.tables.bases import AxisFunctions, Transform, margin, orthonormal
-from zerodelta.tables.codes import code_rows, row_columns
-from zerodelta.tables.distribution import _on_one_axis, _OneAxis, _Problem, fit, simplex
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.estimate import Estimate, shared_axes, table_estimate
-from zerodelta.tables.strategies import table_strategy
-from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.synthesize import synthesize
+from zerodelta.tasks.marginals import answer_queries, synthesize
 
 ROWS = 500
 

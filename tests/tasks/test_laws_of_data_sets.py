@@ -18,12 +18,15 @@ import zerodelta as zd
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import first, recorded, zero
 from tasks.test_histogram import law as noise_law
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
-from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    exponential_mechanism_law,
+    permute_and_flip_law,
+)
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.privacy.claims import PureDP
 
 EPSILON = Fraction(3, 4)

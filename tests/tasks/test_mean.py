@@ -22,13 +22,15 @@ from zerodelta.audit.exact import (
     datasets,
     max_log_ratio,
     neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
 )
-from zerodelta.audit.laws import rounded_laplace_pmf, rounded_laplace_tail, shifted
 from zerodelta.data.rows import Rows
-from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.tasks import mean_lattice as module
-from zerodelta.tasks.mean import mean, mean_methods
+from zerodelta.exact.logs import ball
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.tasks import statistics as module
+from zerodelta.tasks.statistics import mean, mean_methods
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)

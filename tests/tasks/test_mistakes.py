@@ -15,7 +15,7 @@ import zerodelta as zd
 from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.bits import BitSource
 from zerodelta.spaces import Finite
-from zerodelta.tasks.select_features import select_features
+from zerodelta.tasks.features import select_features
 
 COLUMN, TABLE = np.linspace(0, 1, 50), np.linspace(0, 1, 150).reshape(50, 3)
 

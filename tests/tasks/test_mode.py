@@ -14,14 +14,20 @@ import zerodelta as zd
 from paper.test_mode import law as stability_law
 from reference.chi_square import goodness_of_fit
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
-from zerodelta.data.items import Tally, tally
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
+from zerodelta.data.keys import Tally, tally
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.spaces import Finite
-from zerodelta.tasks.mode import _member, mode, mode_methods
+from zerodelta.tasks.choices import _member, mode, mode_methods
 
 EPSILON = Fraction(1)
 LAWS: dict[str, tuple[Any, Any]] = {

@@ -15,13 +15,19 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from reference.chi_square import goodness_of_fit
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.ranks import aimed_ranks, rank_distances, wanted_ranks
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from zerodelta.tasks import quantile as module
-from zerodelta.tasks.quantile import median, quantile, quantile_methods
+from zerodelta.tasks import quantiles as module
+from zerodelta.tasks.quantiles import median, quantile, quantile_methods
 
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),

@@ -16,19 +16,21 @@ from tasks.related import Relation
 from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
 from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.group_keys import GroupKey, GroupKeys
+from zerodelta.data.keys import GroupKey, GroupKeys
 from zerodelta.errors import ParameterError
 from zerodelta.exact import joint_ranks
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.integers import uniform_multiset
-from zerodelta.mechanisms import joint_exponential, near_ranks, quantile_plan
-from zerodelta.mechanisms.cumulative_counts import CumulativeCounts
-from zerodelta.mechanisms.joint_exponential import CELL_BITS
+from zerodelta.mechanisms import joint_quantiles as joint_exponential
+from zerodelta.mechanisms import quantile_plan
+from zerodelta.mechanisms import ranks as near_ranks
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
 from zerodelta.mechanisms.ranks import as_points
-from zerodelta.spine.facts import Facts
-from zerodelta.tasks.cdf import CdfQuestion
+from zerodelta.mechanisms.runs import CumulativeCounts
+from zerodelta.spine.plan import Facts
+from zerodelta.tasks.distributions import CdfQuestion
 from zerodelta.tasks.quantiles import QuantilesQuestion
 
 F = Fraction

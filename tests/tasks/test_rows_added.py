@@ -17,14 +17,13 @@ import pytest
 
 import zerodelta as zd
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
-from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.spine.run import planned
-from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.tasks.statistics import MeanQuestion
 
 NAN = float("nan")
 EPSILON = Fraction(3, 2)

@@ -13,8 +13,8 @@ import pytest
 import zerodelta as zd
 from tasks.spying import first, recorded
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.spine.facts import Facts
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
 from zerodelta.tasks.second_moments import BESIDE, DIAGONAL, STEPS
 

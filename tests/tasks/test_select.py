@@ -14,11 +14,17 @@ import pytest
 
 import zerodelta as zd
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
-from zerodelta.audit.laws import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, worst_gap
-from zerodelta.tasks import select as module
-from zerodelta.tasks.select import exact_score, select, select_methods
+from zerodelta.tasks import choices as module
+from zerodelta.tasks.choices import exact_score, select, select_methods
 
 EPSILON = Fraction(3, 4)
 LAWS: dict[str, tuple[Any, Any]] = {

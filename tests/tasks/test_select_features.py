@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from data.opening import opened
-from zerodelta.channels.planner import plan
+from zerodelta.channels.purification import plan
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
@@ -23,10 +23,15 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Subsets
-from zerodelta.tasks.select_features import MethodName, select_features
-from zerodelta.training.feature_table import FeatureTable
-from zerodelta.training.gram_search import best_subset
-from zerodelta.training.stepwise import Stepwise, _sum, new_products, with_residual
+from zerodelta.tasks.features import MethodName, select_features
+from zerodelta.training.features import (
+    FeatureTable,
+    Stepwise,
+    _sum,
+    best_subset,
+    new_products,
+    with_residual,
+)
 
 BOTH = pytest.mark.parametrize("method", ["gram", "stepwise"])
 STEPS = 1 << 20

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
-from zerodelta.channels.planner import plan
+from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.channels.purification import plan
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.models import LinearModel, NetworkModel
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tasks.select_model import SCORE, select_model
-from zerodelta.training.loss_functions import Logistic, Squared
+from zerodelta.tasks.models import SCORE, select_model
+from zerodelta.training.losses import Logistic, Squared
 
 LOUD: dict[str, Any] = {"epsilon": 2000, "mixing_probability": "1e-12"}
 """So little noise, and so rarely a random candidate, that the best one must win."""

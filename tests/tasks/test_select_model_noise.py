@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import certainly_pure, permute_and_flip_law
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.tasks.select_model import select_model
+from zerodelta.tasks.models import select_model
 
 
 def same(column: int, rows: Any) -> Any:

@@ -11,13 +11,19 @@ import pytest
 
 import zerodelta as zd
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_pure
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import certainly_pure, permute_and_flip_law
 from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tasks.select_model import FIT, ModelQuestion, select_model
-from zerodelta.tasks.vote_or_study import PARAMETERS, blocks_for, can_decide, vote_or_study
+from zerodelta.tasks.models import (
+    FIT,
+    PARAMETERS,
+    ModelQuestion,
+    blocks_for,
+    can_decide,
+    select_model,
+    vote_or_study,
+)
 
 DEGREES = {"constant": 0, "line": 1, "parabola": 2, "quartic": 4}
 
@@ -164,7 +170,7 @@ def test_a_vote_among_models_is_pure_on_all_neighbors(monkeypatch: pytest.Monkey
     for rows in itertools.product((0.0, 1.0), repeat=3):
         for deal in deals:
             monkeypatch.setattr(
-                "zerodelta.tasks.vote.uniform_below", lambda bound, *, size, bits, d=deal: list(d)
+                "zerodelta.tasks.models.uniform_below", lambda bound, *, size, bits, d=deal: list(d)
             )
             select_model(
                 np.array(rows)[:, None],

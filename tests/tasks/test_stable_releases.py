@@ -18,10 +18,8 @@ from paper.test_propose_test_release import free_law, unstable_law
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.custom_query import as_query
-from zerodelta.mechanisms.stable_queries import Median
-from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
-from zerodelta.tasks.propose_test_release import propose_test_release
+from zerodelta.mechanisms.stable_queries import Median, as_query
+from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release
 
 F = Fraction
 SIZE = 5

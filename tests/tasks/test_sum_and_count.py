@@ -13,15 +13,13 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
-from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.spine.facts import Facts
+from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.spine.plan import Facts
 from zerodelta.spine.run import planned
-from zerodelta.tasks.count import CountQuestion
-from zerodelta.tasks.mean import MeanQuestion
-from zerodelta.tasks.quantile import QuantileQuestion
-from zerodelta.tasks.select import SelectQuestion
-from zerodelta.tasks.sum import SumQuestion
+from zerodelta.tasks.choices import SelectQuestion
+from zerodelta.tasks.quantiles import QuantileQuestion
+from zerodelta.tasks.statistics import CountQuestion, MeanQuestion, SumQuestion
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

@@ -12,11 +12,9 @@ import pytest
 import zerodelta as zd
 from tasks.test_answer_queries import binary
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.tables.codes import row_writer
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.rounding import rounded_cells, whole_rows
-from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.synthesize import synthesize
+from zerodelta.marginals.domain import as_domain, as_workload, row_writer
+from zerodelta.marginals.fit import rounded_cells, whole_rows
+from zerodelta.tasks.marginals import answer_queries, synthesize
 
 
 def tables(rows: Any, size: int = 2) -> list[Any]:

@@ -17,16 +17,14 @@ import pyarrow as pa
 import pytest
 
 import zerodelta as zd
-from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
+from zerodelta.data.keys import Bins, GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.whole_counts import whole_counts
+from zerodelta.exact.sums import whole_counts
 from zerodelta.mechanisms.moments import EXPECTED
-from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
-from zerodelta.mechanisms.power_sums import _PowerSums
-from zerodelta.tables.asked_columns import AskedColumn
-from zerodelta.tables.group_table import Table
-from zerodelta.tables.grouped_data import grouped
-from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise, _PowerSums
+from zerodelta.tables.grouped import Table, grouped
+from zerodelta.tables.parts import AskedColumn
+from zerodelta.tables.table import GOALS, TablePlan, plan_table
 
 RNG = np.random.default_rng(16)
 N = 3000

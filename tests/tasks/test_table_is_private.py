@@ -199,7 +199,7 @@ def test_several_columns_of_groups_cost_epsilon(
     handed: list[Handed], monkeypatch: pytest.MonkeyPatch, of: dict[str, Any], relation: str
 ) -> None:
     """One column may miss values and the other not; all are one block of a group."""
-    monkeypatch.setattr("zerodelta.tables.table_plan._MOST_APART", 0)
+    monkeypatch.setattr("zerodelta.tables.table._MOST_APART", 0)
     columns = {"key": KEY, "a": SKIPPED, "b": VALUE}
     values = (-1.0, 0.0, 1.0, NAN)
     cells = [*itertools.product((0.0, 1.0, 5.0), values, values)]

@@ -22,7 +22,7 @@ from tasks.test_table_is_private import HAIR, Handed, handed, norm
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.key_noise import UnknownKeys
-from zerodelta.tables.group_table import Table
+from zerodelta.tables.grouped import Table
 
 __all__ = ["handed"]  # a fixture
 

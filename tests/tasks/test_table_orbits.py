@@ -12,11 +12,10 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.errors import ParameterError
-from zerodelta.tables import orbits as home
-from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload
-from zerodelta.tables.orbits import _classes, orbits
-from zerodelta.tasks.answer_queries import answer_queries, queries_methods
-from zerodelta.tasks.synthesize import synthesis_methods, synthesize
+from zerodelta.marginals import bases as home
+from zerodelta.marginals.bases import _classes, orbits
+from zerodelta.marginals.domain import Domain, TableWorkload, as_domain, as_workload
+from zerodelta.tasks.marginals import answer_queries, queries_methods, synthesis_methods, synthesize
 
 
 def full_and_pairs(columns: int) -> list[tuple[int, ...]]:

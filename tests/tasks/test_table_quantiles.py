@@ -20,7 +20,7 @@ from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.tables.table_plan import GOALS
+from zerodelta.tables.table import GOALS
 
 __all__ = ["handed"]  # a fixture
 

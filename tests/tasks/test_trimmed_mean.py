@@ -18,25 +18,28 @@ import zerodelta as zd
 from data.opening import opened
 from paper.test_propose_test_release import free_law
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import Law, certainly_impure, certainly_pure, datasets, max_log_ratio
-from zerodelta.audit.laws import rounded_laplace_pmf
+from zerodelta.audit.exact import (
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    max_log_ratio,
+    rounded_laplace_pmf,
+)
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
-from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms import smooth_noise
-from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
+from zerodelta.exact.logs import ball
+from zerodelta.mechanisms import noisy_test as smooth_noise
+from zerodelta.mechanisms.noisy_test import SmoothNoise, best_smooth_noise
 from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.smooth_sensitivity import (
-    largest_noise_ratio,
-    smooth_sensitivity_epsilon,
-)
+from zerodelta.privacy.steps import Step
+from zerodelta.privacy.theorems.testing import largest_noise_ratio, smooth_sensitivity_epsilon
 from zerodelta.privacy.verify import verify
-from zerodelta.tasks import trimmed_mean as module
-from zerodelta.tasks.trimmed_mean import trimmed_mean, trimmed_mean_methods
+from zerodelta.tasks import robust as module
+from zerodelta.tasks.robust import trimmed_mean, trimmed_mean_methods
 
 F = Fraction
 STEPS, COUNT = 2, 4

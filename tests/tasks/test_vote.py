@@ -13,13 +13,11 @@ import pytest
 import zerodelta as zd
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import recorded, zero
-from zerodelta.audit.exact import certainly_pure, max_log_ratio
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.laws import permute_and_flip_law
+from zerodelta.audit.exact import ExpRational, certainly_pure, max_log_ratio, permute_and_flip_law
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.tasks import vote as module
-from zerodelta.tasks.vote import VoteQuestion
+from zerodelta.tasks import models as module
+from zerodelta.tasks.models import VoteQuestion
 
 EPSILON = Fraction(3, 4)
 BLOCKS = 2

@@ -24,14 +24,12 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.errors import ParameterError
-from zerodelta.spine.preview import preview
-from zerodelta.tasks.advice_tasks import TASKS
-from zerodelta.ui import planned
+from zerodelta.spine.run import preview
+from zerodelta.tasks.registry import TASKS
+from zerodelta.ui import server as planned
 from zerodelta.ui import server as ui_server
-from zerodelta.ui.fields import FIELDS, as_value
-from zerodelta.ui.forms import FORMS
-from zerodelta.ui.planned import answer, break_even, form_of_all
-from zerodelta.ui.server import HOST, PlannerServer
+from zerodelta.ui.forms import FIELDS, FORMS, as_value
+from zerodelta.ui.server import HOST, PlannerServer, answer, break_even, form_of_all
 
 
 def test_every_task_of_the_advisor_has_a_form() -> None:

@@ -6,36 +6,32 @@
 
 from __future__ import annotations
 
-from zerodelta.audit.betting import SequentialTest, sequential
 from zerodelta.audit.exact import (
     ExactAudit,
+    ExpRational,
     Law,
     Probability,
     WorstRatio,
     certainly_impure,
     certainly_pure,
     datasets,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     exact,
+    exponential_mechanism_law,
+    extreme_pairs,
     hockey_stick,
     max_log_ratio,
     neighbors,
-    worst_ratio,
-)
-from zerodelta.audit.exponentials import ExpRational
-from zerodelta.audit.extreme_pairs import extreme_pairs
-from zerodelta.audit.laws import (
-    discrete_laplace_pmf,
-    discrete_laplace_tail,
-    exponential_mechanism_law,
     permute_and_flip_law,
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
+    worst_ratio,
 )
-from zerodelta.audit.neighbor_search import search
-from zerodelta.audit.sampled_bound import LowerBound, lower_bound
+from zerodelta.audit.sampled import LowerBound, SequentialTest, lower_bound, search, sequential
 
 __all__ = [
     "ExactAudit",

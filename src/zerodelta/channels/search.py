@@ -13,12 +13,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
-from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.smooth import SmoothMix, least_point
+from zerodelta.channels.kernels import Body, KernelMix, SmoothMix, least_point
+from zerodelta.channels.mixes import (
+    FiniteMix,
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    LocalUniformMix,
+    PriorMix,
+    ProfileMix,
+    UnequalGridMix,
+)
 from zerodelta.errors import GuaranteeError, did_you_mean, is_name, require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.readable import equals

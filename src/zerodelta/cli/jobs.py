@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import zerodelta as zd
-from zerodelta.cli.task_forms import FORMS, OPTIONS, RENAMED, Form
+from zerodelta.cli.commands import FORMS, OPTIONS, RENAMED, Form
 from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
-from zerodelta.ledger.connections import reading
-from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
 from zerodelta.privacy.release import Release
-from zerodelta.spine.preview import Preview, preview
+from zerodelta.spine.run import Preview, preview
 from zerodelta.value import value
 
 if sys.version_info >= (3, 11):

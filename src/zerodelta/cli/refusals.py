@@ -17,12 +17,7 @@ from typing import Any, final
 import typer
 from typer.core import TyperGroup
 
-from zerodelta.errors import (
-    BudgetError,
-    CertificateError,
-    EntropyError,
-    ZeroDeltaError,
-)
+from zerodelta.errors import BudgetError, CertificateError, EntropyError, ZeroDeltaError
 
 
 @final

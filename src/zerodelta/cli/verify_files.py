@@ -16,13 +16,10 @@ from zerodelta.errors import CertificateError, RecordError, printable
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.json_text import LARGEST_TEXT, read_json
-from zerodelta.privacy.readable import large
-from zerodelta.privacy.release_file import LARGEST_FILE, Saved, is_release, judged
-from zerodelta.privacy.signatures import check_signed
-from zerodelta.privacy.totals import Total, by_data, total_of
-from zerodelta.privacy.verify import verify
-from zerodelta.records.classes import CLASSES
+from zerodelta.privacy.readable import LARGEST_TEXT, large, read_json
+from zerodelta.privacy.release import check_signed
+from zerodelta.privacy.release_file import CLASSES, LARGEST_FILE, Saved, is_release, judged
+from zerodelta.privacy.verify import Total, by_data, total_of, verify
 from zerodelta.value import value
 
 MEANING = (

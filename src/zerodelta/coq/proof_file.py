@@ -7,25 +7,35 @@ theorem for is named, and is taken on paper (docs/theory.md).
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import final
 
-from zerodelta.coq.formal import PUBLIC, coq_number
-from zerodelta.coq.mixtures import FORMAL_CHANNELS, mixture_theorem
-from zerodelta.coq.statements import FORMAL_STEPS, own_epsilon, step_theorem
+from zerodelta.coq.statements import (
+    FORMAL_CHANNELS,
+    FORMAL_STEPS,
+    PUBLIC,
+    coq_number,
+    mixture_theorem,
+    own_epsilon,
+    step_theorem,
+)
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, transcript_claim
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.proof import units_of
-from zerodelta.privacy.step import Part
-from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVotes
-from zerodelta.privacy.theorems.partitions import ParallelBlocks
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part
+from zerodelta.privacy.theorems.noise import ParallelBlocks
 from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
+from zerodelta.privacy.verify import units_of
 from zerodelta.value import value
 
 _HEAD = """\
@@ -303,3 +313,76 @@ intros {given}costs K0 H; apply (parts_add_up (costs := costs) K0 H); unfold cos
 rewrite ?sum_more ?sum_repeated ?big_cons ?big_nil{used}; number.
 Qed.
 """
+
+
+# -- Coq itself, where it is installed, and the compiled proofs/ that it checks files against -----
+
+INSTALL = (
+    "apt-get install coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-interval, "
+    "then `make proofs`"
+)
+"""What makes Coq check files, on Debian."""
+
+_OF_COQ = {
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
+"""The axioms of Coq's own real numbers; its machine integers are the only others."""
+_MACHINE_INTEGERS = ("PrimInt63.", "Uint63.")
+
+
+@value
+class Verdict:
+    """Whether Coq accepts a file, which Coq, and its words if it does not."""
+
+    accepted: bool
+    version: str
+    message: str
+
+
+def missing(proofs: Path) -> str | None:
+    """Return what is missing to check a file, None if nothing is."""
+    if shutil.which("coqc") is None:
+        return f"Coq is not installed: {INSTALL}"
+    if not (proofs / "Numbers.vo").exists():
+        return f"the proofs in {proofs} are not compiled: run `make proofs`, or pass --proofs"
+    return None
+
+
+def run_coq(text: str, proofs: Path, *, axioms: bool = False) -> Verdict:
+    """Let Coq check the text of a file against the compiled proofs in that folder.
+
+    With `axioms` Coq also lists what the theorems rest on (some seconds), and more than Coq's own
+    real numbers and machine integers is refused: something in that folder is not proved.
+    """
+    theorems = re.findall(r"^Theorem (\w+)", text, re.MULTILINE) if axioms else []
+    if theorems:
+        listed = ", ".join(f"@{name}" for name in theorems)
+        text += f"Definition all_of_it := ({listed}).\nPrint Assumptions all_of_it.\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.v"
+        path.write_text(text, encoding="utf-8")
+        command = ["coqc", "-Q", str(proofs.resolve()), "Zerodelta", "-w", "none", str(path)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    accepted, message = run.returncode == 0, run.stderr.strip()
+    if accepted and theorems and (more := _other_axioms(run.stdout)):
+        accepted, message = False, f"the proofs rest on more than Coq's axioms: {', '.join(more)}"
+    return Verdict(accepted=accepted, version=_version(), message=message)
+
+
+def _other_axioms(printed: str) -> list[str]:
+    """Return what Coq lists that is not its own; whatever is not understood is listed too."""
+    if printed.strip() == "Closed under the global context":
+        return []
+    first, *lines = re.findall(r"^\S.*", printed, re.MULTILINE) or ["nothing was listed"]
+    names = [line.split(" :")[0] for line in lines]
+    other = [n for n in names if n not in _OF_COQ and not n.startswith(_MACHINE_INTEGERS)]
+    return other if first == "Axioms:" and names else [first, *other]
+
+
+def _version() -> str:
+    """Return the version as Coq says it, such as "8.16.1"."""
+    run = subprocess.run(["coqc", "-print-version"], capture_output=True, text=True, check=True)
+    return run.stdout.split()[0]

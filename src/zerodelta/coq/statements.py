@@ -6,27 +6,372 @@ inequality that `verify` evaluates for the label.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
-from zerodelta.coq.formal import PUBLIC, Formal, coq_number
-from zerodelta.coq.noise_statements import (
-    blocks_theorem,
-    k_norm_theorem,
-    keys_theorem,
-    laplace_theorem,
-    one_draw_theorem,
-    partition_theorem,
+from zerodelta.exact.rational import LONGEST_INTEGER
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.composition import Composed, simplest
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.theorems.mixing import (
+    GaussianNet,
+    GridMixing,
+    LaplaceNet,
+    LocalUniformKernel,
+    Mixing,
+    PriorMixing,
+    ProfileMixing,
+    UnequalGridMixing,
+    UniformMixing,
 )
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.theorems.keys import JointTopK
-from zerodelta.privacy.theorems.mechanisms import ExponentialMechanism, PermuteAndFlip
+from zerodelta.privacy.theorems.noise import (
+    BlockKNorm,
+    ExponentialMechanism,
+    JointTopK,
+    KeyCounts,
+    KNormNoise,
+    PartitionKNorm,
+    PartitionLaplace,
+    PermuteAndFlip,
+    RoundedLaplace,
+)
 from zerodelta.privacy.theorems.testing import (
     PureLocalSensitivity,
     PureProposeTestRelease,
     StableMode,
 )
-from zerodelta.privacy.theorems.theorem import Base
+from zerodelta.privacy.theorems.theorem import Base, Channel, smallest_log_delta
+from zerodelta.value import value
+
+# -- How a label is proved in Coq, and numbers as Coq reads them ----------------------------------
+
+PUBLIC = "(D : Type) (neighbors : D -> D -> Prop)"
+"""Any data, and any relation of neighbors."""
+
+
+def coq_number(value: Fraction | int) -> str:
+    """Return the number as Coq reads it.
+
+    >>> coq_number(3), coq_number(Fraction(-1, 2))
+    ('3', '(-1/2)')
+    """
+    exact = Fraction(value)
+    if exact.denominator == 1:
+        return str(exact.numerator) if exact >= 0 else f"({exact.numerator})"
+    return f"({exact.numerator}/{exact.denominator})"
+
+
+@value
+class Formal:
+    """How a label is proved in Coq.
+
+    Parameters
+    ----------
+    theorems : tuple of str
+        The theorems of proofs/ that it is an instance of; the first are those a file applies.
+    paper : str
+        What of it is taken on paper; empty if nothing is.
+    write : callable
+        The statement and its proof, of the theorem with its numbers, the relation, ε and a name.
+
+    """
+
+    theorems: tuple[str, ...]
+    write: Callable[[Any, Neighbors, Fraction, str], str]
+    paper: str = ""
+
+
+# -- Mixtures -------------------------------------------------------------------------------------
+# Mixing channels for Coq, with the inequality of verify: ln δ + ln M <= ln(w/(1-w)) + ln(e^ε - 1).
+#
+# The base mechanism is any that satisfies the (ε, δ) claim. Where a certificate states just that,
+# it is the hypothesis of the theorem; of any other base the profile ln δ(ε) is taken on paper.
+
+FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
+    "uniform-mixing": (
+        ("uniform_mixing", "B1", "B1_uniform", "zero_cost", "B1_worst_case"),
+        "",
+    ),
+    "prior-mixing": (("prior_mixing", "B1_prior"), ""),
+    "profile-mixing": (("profile_mixing", "B1_profile"), ""),
+    "grid-mixing": (("uniform_mixing", "B1_uniform"), ""),
+    "unequal-grid-mixing": (("uniform_mixing", "B1_uniform"), ""),
+    "local-uniform-kernel": (("kernel_mixing", "mass_ratio"), "the mass ratio of the kernel"),
+    "gaussian-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(v))"),
+    "laplace-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(vi))"),
+}
+"""The theorems of each mixing channel, and what of it is taken on paper."""
+
+
+@value
+class Mixture:
+    """A theorem for Coq, and whether the profile of its base is taken on paper."""
+
+    text: str
+    profile_on_paper: bool
+
+
+def mixture_theorem(
+    channel: Channel, base: Composed | None, epsilon: Fraction, name: str
+) -> Mixture | None:
+    """Return the channel as a theorem for Coq that claims this ε, None if it has none there."""
+    if isinstance(channel, ProfileMixing):
+        return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
+    if not isinstance(channel, Mixing) or base is None:
+        return None
+    mass = _log_mass(channel)
+    if mass is None:
+        return None
+    stated = _stated(base, epsilon)
+    at, log_delta = stated or (epsilon, _log_delta(base, epsilon))
+    eps, w, delta = map(coq_number, (epsilon, channel.weight, log_delta))
+    draw = _draw(channel, mass, w)
+    text = f"""\
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R){draw.public} :
+  (forall d, law (M d)) -> {draw.assumed} ->
+  approximate_DP neighbors M {coq_number(at)} {delta} ->
+  pure_DP neighbors ({draw.law}) {eps}.
+Proof.
+intros L H A; apply {draw.applied} with (log_mass := {mass}) (l := {delta});
+  [number | split; number | {draw.shown} | | number].
+apply approximate_DP_above with (eps0 := {coq_number(at)}) (l0 := {delta});
+  [exact L | number | number | exact A].
+Qed.
+"""
+    return Mixture(text=text, profile_on_paper=stated is None)
+
+
+@value
+class _Draw:
+    """The public draw of a channel: what is assumed of it, how it is used, what is published."""
+
+    public: str
+    assumed: str
+    shown: str
+    law: str
+    applied: str
+
+
+def _draw(channel: Mixing, mass: str, weight: str) -> _Draw:
+    if isinstance(channel, LocalUniformKernel):
+        return _Draw(
+            public="\n    (Z : finType) (T : Y -> Z -> R) (U : Z -> R)",
+            assumed=f"[/\\ forall y z, 0 <= T y z, forall z, 0 <= U z &\n"
+            f"     forall y z, T y z <= exp ({mass}) * U z]",
+            shown="exact L | apply H | apply H | apply H",
+            law=f"fun d z => \\big[Rplus/0]_(y : Y) (M d y * ((1 - {weight}) * T y z + "
+            f"{weight} * U z))",
+            applied="kernel_mixing",
+        )
+    if not isinstance(channel, (UniformMixing, GridMixing, UnequalGridMixing)):
+        return _Draw(
+            public=" (U : Y -> R)",
+            assumed=f"(forall y, exp (- ({mass})) <= U y)",
+            shown="exact H",
+            law=f"mixture M {weight} U",
+            applied="prior_mixing",
+        )
+    written = isinstance(channel, UniformMixing) and mass == f"ln {channel.size}"
+    # the size of a space may be too long to write, and is e^mass
+    return _Draw(
+        public="",
+        assumed=f"outputs Y = {mass[3:]}" if written else f"0 < outputs Y <= exp ({mass})",
+        shown="rewrite H exp_ln; [split; number | number]" if written else "exact H",
+        law=f"mixture M {weight} (fun _ => / outputs Y)",
+        applied="uniform_mixing",
+    )
+
+
+def _stated(base: Composed, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
+    """Return (ε₀, ln δ) if the base only is what such a claim says, and that is used as it is."""
+    claim = simplest(base)
+    if type(claim) is ApproxDP and claim.exact_epsilon <= epsilon:
+        return claim.exact_epsilon, Fraction(claim.exact_log_delta)
+    return None
+
+
+def _log_delta(base: Composed, epsilon: Fraction) -> Fraction:
+    """Return ln δ(ε) as `verify` bounds it; a number below all others for a base that is pure."""
+    value = smallest_log_delta(base, epsilon)
+    return Fraction(value) if value > -math.inf else Fraction(-(10**12))
+
+
+def _log_mass(channel: Mixing) -> str | None:
+    """Return the mass ratio ln M as Coq reads it."""
+    if isinstance(channel, UniformMixing):
+        return _log_size(channel.size)
+    if isinstance(channel, PriorMixing):
+        return f"- ln {coq_number(channel.smallest_probability)}"
+    if isinstance(channel, GridMixing):
+        return f"{channel.dimension} * ln {channel.cells}"
+    if isinstance(channel, UnequalGridMixing):
+        return " + ".join(f"{times} * ln {cells}" for cells, times in channel.sides)
+    if isinstance(channel, LocalUniformKernel):
+        fraction = coq_number(Fraction(channel.cells, channel.kernel_cells))
+        return f"{channel.dimension} * ln {fraction}"
+    if isinstance(channel, GaussianNet):
+        tau, d = channel.variance, channel.dimension
+        spread = (channel.bound + Fraction(d, 12)) / (2 * tau)
+        half = coq_number(Fraction(d, 2))
+        return f"ln (2 * PI * {coq_number(tau)}) * {half} + {coq_number(spread)}"
+    if isinstance(channel, LaplaceNet):
+        b = channel.scale
+        peak = f"ln (1 - exp (- {coq_number(1 / (2 * b))}))"
+        return f"{coq_number(channel.bound / b)} - {channel.dimension} * {peak}"
+    return None
+
+
+def _log_size(size: int) -> str | None:
+    """Return ln N; None for a number that is too long to write and no power of 2."""
+    power = size.bit_length() - 1
+    if power > 64 and size == 1 << power:
+        return f"{power} * ln 2"
+    return f"ln {size}" if power < LONGEST_INTEGER else None
+
+
+def _profile(channel: ProfileMixing, epsilon: Fraction, name: str) -> str:
+    eps, s, ratio, w = map(coq_number, (epsilon, channel.epsilon, channel.ratio, channel.weight))
+    return f"""\
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R)
+    (U : Y -> R) :
+  (forall d, law (M d)) -> (forall y, 0 <= U y) ->
+  (forall d d', neighbors d d' -> forall y, M d y - exp {s} * M d' y <= {ratio} * U y) ->
+  pure_DP neighbors (mixture M {w} U) {eps}.
+Proof.
+intros; apply profile_mixing with (s := {s}) (ratio := {ratio}); try assumption; try split; number.
+Qed.
+"""
+
+
+# -- Noise on counts and sums as theorems for Coq (theory R, P1, P2, G2, U) -----------------------
+
+
+def laplace_theorem(step: RoundedLaplace, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Return rounded Laplace noise on integer sums, for Coq."""
+    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+    return f"""\
+Theorem {name} {PUBLIC} (J : finType) (K : D -> J -> int) :
+  (forall d d', neighbors d d' ->
+     INR (\\sum_j absz (GRing.add (K d j) (GRing.opp (K d' j))))%N <= {moved}) ->
+  pure_DP_events neighbors (fun d (y : {{ffun J -> int}}) =>
+    \\big[Rmult/1]_j laplace {scale} (GRing.add (y j) (GRing.opp (K d j)))) {coq_number(epsilon)}.
+Proof.
+intros H; apply laplace_sums with (sensitivity := {moved}); [number | exact H | number].
+Qed.
+"""
+
+
+def k_norm_theorem(step: KNormNoise, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Return one draw of noise in a norm, for Coq."""
+    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+    return f"""\
+Theorem {name} {PUBLIC} (J : finType) (K : D -> J -> int)
+    (norm p : {{ffun J -> int}} -> R) :   (* the norm is {step.norm} *)
+  (forall z, 0 <= p z) ->
+  (forall z h, p z <= exp (norm h / {scale}) * p [ffun j => GRing.add (z j) (h j)]) ->
+  (forall d d', neighbors d d' ->
+     norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= {moved}) ->
+  pure_DP_events neighbors
+    (fun d (y : {{ffun J -> int}}) => p [ffun j => GRing.add (y j) (GRing.opp (K d j))])
+    {coq_number(epsilon)}.
+Proof.
+intros p0 H S; apply norm_noise with (norm := norm) (sensitivity := {moved}) (scale := {scale});
+  try assumption; number.
+Qed.
+"""
+
+
+_ROWS = "(Row : eqType) (J : finType) (amount : Row -> J -> nat) (row_total unit_rows : nat)"
+
+
+def partition_theorem(
+    step: PartitionLaplace, neighbors: Neighbors, epsilon: Fraction, name: str
+) -> str:
+    """Return noise on the cells of a table, each row of which adds up to a fixed total, for Coq."""
+    total, rows = coq_number(step.row_total), coq_number(step.unit_rows)
+    scale = coq_number(step.scale)
+    if step.cells == 1 and neighbors is Neighbors.REPLACE:
+        applied, law = "count_replace", "noisy_count amount"
+        public = "(Row : eqType) (amount : Row -> nat) (row_total unit_rows : nat)"
+        bound = "(forall r, (amount r <= row_total)%N)"
+    else:
+        applied = "table_replace" if neighbors is Neighbors.REPLACE else "table_add_remove"
+        law, public = "noisy_table amount", _ROWS
+        bound = "(forall r, (\\sum_j amount r j <= row_total)%N)"
+    relation = "replace_rows" if neighbors is Neighbors.REPLACE else "add_remove_rows"
+    return f"""\
+Theorem {name} {public} :
+  INR row_total = {total} -> INR unit_rows = {rows} -> {bound} ->
+  pure_DP_events ({relation} unit_rows) ({law} (laplace {scale})) {coq_number(epsilon)}.
+Proof.
+intros M m H; apply {applied} with (row_total := row_total) (scale := {scale});
+  [exact H | number | apply laplace_noise; number | rewrite M m; number].
+Qed.
+"""
+
+
+def one_draw_theorem(step: PartitionKNorm, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Return one draw over all cells of a table, for Coq."""
+    total, rows = coq_number(step.row_total), coq_number(step.unit_rows)
+    scale = coq_number(step.scale)
+    return f"""\
+Theorem {name} {_ROWS} (p : {{ffun J -> int}} -> R) :
+  INR row_total = {total} -> INR unit_rows = {rows} ->
+  (forall r, (\\sum_j amount r j <= row_total)%N) -> (forall z, 0 <= p z) ->
+  moves_at p (exp (INR (unit_rows * row_total) / {scale})) (unit_rows * row_total) ->
+  pure_DP_events (replace_rows unit_rows) (table_draw amount p) {coq_number(epsilon)}.
+Proof.
+intros M m H p0 q; apply table_one_draw with (row_total := row_total) (scale := {scale});
+  try assumption; rewrite M m; number.
+Qed.
+"""
+
+
+def blocks_theorem(step: BlockKNorm, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Return noise in a norm on the sums of each group, for Coq."""
+    bound, rows = coq_number(step.row_bound), coq_number(step.unit_rows)
+    scale = coq_number(step.scale)
+    replace = neighbors is Neighbors.REPLACE
+    relation, applied = (
+        ("replace_rows", "blocks_replace") if replace else ("add_remove_rows", "blocks_add_remove")
+    )
+    return f"""\
+Theorem {name} (Row : eqType) (G J : finType) (group : Row -> option G)
+    (amount : Row -> J -> int) (norm p : {{ffun J -> int}} -> R) (unit_rows : nat) :
+  INR unit_rows = {rows} -> (forall z, 0 <= p z) ->
+  (forall z h, p z <= exp (norm h / {scale}) * p [ffun j => GRing.add (z j) (h j)]) ->
+  (forall r, norm [ffun j => amount r j] <= {bound} /\\
+             norm [ffun j => GRing.opp (amount r j)] <= {bound}) ->
+  pure_DP_events ({relation} unit_rows) (by_group group (fun _ => block_sums amount p))
+    {coq_number(epsilon)}.
+Proof.
+intros m p0 H S; apply {applied} with (norm := norm) (bound := {bound}) (scale := {scale});
+  try assumption; rewrite ?m; number.
+Qed.
+"""
+
+
+def keys_theorem(step: KeyCounts, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Return counts by key with noise that differs upwards and downwards, for Coq."""
+    up, down = coq_number(step.up), coq_number(step.down)
+    replace = neighbors is Neighbors.REPLACE
+    relation = "replace_rows" if replace else "add_remove_rows"
+    applied = "keys_replace" if replace else "keys_add_remove"
+    # the larger of the two is known, and Coq-Interval has no maximum
+    side = "Rmax_left" if step.up >= step.down else "Rmax_right"
+    last = "number" if replace else f"rewrite {side}; number"
+    return f"""\
+Theorem {name} (Row : eqType) (U : finType) (key : Row -> option U) :
+  pure_DP_events ({relation} 1)
+    (noisy_counts key (two_sided (two_sided_constant {up} {down}) {up} {down}))
+    {coq_number(epsilon)}.
+Proof.
+intros; apply {applied}; [split; [apply two_sided_total; number | number | number] |
+  change (INR 1) with 1; {last}].
+Qed.
+"""
 
 
 def step_theorem(step: Base, neighbors: Neighbors, epsilon: Fraction, name: str) -> str | None:

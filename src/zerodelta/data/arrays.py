@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import fields
 from functools import partial
-from typing import Any, final
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias, final
 
+import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import READABLE, as_frame, as_one_column
-from zerodelta.data.protection import Protection
+from zerodelta.data.columns import (
+    READABLE,
+    Unread,
+    as_frame,
+    as_one_column,
+    is_known,
+    readable_texts,
+    series_cells,
+)
+from zerodelta.data.csv import CsvFormat, CsvReader
+from zerodelta.data.isolation import quietly
+from zerodelta.data.kinds import Bounds
+from zerodelta.data.pieces import Piece
+from zerodelta.data.readers import (
+    ArrowReader,
+    Batch,
+    DuckDBReader,
+    ParquetReader,
+    Part,
+    QueryReader,
+    Reader,
+    attempt,
+    dataset_reader,
+    found_files,
+    guarded,
+    is_path,
+    places,
+    row_ranges,
+)
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, Source, ours
-from zerodelta.data.threads import Piece
-from zerodelta.data.ticket import Ticket
-from zerodelta.data.unread import Unread
-from zerodelta.errors import is_list, require
+from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Source, Ticket, ours
+from zerodelta.data.spark import SparkReader, is_spark
+from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
-from zerodelta.exact.rational import as_count, as_float
+from zerodelta.exact.rational import as_count, as_float, inner_ends
 
 DEFAULT_MISSING: Any = object()
 """What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
@@ -205,3 +237,337 @@ def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[st
         remedy="name columns of the frame",
     )
     return named
+
+
+# -- Arrays, lists of rows, and eager data frames, as the caller holds them in memory -------------
+
+_TEXTS = (nw.String, nw.Binary, nw.Categorical, nw.Enum, nw.Decimal)
+_NO_TIME = int(np.iinfo(np.int64).min)
+"""What a missing date is stored as, in NumPy."""
+
+
+@final
+class ArrayReader(Reader):
+    """An array has the columns "0", "1", …, a structured one and a frame those that they name.
+
+    The width of a list of rows is that of its first row. No cell is read but by `parts`.
+    """
+
+    __slots__ = ("_columns", "_known", "_lock", "_names", "_rows", "_text", "_unread")
+
+    def __init__(self, data: Any) -> None:
+        module = type(data).__module__.partition(".")[0]
+        self._text = type(data).__name__ if module == "builtins" else _shown(module, data)
+        self._columns: list[Any]
+        self._known, self._unread, self._lock = is_known(data), None, threading.Lock()
+        if isinstance(data, (list, tuple)) or _is_masked(data):
+            self._unread = Unread(data)
+            self._names, self._rows = self._unread.names, self._unread.rows
+            self._columns = []
+        elif isinstance(data, np.ndarray):
+            table = _array(data)
+            if table.dtype.names is not None:  # a field that is an array itself is no column
+                kind = table.dtype
+                self._names = tuple(name for name in kind.names or () if kind[name].shape == ())
+                self._columns = [table[name] for name in self._names]
+            else:
+                table = table.reshape(-1, 1) if table.ndim == 1 else table
+                self._names = tuple(map(str, range(table.shape[1])))
+                self._columns = [table[:, place] for place in range(table.shape[1])]
+            self._rows = len(table)
+        else:
+            frame = as_frame(as_one_column(data))
+            self._names = tuple(map(str, frame.columns))
+            self._columns = [frame.get_column(name) for name in frame.columns]
+            self._rows = len(frame)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    @property
+    def premise(self) -> str | None:
+        """None: the cells are read as they are; unless a container has code of its own."""
+        return None if self._known else FOREIGN_SOURCE
+
+    @property
+    def bare(self) -> bool:
+        """True: the caller prepared them."""
+        return True
+
+    @property
+    def row(self) -> str:
+        """What is protected."""
+        return "one row of the table"
+
+    @property
+    def text(self) -> str:
+        """The type of the source."""
+        return self._text
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def parts(
+        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return ranges of rows."""
+        found = places(self._names, columns)
+        with self._lock:
+            if self._unread is not None:
+                self._columns, self._unread = list(self._unread.read()), None
+        chosen = [self._columns[place] for place in found]
+        return [
+            partial(guarded, partial(_slices, chosen, rows, batch))
+            for rows in row_ranges(self._rows)
+        ]
+
+
+def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
+    for start in rows[::batch]:
+        stop = min(start + batch, rows.stop)
+        yield tuple(_cells(column[start:stop]) for column in columns)
+
+
+def _cells(column: Any) -> Any:
+    if isinstance(column, np.ndarray):
+        return readable_texts(column)
+    if column.implementation.is_polars():
+        return polars_cells(nw.to_native(column))
+    return nw.to_native(column) if column.implementation.is_pyarrow() else series_cells(column)
+
+
+def polars_cells(series: Any) -> Any:
+    """Return the cells of a Polars series: as Arrow has them, where that is faster.
+
+    Dates are the integers that they are stored as: of one that Python has none for, Polars would
+    panic. Times and lists have no cells that are read, and are missing.
+    """
+    wrapped = nw.from_native(series, series_only=True)
+    kind = wrapped.dtype
+    if kind in (nw.Date, nw.Datetime):
+        import polars
+
+        unit = "D" if kind == nw.Date else kind.time_unit
+        stored = series.to_physical().cast(polars.Int64).fill_null(_NO_TIME)
+        return stored.to_numpy().view(f"datetime64[{unit}]")
+    found = quietly(series.to_arrow) if kind in _TEXTS and find_spec("pyarrow") else None
+    return series_cells(wrapped) if found is None else found
+
+
+def _is_masked(data: Any) -> bool:
+    return isinstance(data, np.ma.MaskedArray) and data.dtype.kind in READABLE
+
+
+def _array(data: Array) -> Array:
+    """Return an array of any type, without its mask; dates and records stay what they are."""
+    require(
+        1 <= data.ndim <= 2,
+        "source",
+        f"an array of {data.ndim} dimensions",
+        expected="one or two dimensions",
+        remedy="pass rows times columns",
+    )
+    return np.asarray(data)
+
+
+def _shown(module: str, data: Any) -> str:
+    names = {"numpy": "NumPy", "pandas": "pandas", "polars": "Polars", "pyarrow": "Arrow"}
+    return f"{names.get(module, module)} {type(data).__name__}"
+
+
+# -- Polars lazy frames: rows of a query that Polars runs, batch by batch -------------------------
+
+
+@final
+class PolarsLazyReader(QueryReader):
+    """The rows of a lazy frame's result, in one part."""
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._names = tuple(attempt(lambda: frame.collect_schema().names()))
+
+    @property
+    def text(self) -> str:
+        """What kind of source this is."""
+        return "Polars LazyFrame"
+
+    def count(self) -> int:
+        """Return the number of rows of the result."""
+        import polars
+
+        return int(attempt(lambda: self._frame.select(polars.len()).collect().item()))
+
+    def parts(
+        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return one part."""
+        places(self._names, columns)
+        return [partial(guarded, partial(_rows, self._frame, columns, batch))]
+
+
+def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+    chosen = frame.select(list(dict.fromkeys(columns)))
+    if hasattr(chosen, "collect_batches"):
+        found = chosen.collect_batches(chunk_size=batch, maintain_order=True)
+    else:  # older versions hold the result in memory
+        found = [chosen.collect()]
+    for each in found:
+        for part in each.iter_slices(batch):
+            yield tuple(polars_cells(part.get_column(name)) for name in columns)
+
+
+# -- Find reader ----------------------------------------------------------------------------------
+# Which reader reads a source: decided by its type, or a path's ending, never by what it holds.
+
+_OPTIONS = tuple(each.name for each in fields(CsvFormat))
+_CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
+
+
+def reader_of(
+    source: Any, file: Mapping[str, Any] | None = None, *, declared: Sequence[str] = ()
+) -> Reader:
+    """Return the reader of a source.
+
+    Parameters
+    ----------
+    source : array, list of rows, frame, path, query
+        A NumPy array, a list of rows, a pandas, Polars (eager or lazy) or PyArrow frame, an Arrow
+        stream or dataset, a DuckDB relation or ``(sql, connection)``, a Spark DataFrame, the path
+        of a CSV or Parquet file, a pattern of several, or a list of `pathlib.Path`.
+    file : dict, optional
+        How CSV files are written, as `CsvFormat` has it; other sources do not look at it.
+    declared : sequence of str
+        The columns of CSV files without a header, in their order.
+
+    Returns
+    -------
+    Reader
+
+    >>> reader_of(np.zeros((3, 2))).names
+    ('0', '1')
+    """
+    for name in file or {}:
+        remedy = did_you_mean(name, _OPTIONS, f"pass some of {', '.join(_OPTIONS)}")
+        require(name in _OPTIONS, "option", name, "one that says how a CSV file is written", remedy)
+    if is_path(source):
+        return _file_reader(source, dict(file or {}), declared)
+    module, kind = type(source).__module__.partition(".")[0], type(source).__name__
+    if _is_query(source) or (module in ("duckdb", "_duckdb") and kind == "DuckDBPyRelation"):
+        return DuckDBReader(source)
+    if module == "pyarrow" and kind in ("Table", "RecordBatch", "RecordBatchReader"):
+        return ArrowReader(source)
+    if module == "pyarrow" and kind.endswith("Dataset"):
+        return dataset_reader(source)
+    if module == "polars" and kind == "LazyFrame":
+        return PolarsLazyReader(source)
+    if is_spark(source):
+        return SparkReader(source)
+    if isinstance(source, (np.ndarray, list, tuple)) or _is_frame(source):
+        return ArrayReader(source)
+    raise ParameterError(
+        "source",
+        type(source),
+        expected="an array, a list of rows, a pandas, Polars or PyArrow frame, an Arrow dataset, "
+        "a DuckDB relation or (sql, connection), a Spark DataFrame, or the path of a CSV or "
+        "Parquet file",
+        remedy="pass one of these, or np.asarray(source)",
+    )
+
+
+def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
+    endings = {_ending(path) for path in found_files(source)}
+    if endings == {".tsv"}:
+        file = {"delimiter": "\t", **file}
+    if endings <= set(_CSV):
+        return CsvReader(source, CsvFormat(**file), declared=declared)
+    if endings <= set(_PARQUET):
+        return ParquetReader(source)
+    raise ParameterError(
+        "source",
+        expected="files that end in .csv, .tsv, .txt (or these with .gz), or all in .parquet",
+        remedy="rename the files, or open each kind by itself",
+    )
+
+
+def _ending(path: Path) -> str:
+    name = path.name.lower()
+    ending = Path(name.removesuffix(".gz")).suffix
+    return ending + ".gz" if name.endswith(".gz") and ending in _PARQUET else ending
+
+
+def _is_query(source: Any) -> bool:
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is None or type(source) is not tuple or len(source) != 2:
+        return False
+    # these may be cells: nothing but their types is looked at
+    return type(source[0]) is str and issubclass(type(source[1]), duckdb.DuckDBPyConnection)
+
+
+def _is_frame(source: Any) -> bool:
+    known = nw.dependencies
+    return bool(known.is_into_dataframe(source) or known.is_into_series(source)) or (
+        type(source).__module__.partition(".")[0] in ("pandas", "pyarrow")
+    )
+
+
+# -- How each row was read: as it is, clipped to its bounds, or with a cell that cannot be read ---
+
+USED, CLIPPED, UNREADABLE = 0, 1, 2
+
+Limits: TypeAlias = tuple[Bounds | None, ...]
+"""The bounds of each column; None for one whose cells are not clipped."""
+
+Beyond: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
+"""Tells which rows are clipped as a whole, each by itself: those that are too long."""
+
+
+def readings_of(
+    columns: Sequence[npt.NDArray[Any]], limits: Limits, beyond: Beyond | None = None
+) -> npt.NDArray[np.float64]:
+    """Return 0 (used), 1 (clipped) or 2 (unreadable) for each row, from its own cells alone.
+
+    >>> from fractions import Fraction
+    >>> ages = np.array([17.0, 130.0, np.nan])
+    >>> readings_of([ages], ((Fraction(0), Fraction(120)),)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    clipped = np.zeros(len(columns[0]), dtype=np.bool_)
+    unreadable = np.zeros(len(columns[0]), dtype=np.bool_)
+    for values, bounds in zip(columns, limits, strict=True):
+        if values.dtype == np.object_:  # texts
+            unreadable |= np.fromiter((text is None for text in values), np.bool_, len(values))
+            continue
+        unreadable |= np.isnan(values)
+        if bounds is not None:
+            lower, upper = inner_ends(*bounds)
+            clipped |= (values < lower) | (values > upper)
+    if beyond is not None:
+        clipped |= beyond(np.stack(columns, axis=1))
+    return np.where(unreadable, float(UNREADABLE), np.where(clipped, float(CLIPPED), float(USED)))
+
+
+@ours
+@final
+class Readings(DerivedSource):
+    """One column that says how each row of another source was read."""
+
+    __slots__ = ("_beyond", "_limits")
+
+    def __init__(self, source: Source, limits: Limits, beyond: Beyond | None = None) -> None:
+        self._of = source.unfilled if isinstance(source, ArraySource) else source
+        self._limits, self._beyond = limits, beyond
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return ("reading",)
+
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
+        """Yield the readings of all rows."""
+        for block in self._of.blocks(ticket):
+            yield readings_of(list(block.T), self._limits, self._beyond)[:, None]

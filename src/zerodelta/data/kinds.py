@@ -6,21 +6,85 @@ array and an Arrow array of the same cells are read alike. `declare` has what a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
 from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column, text_numbers
+from zerodelta.data.cells import Options
 from zerodelta.data.columns import as_objects
-from zerodelta.data.kind import Bounds, Coded, Kind
-from zerodelta.data.options import Options
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, number_text
+
+# -- What a declared kind of column is: public, and the reading of each cell by itself ------------
+
+Bounds: TypeAlias = tuple[Fraction, Fraction]
+
+
+class Kind(ABC):
+    """What the cells of a column are read to."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """The number of codes 0, 1, ... that cells are read to; None for numbers and texts."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> Bounds | None:
+        """The smallest and the largest number or code, exactly; None for texts."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Any, ...] | None:
+        """What each code stands for; None where there are no codes."""
+
+    @property
+    @abstractmethod
+    def declaration(self) -> dict[str, Any]:
+        """The kind as a schema file has it: its name with what it must have, then options."""
+
+    @abstractmethod
+    def read(self, column: Any) -> Array:
+        """Return the numbers, codes or texts of a column, each cell read by itself.
+
+        `column` is a NumPy array of one dimension, a `pyarrow.Array` or a `ChunkedArray`, of any
+        type; nothing raises because of a cell. The result is float64 with NaN where a cell is
+        missing, and may be a read-only view of the column; for texts it holds objects, None where
+        missing.
+        """
+
+    def __str__(self) -> str:
+        (name, given), *options = self.declaration.items()
+        listed = given if name in ("number", "date") else [given]
+        shown = [] if name == "boolean" else [_short(value) for value in listed]
+        return f"{name}({', '.join(shown + [f'{key}={_short(v)}' for key, v in options])})"
+
+
+class Coded(Kind):
+    """A kind whose cells are read to codes."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of codes."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """The first and the last code."""
+        return Fraction(0), Fraction(self.size - 1)
+
+
+def _short(value: Any) -> str:
+    shown = str(value) if not isinstance(value, (str, list)) else repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
 
 _FARTHEST = Fraction(1 << 500)
 _OTHER, _MISSING = "other", "missing"

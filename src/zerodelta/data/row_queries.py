@@ -14,9 +14,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.internal import Internal, reveal
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import quiet as no_warnings
+from zerodelta.data.isolation import Internal, Watch, reveal
+from zerodelta.data.isolation import quiet as no_warnings
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import (
     Block,
@@ -28,9 +27,9 @@ from zerodelta.data.rowwise import (
     is_columns,
 )
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_float
+from zerodelta.exact.sums import IntegerArray
 from zerodelta.value import value
 
 Bounds: TypeAlias = tuple[Any, Any]

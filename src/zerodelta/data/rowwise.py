@@ -14,9 +14,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import quiet
-from zerodelta.data.written_here import is_written_here
+from zerodelta.data.isolation import Watch, is_written_here, quiet
 from zerodelta.errors import ParameterError, require
 from zerodelta.value import value
 

@@ -2,22 +2,247 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from fractions import Fraction
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from zerodelta.data.kept_copy import Keeping, kept
-from zerodelta.data.progress import rows_in, shown
-from zerodelta.data.protection import Protection
+from zerodelta.data.pieces import Keeping, Piece, kept, rows_in, shown
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.threads import Piece
-from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
-from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.value import value
+
+# -- What a release costs and who pays: an account is seen from here as a protocol only -----------
+# `zerodelta.ledger` has the accounts; whoever debits them is the runner (`spine/run.py`).
+
+
+@value
+class Charge:
+    """What one release costs, and what it is about; all of it public."""
+
+    epsilon: Fraction
+    neighbors: Neighbors
+    unit: str | None
+    """Who is protected, if it is not a row."""
+    task: str
+    """What was asked, in a few words."""
+    question: str | None
+    """SHA-256 of all that was asked of a data set; None where it cannot be written down."""
+    certificate: str
+    """The digest of the certificate."""
+    record: str = ""
+    """The digest of what was asked, as the record of the release has it."""
+    again: bool = False
+    """Whether a question that was asked before may be paid for once more."""
+
+
+@value
+class Receipt:
+    """Where a debit is written: which ledger, which of its entries, with which hash, and when."""
+
+    ledger: str
+    """The random name that the ledger got when it was made."""
+    entry: int
+    hash: str
+    time: str
+
+    def to_json(self) -> dict[str, str | int]:
+        """Return the fields, for a record."""
+        return {
+            "ledger": self.ledger,
+            "entry": self.entry,
+            "hash": self.hash,
+            "time": self.time,
+        }
+
+
+class Account(Protocol):
+    """Who pays for releases; compared with ``==``."""
+
+    def check(self, charge: Charge) -> None:
+        """Raise what `debit` would raise by now; nothing is written."""
+        ...  # pragma: no cover
+
+    def debit(self, charge: Charge) -> Receipt:
+        """Pay for a release, durably, or raise `BudgetError`."""
+        ...  # pragma: no cover
+
+    def _take_back(self, receipt: Receipt, reason: str) -> None:
+        """Undo a debit for which no row was read; the runner knows, and nobody else."""
+        ...  # pragma: no cover
+
+    def note_saved(self, entry: int, place: str, digest: str) -> None:
+        """Write down where a release was saved, and its digest."""
+        ...  # pragma: no cover
+
+    def covers(self, other: Any) -> bool:
+        """Tell whether a debit here is one of the other account, too."""
+        ...  # pragma: no cover
+
+    @property
+    def line(self) -> str:
+        """What is left, in one line, for people."""
+        ...  # pragma: no cover
+
+
+# -- Who is protected by a release from these rows, under which relation, and what that assumes ---
+
+
+@value
+class Protection:
+    """What a source says of its rows: one row of an array or frame, unless stated otherwise."""
+
+    row: str | None = None
+    """What a row is, such as "one line of the file"; None if the question says it better."""
+    unit: str | None = None
+    max_rows: int = 1
+    """How many rows of one unit count."""
+    neighbors: Neighbors = Neighbors.REPLACE
+    bare: bool = True
+    """Whether rows came as an array, a list or a frame that the caller may have prepared."""
+    premise: str | None = None
+    """What code that we did not write is asserted to do, if it yields the rows."""
+    accounts: tuple[Account, ...] = ()
+    """Who pays for a release from these rows."""
+
+    @property
+    def words(self) -> str | None:
+        """Who is protected, for the certificate."""
+        if self.unit is None:
+            return self.row
+        rows = "its one row" if self.max_rows == 1 else f"at most {self.max_rows} of its rows"
+        return f"one {self.unit}, {rows}"
+
+
+# -- The right to read rows: made in `spine/run.py`, after the certificate was issued -------------
+
+T = TypeVar("T")
+
+
+@final
+class Ticket:
+    """Opens sources for one release. Only the runner makes one, after the certificate.
+
+    One that is due opens nothing until it is paid for.
+
+    >>> Ticket.check(None)
+    Traceback (most recent call last):
+        ...
+    TypeError: rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)
+    """
+
+    __slots__ = (
+        *("_beside", "_certificate", "_due", "_lock", "_made", "_receipts", "_time", "_used"),
+        "_void",
+    )
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        beside: Any = None,
+        due: bool = False,
+    ) -> None:
+        self._certificate, self._used, self._beside = certificate, False, beside
+        self._receipts: tuple[Receipt, ...] = ()
+        self._due, self._void, self._lock = due, False, threading.Lock()
+        self._time = _now()
+        self._made: dict[int, tuple[Any, Any]] = {}
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the rows are read for."""
+        return self._certificate
+
+    @property
+    def beside(self) -> Any:
+        """Another source of the same rows, which this ticket opens too; None if there is none."""
+        return self._beside
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Where it was paid for; empty where there is no ledger."""
+        return self._receipts
+
+    @property
+    def time(self) -> str:
+        """When the ticket was taken (UTC), before a row was read: the time of the debit."""
+        return self._time
+
+    def settle(self, receipts: tuple[Receipt, ...]) -> None:
+        """Say where a ticket that is due was paid for: rows may be read from now on."""
+        with self._lock:
+            if self._due:  # another thread may have been faster, and read rows by now
+                self._receipts, self._due = receipts, False
+                self._time = receipts[0].time if receipts else _now()
+
+    def void(self) -> None:
+        """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""
+        with self._lock:
+            if self._used:
+                raise RuntimeError("rows may have been read with this ticket: its debit stays")
+            self._void = True
+
+    def once(self, owner: Any, make: Callable[[], T]) -> T:
+        """Return what is made of an owner's rows, once for the ticket."""
+        if id(owner) not in self._made:
+            self._made[id(owner)] = owner, make()  # the owner, too: no other gets its identity
+        made: T = self._made[id(owner)][1]
+        return made
+
+    def made(self, owner: Any) -> Any:
+        """Return what was made of an owner's rows for the ticket; None if nothing was."""
+        return self._made.get(id(owner), (owner, None))[1]
+
+    def forget(self) -> None:
+        """Let go of what was made of rows: nothing more is read for the release."""
+        self._made.clear()
+
+    @property
+    def due(self) -> bool:
+        """Whether it has still to be paid for, before a row is read."""
+        return self._due
+
+    @property
+    def used(self) -> bool:
+        """Whether rows may have been read; a debit is final from then on."""
+        return self._used
+
+    @staticmethod
+    def check(ticket: Any) -> None:
+        """Refuse anything that is no ticket."""
+        if type(ticket) is not Ticket:
+            raise TypeError(
+                "rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)"
+            )
+
+    @staticmethod
+    def use(ticket: Any) -> None:
+        """Check a ticket and mark it as used: rows are read from now on."""
+        Ticket.check(ticket)
+        with ticket._lock:  # another thread may be about to take its debit back
+            if ticket._due:
+                raise RuntimeError("this ticket has not been paid for: rows are read afterwards")
+            if ticket._void:
+                raise RuntimeError(
+                    "the debit for this ticket was taken back: begin another release"
+                )
+            ticket._used = True
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
@@ -248,3 +473,95 @@ def protection_of(*sources: Any) -> Protection:
             remedy="take all columns from one people = zd.open(…)",
         )
     return found[0] if found else Protection()
+
+
+# -- Rows made of those of another source: what is public of both is the same ---------------------
+
+
+class DerivedSource(Source):
+    """A source that makes one row of each row of another (`_of`), from that row alone.
+
+    Whether a cell of it may be missing it says itself.
+    """
+
+    __slots__ = ("_of",)
+
+    _of: Source
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, or where that is private one to plan with."""
+        return self._of.rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether the number of rows is public, and each of them is yielded."""
+        return self._of.whole
+
+    @property
+    def drops(self) -> bool:
+        """Whether some rows may count nowhere."""
+        return self._of.drops
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where a copy of the rows may be kept."""
+        return self._of.keeping
+
+    @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster."""
+        return self._of.remote
+
+    @property
+    def told(self) -> str:
+        """Which number a plan uses for that of the rows."""
+        return self._of.told
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected: what the other source says, if it is believed."""
+        return protection_of(self._of)
+
+
+# -- What a caller passed, shut until there is a ticket: for tasks that read rows their own way ---
+
+
+@final
+class Given(Generic[T]):
+    """One value, or a tuple of several, that only a ticket opens.
+
+    `reads` names the sources among them: what they yield is caller-asserted unless they are ours,
+    and so are the rows of a container that is not `known`.
+    `neighbors` is the relation of a value that a mechanism with a claim made elsewhere.
+    `read` makes cells of what was given, when it is opened.
+    """
+
+    __slots__ = ("_protection", "_read", "_value")
+
+    def __init__(
+        self,
+        value: Any,
+        *,
+        reads: tuple[Any, ...] | None = None,
+        neighbors: Neighbors | None = None,
+        known: bool = True,
+        read: Callable[[], T] | None = None,
+    ) -> None:
+        sources = (value,) if reads is None else reads
+        self._value, self._read = value, read
+        found = protection_of(*sources)
+        if not known:
+            found = replace(found, premise=FOREIGN_SOURCE)
+        self._protection = found if neighbors is None else replace(found, neighbors=neighbors)
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected: what the sources among them say."""
+        return self._protection
+
+    def open(self, ticket: Ticket) -> T:
+        """Return what was given."""
+        Ticket.use(ticket)
+        opened: T = self._value if self._read is None else self._read()
+        return opened

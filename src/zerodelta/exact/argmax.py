@@ -20,11 +20,20 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball, precision
-from zerodelta.exact.bits import BitSource, Words
+from zerodelta.exact.bits import (
+    ArbBalls,
+    BitSource,
+    Draw,
+    Formula,
+    Integers,
+    Reals,
+    Strings,
+    Words,
+    constant,
+)
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.lazy import ArbBalls, Draw, Formula, Integers, Reals, Strings, constant
+from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
 Scores: TypeAlias = npt.NDArray[np.integer] | Sequence[int] | Sequence[Fraction]

@@ -8,15 +8,24 @@ real machine the operating system's generator has a finite state, so what is dra
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
+from flint import arb
 
 from zerodelta.errors import EntropyError
+from zerodelta.exact.float_balls import FloatBalls
+from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.rational import as_count
+from zerodelta.value import value
 
 Words = npt.NDArray[np.uint64]
 
@@ -119,3 +128,237 @@ def is_private(source: BitSource) -> bool:
     Only the operating system's own source counts, whatever another class says of itself.
     """
     return type(source) is SystemBits
+
+
+# -- Lazy reals: the one technique behind all continuous noise (theory R) -------------------------
+# A draw is a fixed function of an infinite string of fair bits, cut into uniforms. The first 64
+# bits of each uniform are read and the function is evaluated in float64 with a proven radius
+# (`float_balls`). Where the whole ball rounds to one integer, that integer is final. Where it does
+# not, the *same* uniforms are extended by fresh bits and the function is evaluated again with Arb
+# until it does. A boundary has probability 0, so this ends; and because floats only ever confirm
+# what every extension of the string would give, the result is exactly the rounding of the
+# continuous draw, to any depth in the tails.
+#
+# One string per draw: all outputs of a unit (both Box-Muller partners, all coordinates of a
+# vector) are re-evaluated from one extension; extending twice with different bits would leave the
+# marginal laws right and the joint law wrong.
+#
+# A formula is written once, over either kind of ball: `FloatBalls` evaluates it fast for thousands
+# of draws, `ArbBalls` to any precision for the one draw that is still undecided.
+
+Integers: TypeAlias = npt.NDArray[Any]
+"""int64 where every draw fits, else Python integers: noise is never wrapped, clipped or redrawn."""
+
+_BLOCK = 1 << 13
+_CONSTANT_BITS = 128
+_GUARD_BITS = 64
+
+_FEW = 6
+"""Up to so many uniforms or outputs Arb alone is faster: a NumPy call costs more than its work."""
+
+Balls = npt.NDArray[np.object_]
+
+
+def _each(function: Callable[[arb], Any], results: int = 1) -> Any:
+    return np.frompyfunc(function, 1, results)
+
+
+_log, _sqrt, _exp = _each(arb.log), _each(arb.sqrt), _each(arb.exp)
+_floor, _unique_integer = _each(arb.floor), _each(arb.unique_fmpz)
+_sin_cos_pi = _each(arb.sin_cos_pi, 2)
+_HALF = arb(0.5)
+
+
+@cache
+def _cell(width: int) -> tuple[arb, arb]:
+    """Return 2^-width and the ball [0, 2^-width]; slow to make, so made once."""
+    return arb((1, -width)), arb((1, -width - 1), (1, -width - 1))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ArbBalls:
+    """A one-dimensional array of Arb balls at the working precision."""
+
+    values: Balls
+
+    @staticmethod
+    def of(values: Sequence[arb]) -> ArbBalls:
+        """Return the given balls as one array."""
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return ArbBalls(array)
+
+    @staticmethod
+    def uniform(prefixes: Sequence[int], width: int) -> ArbBalls:
+        """Return uniforms whose first `width` bits are `prefixes`: U in [m, m+1] / 2^width."""
+        unit, cell = _cell(width)
+        return ArbBalls.of([unit * prefix + cell for prefix in prefixes])
+
+    @staticmethod
+    def stack(parts: list[ArbBalls]) -> ArbBalls:
+        """Join the arrays."""
+        return ArbBalls(np.concatenate([part.values for part in parts]))
+
+    def __getitem__(self, rows: slice) -> ArbBalls:
+        return ArbBalls(self.values[rows])
+
+    def __abs__(self) -> ArbBalls:
+        return ArbBalls(abs(self.values))
+
+    def __neg__(self) -> ArbBalls:
+        return ArbBalls(-self.values)
+
+    def __add__(self, other: ArbBalls | int) -> ArbBalls:
+        return ArbBalls(self.values + _plain(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: ArbBalls | int) -> ArbBalls:
+        return ArbBalls(self.values - _plain(other))
+
+    def __mul__(self, other: ArbBalls | int) -> ArbBalls:
+        return ArbBalls(self.values * _plain(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: ArbBalls) -> ArbBalls:
+        return ArbBalls(self.values / other.values)
+
+    def sqrt(self) -> ArbBalls:
+        """Square root."""
+        return ArbBalls(_sqrt(self.values))
+
+    def log(self) -> ArbBalls:
+        """Natural logarithm."""
+        return ArbBalls(_log(self.values))
+
+    def exp(self) -> ArbBalls:
+        """Exponential."""
+        return ArbBalls(_exp(self.values))
+
+    def cos_sin_pi(self) -> tuple[ArbBalls, ArbBalls]:
+        """Return cos(πx) and sin(πx)."""
+        sine, cosine = _sin_cos_pi(self.values)
+        return ArbBalls(cosine), ArbBalls(sine)
+
+    def total(self) -> ArbBalls:
+        """Sum of all."""
+        return ArbBalls.of([sum(self.values, arb(0))])
+
+    def log_total(self) -> ArbBalls:
+        """Sum of the logarithms of all: the logarithm of their product."""
+        return ArbBalls.of([math.prod(self.values, start=arb(1)).log()])
+
+    def nearest(self) -> list[int] | None:
+        """Return the integers that the balls round to, or None if one of them is undecided."""
+        integers = _unique_integer(_floor(self.values + _HALF))
+        if any(integer is None for integer in integers):
+            return None
+        return [int(integer) for integer in integers]
+
+
+def _plain(other: ArbBalls | int) -> Balls | int:
+    return other.values if isinstance(other, ArbBalls) else other
+
+
+Reals = TypeVar("Reals", FloatBalls, ArbBalls)
+
+Constant: TypeAlias = Callable[[], list[arb]]
+
+Formula: TypeAlias = Callable[..., Any]
+"""(uniforms: Reals, *constants: Reals) -> Reals: a unit's outputs, along the first axis."""
+
+
+@value
+class Draw:
+    """A unit of noise: `outputs` real numbers made of `uniforms` uniforms by `formula`.
+
+    Constants are functions, so that each precision evaluates them anew; each gives a vector, of
+    length 1 or one entry an output.
+    """
+
+    uniforms: int
+    outputs: int
+    formula: Formula
+    constants: tuple[Constant, ...] = ()
+
+
+def constant(*values: Fraction) -> Constant:
+    """Return a rational constant of a draw: a number, or a vector with one entry an output."""
+    return lambda: [ball(value) for value in values]
+
+
+@final
+class Strings:
+    """The bit strings of one unit: the words read first, extended on demand."""
+
+    def __init__(self, words: Words) -> None:
+        self._prefixes: list[int] = words.tolist()
+        self.width = 64
+
+    def extend(self, bits: BitSource) -> None:
+        """Double every string with fresh bits."""
+        width = self.width
+        self._prefixes = [(prefix << width) | bits.integer(width) for prefix in self._prefixes]
+        self.width += width
+
+    def add(self, bits: BitSource) -> None:
+        """Begin one more string, as long as the others are."""
+        self._prefixes.append(bits.integer(self.width))
+
+    def evaluate(self, draw: Draw) -> ArbBalls:
+        """Evaluate the draw on what is known of its strings: as many of them as it has uniforms."""
+        with precision(self.width + _GUARD_BITS):
+            constants = [ArbBalls.of(constant()) for constant in draw.constants]
+            uniforms = ArbBalls.uniform(self._prefixes[: draw.uniforms], self.width)
+            values: ArbBalls = draw.formula(uniforms, *constants)
+            return values
+
+
+def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
+    """Return round(x) = floor(x + 1/2) of every output, exactly; shape (outputs, units)."""
+    result: Integers = np.empty((draw.outputs, units), dtype=np.int64)
+    entries = max(draw.uniforms, draw.outputs)
+    if units * entries <= _FEW:
+        words = bits.words(draw.uniforms * units).reshape(draw.uniforms, units)
+        for i in range(units):  # the same function of the same bits
+            result = _store(result, i, _resolve(draw, words[:, i], bits))
+        return result
+    constants = enclosed(draw)
+    block = max(1, _BLOCK // entries)
+    for start in range(0, units, block):
+        width = min(block, units - start)
+        words = bits.words(draw.uniforms * width).reshape(draw.uniforms, width)
+        with np.errstate(all="ignore"):  # an infinite or NaN radius reads "undecided"
+            values: FloatBalls = draw.formula(FloatBalls.uniform(words), *constants)
+            integers, decided = values.nearest()
+            # int64 first: an object array must receive Python integers, never floats
+            block_integers = np.where(decided, integers, 0.0).astype(np.int64)
+        result[:, start : start + width] = block_integers
+        for unit in np.flatnonzero(~decided.all(axis=0)):
+            result = _store(result, start + int(unit), _resolve(draw, words[:, unit], bits))
+    return result
+
+
+def enclosed(draw: Draw) -> list[FloatBalls]:
+    """Return the constants of a draw as float balls."""
+    with precision(_CONSTANT_BITS):
+        return [FloatBalls.enclose(constant()) for constant in draw.constants]
+
+
+def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
+    strings = Strings(words)
+    while True:
+        with precision(strings.width + _GUARD_BITS):
+            integers = strings.evaluate(draw).nearest()
+        if integers is not None:
+            return integers
+        strings.extend(bits)
+
+
+def _store(result: Integers, unit: int, integers: list[int]) -> Integers:
+    if any(not -(2**63) <= integer < 2**63 for integer in integers):
+        result = result.astype(object)
+    result[:, unit] = integers
+    return result

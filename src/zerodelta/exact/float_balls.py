@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zerodelta.exact.arb import precision, to_float_up
 from zerodelta.exact.arrays import Floats
+from zerodelta.exact.logs import precision, to_float_up
 
 _U = 2.0**-53
 _GROW = 1.0 + 2.0**-48

@@ -12,14 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from zerodelta.errors import ParameterError, require, require_extra
-from zerodelta.exact.arb import ball, upper
-from zerodelta.exact.logs import log_upper
+from zerodelta.exact.logs import ball, log_upper, upper
 from zerodelta.exact.rational import as_count, as_positive, as_rational
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import RDP, ZCDP, GaussianDP, PureDP
+from zerodelta.privacy.claims import RDP, ZCDP, Claim, GaussianDP, PureDP
 from zerodelta.privacy.composition import simplest, transcript_claim
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_at_least_zero, as_relation
+from zerodelta.privacy.parameters import Neighbors, as_at_least_zero, as_relation
 from zerodelta.privacy.renyi import Curve
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve, SubsampledGaussianCurve
 from zerodelta.value import value

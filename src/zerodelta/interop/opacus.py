@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.channels.planner import DEFAULT_MIXING_PROBABILITY
-from zerodelta.channels.planner import plan as plan_release
-from zerodelta.channels.purification_plan import Plan
+from zerodelta.channels.purification import DEFAULT_MIXING_PROBABILITY, Plan
+from zerodelta.channels.purification import plan as plan_release
 from zerodelta.errors import GuaranteeError, ParameterError, require, require_extra
 from zerodelta.exact.logs import (
     log_difference_upper,
@@ -24,13 +23,10 @@ from zerodelta.exact.logs import (
     log_upper,
 )
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP, PureDP
+from zerodelta.privacy.claims import RDP, ApproxDP, Claim, GaussianDP, PureDP, safe_end
 from zerodelta.privacy.composition import simplest, transcript_claim
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_flag, as_usable_epsilon, sum_upper
+from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon, sum_upper
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
-from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Space
 
 _LARGEST_NORMAL = Fraction("5.76811")

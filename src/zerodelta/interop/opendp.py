@@ -13,18 +13,15 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from zerodelta.channels.channel import smallest_epsilon
-from zerodelta.channels.planner import DEFAULT_MIXING_PROBABILITY, plan
-from zerodelta.channels.purification_plan import Plan
+from zerodelta.channels.purification import DEFAULT_MIXING_PROBABILITY, Plan, plan
 from zerodelta.errors import GuaranteeError, ParameterError, require, require_extra
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.integers import permutation
 from zerodelta.exact.rational import Rational, as_count, float_within
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, PureDP
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, PureDP
 from zerodelta.privacy.composition import compose, transcript_claim
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_relation, as_usable_epsilon, sum_upper
+from zerodelta.privacy.parameters import Neighbors, as_relation, as_usable_epsilon, sum_upper
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import EuclideanSpace, Finite, Space

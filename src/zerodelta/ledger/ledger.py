@@ -2,36 +2,173 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, final
 
-from zerodelta.data.account import Charge, Receipt
+from zerodelta.data.source import Charge, Receipt
 from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
-from zerodelta.ledger.addresses import as_address
-from zerodelta.ledger.balances import Balance, Key
-from zerodelta.ledger.chain import Entry
-from zerodelta.ledger.connections import connected, only_data, open_or_make, reading, writing
-from zerodelta.ledger.history import History, entries_of, registry
-from zerodelta.ledger.recognition import mac_of, note_places, place_of, refuse_second_name
-from zerodelta.ledger.spending import (
+from zerodelta.ledger.balances import Balance, Balances, Entry, Key
+from zerodelta.ledger.history import History, demanded, entries_of, receipts_in, registry, verified
+from zerodelta.ledger.postgres import PostgresStore, make_tables
+from zerodelta.ledger.sqlite import SqliteStore, make_file
+from zerodelta.ledger.store import (
+    Store,
+    as_address,
     as_budget,
     as_name,
+    check_same,
     checked,
     debit,
+    first_entries,
+    is_url,
+    open_account,
     priced,
     raise_budget,
     take_back,
+    using,
 )
-from zerodelta.ledger.verification import demanded, receipts_in, verified
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.new_file import write_new
-from zerodelta.privacy.parameters import as_unit
+from zerodelta.privacy.parameters import Neighbors, as_unit
+from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.verify import as_neighbors
+
+# -- Connections to a ledger at an address, by file or server, and its accounts opened or found ---
+
+
+def connected(address: str) -> AbstractContextManager[Store]:
+    """Hold the process's one connection to a ledger."""
+    return using(address, lambda: (PostgresStore if is_url(address) else SqliteStore)(address))
+
+
+@contextmanager
+def writing(address: str) -> Iterator[tuple[Store, Balances]]:
+    """Hold the only write transaction, and the balances as they are."""
+    with connected(address) as store:
+        store.prepare()
+        with store.writing():
+            yield store, store.catch_up()
+        store.settle()
+
+
+@contextmanager
+def reading(address: str) -> Iterator[tuple[Store, Balances]]:
+    """Hold a read transaction, and the balances as they are."""
+    with connected(address) as store, store.reading():
+        yield store, store.catch_up()
+
+
+def only_data(address: str, default: str) -> str:
+    """Return the data set that a ledger has an account of, `default` where there is none yet.
+
+    Of one that is damaged, whoever opens it next is told what is wrong.
+    """
+    known: list[str] = []
+    if is_url(address) or os.path.lexists(address):
+        with suppress(LedgerError), reading(address) as (_, balances):
+            known = [data for data, analyst in balances.accounts if analyst is None]
+    require(
+        len(known) <= 1,
+        "data",
+        None,
+        expected=f"one of the data sets of this ledger, {known[:10]}",
+        remedy=f"name it: zd.Ledger(path, data={known[0] if known else default!r})",
+    )
+    return known[0] if known else default
+
+
+def open_or_make(
+    address: str,
+    key: Key,
+    limit: Fraction | None,
+    neighbors: Neighbors | None,
+    unit: str | None,
+    *,
+    convert: bool = False,
+) -> None:
+    """Find an account, or open it, and make the ledger if there is none.
+
+    With `convert` one that there is may be for other neighbors, or another unit.
+    """
+    server = is_url(address)
+    absent = server or not os.path.lexists(address)
+    if absent and limit is not None and key[1] is None:
+        make = make_tables if server else make_file
+        make(address, first_entries(key, limit, neighbors, unit))
+    with reading(address) as (_, balances):
+        found = balances.accounts.get(key)
+    if found is None:
+        with writing(address) as (store, balances):
+            found = balances.accounts.get(key)  # another process may have been faster
+            if found is None:
+                open_account(store, balances, key, limit, neighbors, unit)
+                return
+    check_same(found, limit, neighbors, unit, convert=convert)
+
+
+# -- Recognition ----------------------------------------------------------------------------------
+# Hashes by which data are recognized: of files, with a key, and of the paths that were opened.
+#
+# A keyed hash depends on every row, so it is in no entry, record or export: whoever knows the key
+# could try out guesses of rows. That of a path depends on no row. It shows that a file which has
+# an account is opened under a second name, where its rows would have a second budget.
+
+
+def mac_of(path: str | os.PathLike[str], key: bytes) -> str:
+    """Return the HMAC-SHA256 of a file."""
+    require(
+        type(key) is bytes and len(key) >= 16,
+        "key",
+        expected="a secret of at least 16 bytes",
+        remedy="keep secrets.token_bytes(32) somewhere safe, and pass it",
+    )
+    made = hmac.new(key, digestmod=hashlib.sha256)
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            made.update(block)
+    return made.hexdigest()
+
+
+def place_of(path: str) -> str:
+    """Return what is noted of a path that was opened."""
+    return "path " + hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+
+
+def refuse_second_name(address: str, data: str, places: Sequence[str]) -> None:
+    """Refuse to open an account of files that have one under another name."""
+    if not places or not (is_url(address) or os.path.lexists(address)):
+        return
+    names: list[str] = []
+    with suppress(LedgerError), reading(address) as (store, balances):  # told when it is opened
+        if (data, None) not in balances.accounts:
+            names = [name for place in places for name in store.data_of(place)]
+    if names:
+        raise ParameterError(
+            "name",
+            data,
+            expected=f"{names[0]!r}, under which this file has an account here: another name is "
+            "another budget for the same people",
+            remedy=f"use name={names[0]!r}; if these are other data, open their account first: "
+            "zd.Ledger(path, budget=…, data=…)",
+        )
+
+
+def note_places(address: str, data: str, places: Sequence[str]) -> None:
+    """Note which files an account was opened for, if this user may."""
+    with suppress(LedgerError):  # one who only may debit opens no account either
+        with reading(address) as (store, _):
+            new = [place for place in places if data not in store.data_of(place)]
+        if new:
+            with writing(address) as (store, _):
+                for place in new:
+                    store.note_file(data, place)
+
 
 DEFAULT_DATA = "data"
 """The account of data without a name."""

@@ -1,10 +1,8 @@
 """Noise on exact sums, and selection: the blocks everything is built from."""
 
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace
 
 __all__ = [
     "BlockNoise",

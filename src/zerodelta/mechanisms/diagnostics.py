@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from zerodelta.data.arrays import Beyond, Limits, Readings
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
-from zerodelta.data.readings import Beyond, Limits, Readings
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
@@ -22,9 +22,8 @@ from zerodelta.mechanisms.moments import expected_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
-from zerodelta.spine.facts import Facts
+from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.public_inputs import as_share, each_bounds
-from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside
 from zerodelta.value import value
 

@@ -15,17 +15,393 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.keys import GroupKeys
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Column
 from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count
-from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
-from zerodelta.mechanisms.moment_estimates import MomentPlan
-from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.exact.noise_tails import NoiseLaw
+from zerodelta.exact.rational import Rational, as_count, inner_ends
+from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock, Form, IntegerArray
+from zerodelta.mechanisms.partition_noise import (
+    BlockNoise,
+    PartitionNoise,
+    power_sums,
+    present_counts,
+)
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.privacy.steps import Step
+from zerodelta.value import value
+
+# -- Counts, sums, means and variances by group, estimated from noisy sums (theory P1, P2, G2) ----
+
+Covariances: TypeAlias = list[list[float]]
+
+
+@value
+class Moments:
+    """Statistics of every group: values, or their standard errors.
+
+    `rows` has one number for each group (NaN if rows were not counted), all others one for each
+    group and column. `count` is the number of rows with a value, `variance` divides by it; without
+    degree 2 it is None, and what the degree of a column does not give is NaN.
+    """
+
+    rows: Floats
+    count: Floats
+    sum: Floats
+    mean: Floats
+    variance: Floats | None
+
+
+@value
+class MomentPlan:
+    """What a row adds, the noise on the sums, and how estimates follow from noisy sums.
+
+    **Neighbors**, **Guarantee**: those of `noise`. Estimates are post-processing.
+    **Public**: everything stored here.
+    **Error**: `forecast`, `errors`.
+    """
+
+    lattice: FixedPoint
+    row: BernsteinCells | ChebyshevBlock
+    noise: PartitionNoise | BlockNoise
+    columns: int
+    groups: int
+    expected_rows: int
+    missing: tuple[bool, ...] = ()
+    """Whether values of each column may be missing; if not, one that is counts as the middle."""
+    known_rows: int | None = None
+    """The public number of rows of the only group: then one of the sums follows from the others,
+    and gets no noise of its own (theory P, known total)."""
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        return self.noise.claim
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof."""
+        return (self.noise.step(),)
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The law of the noise on the integer sums."""
+        return self.noise.law(unit=Fraction(1))
+
+    def measure(
+        self, rows: Rows, of: Sequence[Column], *, keys: GroupKeys | None = None
+    ) -> IntegerArray:
+        """Return the exact (groups, cells) sums of opened rows; `keys` says which group it is."""
+        row = self.row
+        plain = isinstance(row, ChebyshevBlock) and row.degree == 1 and row.missing is True
+        if isinstance(row, ChebyshevBlock) and plain and keys is None and not row.count_rows:
+            # two passes over the rows, however many columns
+            found = np.stack([present_counts(rows, of), rows.sum(list(of), self.lattice)], axis=1)
+            return row.from_power_sums(list(found[:, None, :]), np.zeros(1, dtype=np.int64))
+        lattices = [self._lattice_of(place) for place in range(len(of))]
+        known = GroupKeys() if keys is None else keys
+        groups, powers = power_sums(
+            rows, known, of, lattices, self.row.degrees[: len(of)], missing=self.missing
+        )
+        if isinstance(row, ChebyshevBlock):
+            return row.from_power_sums(powers, groups)
+        if not powers:  # rows are counted
+            return row.from_power_sums(groups[:, None])
+        absent = [(groups - powers[0][:, 0])[:, None]] if row.missing_cell else []
+        return row.from_power_sums(np.concatenate([powers[0], *absent], axis=1))
+
+    def _lattice_of(self, column: int) -> FixedPoint:
+        center, half = self._place(column)
+        return FixedPoint.box(
+            dimension=1, lower=center - half, upper=center + half, steps=self.lattice.steps
+        )
+
+    def for_groups(self, groups: int, *, expected_rows: int | None = None) -> MomentPlan:
+        """Return the plan for so many of the groups: noise of the same scale, for any number.
+
+        Where keys are found first, noise on all groups that there can be was planned, and only that
+        of the found ones is drawn. It is independent; of one draw over all cells there is no part.
+        """
+        some: PartitionNoise | BlockNoise
+        if isinstance(self.noise, BlockNoise):
+            some = replace(self.noise, blocks=groups)
+        else:
+            if self.noise.method != "laplace":
+                raise AssertionError("one draw over all groups")  # pragma: no cover
+            each = self.noise.cells // self.groups
+            some = replace(self.noise, cells=groups * each)
+        rows = self.expected_rows if expected_rows is None else expected_rows
+        return replace(self, groups=groups, noise=some, expected_rows=rows)
+
+    def apply(self, sums: npt.NDArray[Any], bits: BitSource) -> Moments:
+        """Return the estimates from the exact (groups, cells) sums, with fresh noise."""
+        return self.estimate(self.noisy(sums, bits))
+
+    def noisy(self, sums: npt.NDArray[Any], bits: BitSource) -> IntegerArray:
+        """Return the sums with fresh noise, in one vector; without the one that is known."""
+        free = np.asarray(sums)
+        if self.known_rows is not None:
+            free = np.delete(free, self._known, axis=1)
+        return self.noise.apply(free.reshape(-1), bits)
+
+    def estimate(self, noisy: IntegerArray) -> Moments:
+        """Return the estimates from noisy sums: post-processing.
+
+        Counts and sums are unbiased. A mean lies within the bounds and a variance between 0 and
+        the square of half their width; where the noisy count is not positive both are the middle.
+        """
+        table = self._whole(noisy.reshape(self.groups, -1))
+        each = [self._column(table, column) for column in range(self.columns)]
+        count, total, mean, variance = _stacked(each, self.groups)
+        rows = value_of(self.row.rows_form(), table)
+        return Moments(
+            rows=rows if any(self.row.rows_form()) else np.full(self.groups, math.nan),
+            count=count,
+            sum=total,
+            mean=mean,
+            variance=variance if max(self.row.degrees) == 2 else None,
+        )
+
+    def forecast(self) -> Moments:
+        """Return the standard errors for one group of expected_rows / groups rows with values.
+
+        Those of a mean and a variance depend on where the mean lies; they are averaged (squared)
+        over all places between the bounds, for values close together. None exceeds what the
+        middle would do. Quantizing moves a mean by at most half a quantum.
+        """
+        each = [self._expected(i, cov) for i, cov in enumerate(self._every_covariance())]
+        count, total, mean, variance = (
+            np.array(found) for found in (zip(*each, strict=True) if each else [()] * 4)
+        )
+        return Moments(
+            rows=np.array(self._rows_error()),
+            count=count,
+            sum=total,
+            mean=mean,
+            variance=variance if max(self.row.degrees) == 2 else None,
+        )
+
+    def errors(self, found: Moments) -> Moments:
+        """Return the standard errors of released estimates, each with its own count and mean.
+
+        Post-processing: first order in the noise, and no more than what the middle would do.
+        """
+        each = [self._errors_of(found, i, cov) for i, cov in enumerate(self._every_covariance())]
+        count, total, mean, variance = _stacked(each, self.groups)
+        return Moments(
+            rows=np.full(self.groups, self._rows_error()),
+            count=count,
+            sum=total,
+            mean=mean,
+            variance=None if found.variance is None else variance,
+        )
+
+    def forms(self, column: int | None) -> tuple[Form, ...]:
+        """Return the forms of the noisy sums of a group whose values are Σ y^0, Σ y, Σ y².
+
+        The last coefficient is a constant; y = -1 and 1 at the bounds. None: the number of rows.
+        """
+        if column is None:
+            return (self._free(self.row.rows_form()),)
+        powers = range(self.row.degrees[column] + 1)
+        return tuple(self._free(self.row.form(power, column)) for power in powers)
+
+    # -- what is known ------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> int:
+        """The place of the sum that follows from the others: what they leave, or the count."""
+        return int(isinstance(self.row, BernsteinCells) and self.row.degree == 2)
+
+    def _whole(self, table: IntegerArray) -> IntegerArray:
+        """Return the sums with the one that is known."""
+        if self.known_rows is None:
+            return table
+        exact = table.astype(np.object_)
+        if isinstance(self.row, BernsteinCells):
+            known = self.known_rows * self.row.row_total - exact.sum(axis=1)
+        else:
+            known = np.full(len(exact), self.known_rows * self.row.row_bound, dtype=np.object_)
+        return np.insert(exact, self._known, known, axis=1)
+
+    def _free(self, form: Form) -> Form:
+        """Return a form of all sums as one of those that get noise, and a constant."""
+        if self.known_rows is None:
+            return (*form, Fraction(0))
+        place = self._known
+        gone, left = form[place], (*form[:place], *form[place + 1 :])
+        if isinstance(self.row, BernsteinCells):
+            total = self.known_rows * self.row.row_total
+            return (*(each - gone for each in left), gone * total)
+        return (*left, gone * self.known_rows * self.row.row_bound)
+
+    # -- estimates ----------------------------------------------------------------------------
+
+    def _column(self, table: IntegerArray, column: int) -> tuple[Floats, ...]:
+        center, half = self._place(column)
+        degree = self.row.degrees[column]
+        powers = [self._power(j, column, table) for j in range(degree + 1)]
+        count, first, second = (*powers, *[np.zeros(self.groups)] * 2)[:3]
+        known = count > 0
+        divisor = np.where(known, count, 1.0)
+        with np.errstate(all="ignore"):
+            middle = np.where(known, np.clip(first / divisor, -1, 1), 0.0)
+            spread = np.where(known, np.clip(second / divisor - middle**2, 0, 1), 0.5)
+            total = float(center) * count + float(half) * first
+            variance = spread * float(half) * float(half)  # a power of a large float would raise
+        mean = np.clip(
+            float(center) + float(half) * middle, *inner_ends(center - half, center + half)
+        )
+        unknown = np.full(self.groups, math.nan)
+        return (
+            count,
+            total if degree >= 1 else unknown,
+            mean if degree >= 1 else unknown,
+            variance if degree == 2 else unknown,
+        )
+
+    def _power(self, power: int, column: int, table: IntegerArray) -> Floats:
+        if isinstance(self.row, BernsteinCells):
+            return value_of(self.row.form(power, column), table)
+        places = self.row.places(power, column)
+        return value_of(tuple(places.values()), table[:, list(places)])
+
+    # -- errors -------------------------------------------------------------------------------
+
+    def _rows_error(self) -> float:
+        (form,) = self.forms(None)
+        counted = any(self.row.rows_form())
+        return math.sqrt(self._covariance(form, form)) if counted else math.nan
+
+    def _covariance(self, first: Form, second: Form) -> float:
+        return self.noise.covariance(first[:-1], second[:-1])  # the last is a constant
+
+    def _covariances(self, column: int) -> Covariances:
+        """Return those of the noise on the powers 0, 1, 2 of a column; 0 beyond its degree."""
+        forms = self.forms(column)
+        none: Form = (Fraction(0),) * len(forms[0])
+        three = (*forms, none, none)[:3]
+        return [[self._covariance(a, b) for b in three] for a in three]
+
+    def _every_covariance(self) -> list[Covariances]:
+        """Return them for each column; those of columns that are measured alike are the same."""
+        known: dict[object, int] = {}
+        for column in range(self.columns):
+            known.setdefault(self._alike(column), column)
+        made = {key: self._covariances(column) for key, column in known.items()}
+        return [made[self._alike(column)] for column in range(self.columns)]
+
+    def _alike(self, column: int) -> object:
+        """Return what the forms of a column are, but for the place where its sums begin."""
+        if isinstance(self.row, BernsteinCells):
+            return column
+        powers = range(self.row.degrees[column] + 1)
+        forms = [self.row.places(power, column) for power in powers]
+        first = min((place for form in forms for place in form if place), default=0)
+        return tuple(
+            tuple((place and place - first + 1, value) for place, value in form.items())
+            for form in forms
+        )
+
+    def _expected(self, column: int, cov: Covariances) -> tuple[float, ...]:
+        center, half = map(float, self._place(column))
+        degree = self.row.degrees[column]
+        n = self.expected_rows / self.groups
+        # y around μ: the mean errs by (z₁ - μz₀)/n, the variance by (z₂ - 2μz₁ + μ²z₀)/n; over μ
+        # in [-1, 1] the means of μ² and μ⁴ are 1/3 and 1/5, and odd powers vanish
+        mean = math.sqrt(cov[1][1] + cov[0][0] / 3) / n
+        square = cov[2][2] + (4 * cov[1][1] + 2 * cov[0][2]) / 3 + cov[0][0] / 5
+        variance = math.sqrt(max(square, 0.0)) / n
+        return (
+            math.sqrt(cov[0][0]),
+            _sum_error(center, half, cov) if degree >= 1 else math.nan,
+            half * min(mean, 1.0) if degree >= 1 else math.nan,
+            half * half * min(variance, 0.5) if degree == 2 else math.nan,
+        )
+
+    def _errors_of(self, found: Moments, column: int, cov: Covariances) -> tuple[Floats, ...]:
+        center, half = map(float, self._place(column))
+        degree = self.row.degrees[column]
+        every = np.ones(self.groups)
+        count = every * math.sqrt(cov[0][0])
+        if degree == 0:
+            return (count, *[every * math.nan] * 3)
+        n = np.maximum(found.count[:, column], 0.0)
+        with np.errstate(all="ignore"):
+            mu = np.nan_to_num((found.mean[:, column] - center) / half)
+            square = cov[1][1] - 2 * mu * cov[0][1] + mu**2 * cov[0][0]
+            mean = np.minimum(np.sqrt(np.maximum(square, 0)) / n, 1.0)
+            variance = every * math.nan
+            if degree == 2 and found.variance is not None:
+                y2 = mu**2 - np.nan_to_num(found.variance[:, column] / half / half)
+                one = cov[2][2] + 4 * mu**2 * cov[1][1] + y2**2 * cov[0][0]
+                two = 2 * y2 * cov[0][2] - 4 * mu * cov[1][2] - 4 * mu * y2 * cov[0][1]
+                variance = np.minimum(np.sqrt(np.maximum(one + two, 0)) / n, 0.5)
+        return (
+            count,
+            every * _sum_error(center, half, cov),
+            half * np.where(n > 0, mean, 1.0),
+            half * (half * np.where(n > 0, variance, every * 0.5)) if degree == 2 else variance,
+        )
+
+    def _place(self, column: int) -> tuple[Fraction, Fraction]:
+        """Return the middle of a column's bounds and half their width."""
+        center, bound = self.lattice.center, self.lattice.bound
+        return (
+            center[column] if isinstance(center, tuple) else center,
+            bound[column] if isinstance(bound, tuple) else bound,
+        )
+
+
+def _stacked(each: Sequence[tuple[Floats, ...]], groups: int) -> list[Floats]:
+    """Return one (groups, columns) array for each of four statistics."""
+    if not each:
+        return [np.zeros((groups, 0))] * 4
+    return [np.stack(found, axis=1) for found in zip(*each, strict=True)]
+
+
+def _sum_error(center: float, half: float, cov: list[list[float]]) -> float:
+    large = max(abs(center), half)  # its square may be beyond all floats
+    c, h = center / large, half / large
+    total = c * c * cov[0][0] + 2 * c * h * cov[0][1] + h * h * cov[1][1]
+    return large * math.sqrt(max(total, 0.0))
+
+
+def value_of(form: Form, table: IntegerArray) -> Floats:
+    """Return a linear form of every line, added up in integers, as floats: post-processing.
+
+    >>> value_of((Fraction(1, 4), Fraction(-1, 4)), np.array([[2**62, -(2**62)], [3, 1]])).tolist()
+    [2.305843009213694e+18, 0.5]
+    """
+    denominator = math.lcm(*(each.denominator for each in form))
+    coefficients = [int(each * denominator) for each in form]
+    if not any(coefficients):
+        return np.zeros(len(table))
+    small = table.dtype != np.object_ and _largest(table) * sum(map(abs, coefficients)) < 1 << 63
+    exact = table if small else table.astype(np.object_)
+    total = sum(each * exact[:, place] for place, each in enumerate(coefficients) if each)
+    if small:
+        return np.asarray(total, dtype=np.float64) / float(denominator)
+    # noise is never beyond the range of floats: ε is at least 1e-9
+    return np.array([float(Fraction(each, denominator)) for each in np.asarray(total)])
+
+
+def _largest(table: IntegerArray) -> int:
+    """Return at least the largest magnitude; that of -2^63 is no int64."""
+    return 2 * int(np.abs(table // 2).max(initial=0)) + 2
+
 
 T = TypeVar("T")
 

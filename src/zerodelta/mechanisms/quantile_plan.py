@@ -13,24 +13,26 @@ from functools import partial
 
 import numpy as np
 
-from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rank_messages import Runs
+from zerodelta.exact.joint_ranks import Runs
 from zerodelta.exact.rational import as_count
-from zerodelta.mechanisms.cluster_runs import ClusterLine, ClusterRuns
-from zerodelta.mechanisms.cumulative_counts import MOST_CELLS, CumulativeCounts
-from zerodelta.mechanisms.grid_runs import grid_runs
-from zerodelta.mechanisms.group_runs import GroupedColumn
-from zerodelta.mechanisms.joint_exponential import JointExponential
-from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
+from zerodelta.mechanisms.joint_quantiles import JointExponential, grid_runs
+from zerodelta.mechanisms.ranks import EvenPoints, GridRows, ListedPoints
+from zerodelta.mechanisms.runs import (
+    MOST_CELLS,
+    ClusterLine,
+    ClusterRuns,
+    CumulativeCounts,
+    GroupedColumn,
+)
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
-from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
+from zerodelta.spine.plan import Method, choose, ranked
 from zerodelta.value import value
 
 _MOST_LEVELS = 99

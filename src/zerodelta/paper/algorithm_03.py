@@ -9,37 +9,115 @@ Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper.noisy_descent import Rates, descend, descent_seconds
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.mechanisms.sum_noise import RoundedGaussian, add_exactly
+from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP, calibrate, safe_end
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
-from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
-from zerodelta.spine.paying import Paying, debited
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
+from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.gradients import GradientFunction, gradients_of
-from zerodelta.training.loss_functions import Loss
+from zerodelta.training.losses import Loss
 from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+# -- T projected gradient steps on noisy integer sums, and their average (Algorithm 3's loop) -----
+# Shared by DP-SGD (`algorithm_03`) and by Laplace noisy descent (`baselines`); what it costs is
+# the business of the noise that it is handed.
+
+Rates: TypeAlias = Callable[[int], float]
+"""The step size η_t of step t = 1, 2, …"""
+
+_NOISE_ENTRIES = 1 << 16
+
+
+def descent_seconds(*, rows: int, dimension: int, steps: int, batch: int) -> float:
+    """Return roughly how long T steps keep one ordinary core busy, with a built-in loss.
+
+    A function of the caller's takes what it takes.
+
+    >>> round(descent_seconds(rows=10_000, dimension=10, steps=700_000, batch=24))
+    73
+    """
+    # fitted by `planned_seconds` of bench/paper.py: n from 1e3 to 1e5, d from 10 to 1000
+    each = 1e-8 + 6e-10 * dimension if batch == rows else 8e-8 + 2e-9 * dimension
+    return steps * (1e-4 + 2e-7 * dimension + batch * each)
+
+
+class Noise(Protocol):
+    """Adds exact noise to an integer vector."""
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy vector."""
+
+
+def descend(
+    gradients: Gradients,
+    *,
+    ball: Ball,
+    steps: int,
+    batch: int,
+    noise: Noise,
+    rates: Rates,
+    regularization: float,
+    bits: BitSource,
+) -> Floats:
+    """Return the average of T projected noisy gradient steps: a function of the noisy sums alone.
+
+    The gradient estimate ĝ = (n/b)(Σ_batch g + noise) + nλθ is for F = Σ f + (nλ/2)‖θ‖².
+    """
+    rows, unit = gradients.rows, float(gradients.quantum)
+    # theory A6.6: θ_1 is a public constant, and the T iterates θ_2 … θ_{T+1} are averaged; if λ > 0
+    # θ_t has weight t, which keeps the lemma's bound 2E‖ĝ‖²/(nλ(T+1)) (printed: weight t of θ_1 …).
+    theta, average, mass = ball.middle(), np.zeros(ball.dimension), 0.0
+    noises = _noise_vectors(noise, steps=steps, dimension=ball.dimension, bits=bits)
+    for t, drawn in enumerate(noises, start=1):
+        chosen = None if batch == rows else uniform_subset(rows, size=batch, bits=bits)
+        noisy = add_exactly(gradients.total(theta, chosen), drawn)
+        estimate = noisy.astype(np.float64) * (unit * rows / batch)
+        theta = ball.project(theta - rates(t) * (estimate + rows * regularization * theta))
+        weight = t + 1.0 if regularization > 0 else 1.0
+        mass += weight
+        average += (theta - average) * (weight / mass)
+    return ball.project(average)
+
+
+def _noise_vectors(
+    noise: Noise, *, steps: int, dimension: int, bits: BitSource
+) -> Iterator[IntegerArray]:
+    """Yield the noise of each step, what `noise` adds to zeros: drawn for many steps at a time.
+
+    It is independent of the sums, so it does not matter that it is drawn before them.
+    """
+    block = max(1, _NOISE_ENTRIES // dimension)
+    for start in range(0, steps, block):
+        count = min(block, steps - start)
+        zeros = np.zeros(count * dimension, dtype=np.int64)
+        yield from noise.apply(zeros, bits).reshape(count, dimension)
 
 
 @partial(debited, rows=("features", "labels"))
@@ -111,7 +189,7 @@ def dp_sgd(
 
     Examples
     --------
-    >>> from zerodelta.training.loss_functions import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = dp_sgd(

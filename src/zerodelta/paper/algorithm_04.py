@@ -11,23 +11,23 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Purifier
+from zerodelta.channels.mixes import GaussianMix
 from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.paper.algorithm_01 import channel_for, corollary_1
+from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
-from zerodelta.spine.paying import Paying, debited
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.gradients import GradientFunction, gradients_of
-from zerodelta.training.loss_functions import Loss
+from zerodelta.training.losses import Loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -89,7 +89,7 @@ def pure_dp_sgd(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.training.loss_functions import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = pure_dp_sgd(
     ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2",
@@ -193,7 +193,7 @@ def pure_dp_sgd_on_lattice(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.training.loss_functions import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = pure_dp_sgd_on_lattice(
     ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2",

@@ -17,21 +17,19 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.exact.sums import exact_sum
 from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.paper.algorithm_03 import run_on
-from zerodelta.paper.noisy_descent import descend, descent_seconds
+from zerodelta.mechanisms.sum_noise import RoundedLaplace
+from zerodelta.paper.algorithm_03 import descend, descent_seconds, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
-from zerodelta.spine.paying import Paying, debited
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import GradientFunction, gradients_of
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Loss
+from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
+from zerodelta.training.losses import Loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -87,7 +85,7 @@ def laplace_noisy_descent(
 
     Examples
     --------
-    >>> from zerodelta.training.loss_functions import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 40_000).reshape(-1, 1)
     >>> release = laplace_noisy_descent(
     ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2", epsilon=1, steps=300
@@ -202,7 +200,7 @@ def exponential_mechanism_on_grid(
 
     Examples
     --------
-    >>> from zerodelta.training.loss_functions import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = exponential_mechanism_on_grid(
     ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2", epsilon=1, cells=10

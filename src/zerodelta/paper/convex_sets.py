@@ -7,18 +7,24 @@ A2), and no volume at all where none is known. Every bound is rounded outwards.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
+import numpy as np
+import numpy.typing as npt
 from flint import arb
 
 from zerodelta.errors import require
-from zerodelta.exact.arb import ball, lower, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.logs import ball, lower, upper
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.parameters import as_epsilon, log_delta_from, split_epsilon
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.transport import product_laplace_radius
+from zerodelta.privacy.theorems.smoothing import product_laplace_radius
+from zerodelta.spaces import Ball
+from zerodelta.spaces.lattices import Coordinates, Given, as_length, common_dimension, plain
+from zerodelta.spaces.space import EuclideanSpace, named_numbers
 
 
 @final
@@ -197,3 +203,161 @@ class ConvexSet:
         d = self.dimension
         inverse = Fraction(0) if self.norm == math.inf else 1 / Fraction(self.norm)
         return d * (ball(2).log() + ball(1 + inverse).lgamma()) - ball(1 + d * inverse).lgamma()
+
+
+# -- Balls in any l_q norm, for Algorithm 1 with a general q (`assump:domain`) --------------------
+# A uniform point of an l_q ball has no exact sampler here, and needs none: Algorithm 1 asks only
+# that the value lies *in* the ball Θ that is mixed in (the paper's remark after Theorem 1). Θ is
+# the smallest l_p ball around, p = 1 or 2 <= q, whose l_p diameter is d^(1/p-1/q) times the l_q
+# diameter. Then Δ_1 = d^(1-1/p)·d^(1/p-1/q)·D_q·x = d^(1-1/q)·D_q·x, the very noise of Line 2 with
+# q itself.
+
+_SLACK = 2.0**-40
+"""How far, relative to radius and center, float rounding may leave a projected point outside."""
+
+_FARTHEST = 2.0**200
+"""In radii. What lies farther away is projected as if it were here, in the same direction."""
+
+_TINY = 2.0**-1000
+
+_OUTER, _INNER = 64, 56
+"""Halvings of the multiplier, and of each coordinate."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class LqBall(EuclideanSpace):
+    """The vectors within `radius` of `center` in the l_q norm, for any rational q >= 1.
+
+    Use it with `purify_ball`, for norms that `zd.Ball` does not have. All parameters are public;
+    they must not be read off the data.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of coordinates d.
+    radius : int, float, Fraction or str
+        The radius, kept exactly; the diameter D_q is twice as much.
+    norm : int, float, Fraction or str
+        The q of the norm, at least 1, kept exactly; for q = inf use `zd.Ball`.
+    center : number or list
+        One number for all coordinates, or a list of one for each.
+
+    Examples
+    --------
+    >>> cubic = LqBall(2, 1, norm=3)
+    >>> cubic.project([2.0, 2.0]).round(4), cubic.contains([0.9, 0.6]), cubic.contains([0.9, 0.7])
+    (array([0.7937, 0.7937]), True, False)
+    >>> cubic.enclosing().norm, round(float(cubic.enclosing().radius), 4)  # 2^(1/2 - 1/3)
+    (2.0, 1.1225)
+
+    """
+
+    dimension: int
+    radius: Fraction
+    norm: Fraction
+    center: Coordinates
+
+    def __init__(
+        self, dimension: int, radius: Rational, *, norm: Rational, center: Given = 0
+    ) -> None:
+        q = as_rational(norm, "norm")
+        require(
+            q >= 1,
+            "norm",
+            norm,
+            expected="a number q of at least 1",
+            remedy="pass norm='3/2', say, or use zd.Ball for norm 1, 2 or math.inf",
+        )
+        dimension = as_count(dimension, "dimension", minimum=1)
+        object.__setattr__(self, "dimension", common_dimension(dimension, center=center))
+        object.__setattr__(self, "radius", as_length(radius, "radius"))
+        object.__setattr__(self, "norm", q)
+        object.__setattr__(self, "center", Coordinates.of(center, "center"))
+
+    def enclosing(self) -> Ball:
+        """Return the smallest l1 ball (q < 2) or l2 ball (q >= 2) around it, rounded outwards."""
+        p = 1 if self.norm < 2 else 2
+        power = Fraction(1, p) - 1 / self.norm
+        radius = self.radius
+        if power > 0 and self.dimension > 1:
+            # ‖x‖_p <= d^(1/p - 1/q) ‖x‖_q for p <= q, with equality where all |x_i| are equal
+            radius = Fraction(
+                upper(lambda: ball(self.radius) * (ball(self.dimension).log() * ball(power)).exp())
+            )
+        return Ball(self.dimension, radius, norm=p, center=self.center)
+
+    def middle(self) -> npt.NDArray[np.float64]:
+        """Return the center."""
+        center = self.center.floats()
+        return np.repeat(center, self.dimension // len(center))
+
+    def diameter(self, norm: float = 2) -> float:
+        """Return a float at least the largest l_norm distance, 2r d^max(0, 1/p - 1/q)."""
+        inverse = Fraction(0) if norm == np.inf else 1 / as_rational(norm, "norm")
+        power = max(Fraction(0), inverse - 1 / self.norm)
+        return upper(
+            lambda: 2 * ball(self.radius) * (ball(self.dimension).log() * ball(power)).exp()
+        )
+
+    def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
+        radius, center = float(self.radius), self.middle()
+        far = self._length(center / radius)
+        return self._length((vector - center) / radius) <= 1 + _SLACK * (1 + far)
+
+    def _nearest(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the l2-nearest point: |y_i| + m |y_i|^(q-1) = |x_i|, m such that ‖y‖_q = 1."""
+        center, radius, q = self.middle(), float(self.radius), float(self.norm)
+        offset = (vector - center) / radius
+        if not float(np.abs(offset).max()) <= _FARTHEST:
+            most = max(float(np.abs(vector).max()), float(np.abs(center).max()))
+            direction = vector / most - center / most
+            offset = direction / max(float(np.abs(direction).max()), _TINY) * _FARTHEST
+        sizes = np.abs(offset)
+
+        def shrunk(multiplier: float) -> npt.NDArray[np.float64]:
+            low, high = np.zeros_like(sizes), np.minimum(sizes, 1.0)
+            for _ in range(_INNER):
+                middle = (low + high) / 2
+                below = middle + multiplier * middle ** (q - 1) < sizes
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            return (low + high) / 2
+
+        least, most = 0.0, float(sizes.max()) * self.dimension ** (1 - 1 / q)
+        for _ in range(_OUTER):
+            multiplier = (least + most) / 2
+            if self._length(shrunk(multiplier)) > 1:
+                least = multiplier
+            else:
+                most = multiplier
+        inside = shrunk(most)
+        inside /= max(1.0, self._length(inside))
+        nearest: npt.NDArray[np.float64] = center + np.copysign(inside, offset) * radius
+        return nearest
+
+    def _length(self, vector: npt.NDArray[np.float64]) -> float:
+        """Return the l_q norm of a vector, without overflow of its powers."""
+        largest, q = float(np.abs(vector).max()), float(self.norm)
+        if largest == 0 or not np.isfinite(largest):
+            return largest
+        return largest * math.pow(float((np.abs(vector / largest) ** q).sum()), 1 / q)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the exact parameters."""
+        return {
+            "kind": "lq-ball",
+            "dimension": self.dimension,
+            "radius": plain(self.radius),
+            "norm": plain(self.norm),
+            "center": self.center.numbers(),
+        }
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, Any]) -> LqBall:
+        """Return the space of a description."""
+        names = ("dimension", "radius", "norm", "center")
+        dimension, radius, norm, center = named_numbers(numbers, "lq-ball", names)
+        return cls(dimension, radius, norm=norm, center=center)
+
+    def __repr__(self) -> str:
+        return f"LqBall({self.dimension}, {self.radius}, norm={self.norm}, center={self.center})"

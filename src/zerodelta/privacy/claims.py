@@ -8,18 +8,19 @@ toward less privacy, so they may be quoted; δ itself is never formed, because t
 from __future__ import annotations
 
 import math
+import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, final
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball, upper
-from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper
-from zerodelta.exact.rational import Rational
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.logs import ball, gaussian_log_delta_upper, log_sum_upper, upper
+from zerodelta.exact.rational import Rational, as_positive, number_text
 from zerodelta.privacy.parameters import (
+    Neighbors,
     as_at_least_zero,
     as_epsilon,
     as_flag,
@@ -34,8 +35,136 @@ from zerodelta.privacy.renyi import (
     TableCurve,
     best_order,
     log_delta_at_order,
+    saturated,
     zcdp_log_delta,
 )
+from zerodelta.value import value
+
+# -- Where a certified bound crosses its target, found from the safe side -------------------------
+# Only points at which the bound itself was evaluated and met the target are ever returned, so a
+# search that converges badly costs accuracy and never privacy.
+
+
+def excess_over(value: float, target: float) -> float:
+    """Return value - target without the NaN of equal infinities; at most 0 means "met".
+
+    >>> excess_over(-math.inf, -math.inf), excess_over(-2.0, -3.0)
+    (0.0, 1.0)
+    """
+    return 0.0 if value == target else value - target
+
+
+def safe_end(
+    excess: Callable[[float], float], *, safe: float, unsafe: float, relative: float = 0.0
+) -> float:
+    """Return a float with ``excess <= 0`` within `relative` of one with ``excess > 0``.
+
+    `safe` and `unsafe` are non-negative floats on the two sides of the crossing, in either order;
+    with ``relative=0`` the result and the nearest unsafe point are adjacent floats.
+
+    >>> safe_end(lambda x: 2 - x * x, safe=2.0, unsafe=0.0)
+    1.4142135623730951
+    """
+    at_safe, at_unsafe = excess(safe), excess(unsafe)
+    if at_safe > 0:
+        raise ValueError(f"excess({safe!r}) = {at_safe!r} is not on the safe side")
+    slow = False
+    while not _near(safe, unsafe, relative):
+        width = abs(unsafe - safe)
+        trial = _middle(safe, unsafe) if slow else _secant(safe, at_safe, unsafe, at_unsafe)
+        value = excess(trial)
+        # Illinois: the end that stays is weighed down, so that the other one moves next
+        if value <= 0:
+            safe, at_safe, at_unsafe = trial, value, at_unsafe / 2
+        else:
+            unsafe, at_unsafe, at_safe = trial, value, at_safe / 2
+        slow = not slow and abs(unsafe - safe) > width / 4
+    return safe
+
+
+def _near(safe: float, unsafe: float, relative: float) -> bool:
+    adjacent = math.nextafter(safe, unsafe)
+    return adjacent == unsafe or abs(unsafe - safe) <= relative * max(safe, unsafe)
+
+
+def _secant(safe: float, at_safe: float, unsafe: float, at_unsafe: float) -> float:
+    """Return where the chord crosses zero, or the middle where there is no chord."""
+    rise = at_unsafe - at_safe
+    if math.isfinite(rise) and math.isfinite(unsafe) and rise > 0:
+        trial = safe - at_safe * ((unsafe - safe) / rise)
+        if min(safe, unsafe) < trial < max(safe, unsafe):
+            return trial
+    return _middle(safe, unsafe)
+
+
+def _middle(one: float, other: float) -> float:
+    """Halve the number of floats between the two: 64 halvings end any search."""
+    middle: float = struct.unpack("<d", struct.pack("<q", (_ordinal(one) + _ordinal(other)) // 2))[
+        0
+    ]
+    return middle
+
+
+def _ordinal(value: float) -> int:
+    ordinal: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return ordinal
+
+
+# -- What a claim is: a promise about a mechanism's output, and the profile ln δ(ε) it proves -----
+
+
+class Claim(ABC):
+    """A promise about a mechanism's output on every pair of neighboring datasets."""
+
+    __slots__ = ()
+
+    neighbors: Neighbors
+
+    @abstractmethod
+    def log_delta(self, epsilon: Rational) -> float:
+        """Return a float at least ln δ(ε), in [-inf, 0]: the mechanism is (ε, δ(ε))-DP."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """Return "kind" and exact numbers from which `claim_from_numbers` restores it."""
+
+    def epsilon(self, log_delta: float) -> float:
+        """Return a float ε, rounded up, with ``self.log_delta(ε) <= log_delta``; inf if none.
+
+        >>> from zerodelta.privacy.claims import GaussianDP, PureDP
+        >>> PureDP("1/2").epsilon(-math.inf), GaussianDP(1).epsilon(-math.inf)
+        (0.5, inf)
+        """
+        require(
+            log_delta <= 0,
+            "log_delta",
+            log_delta,
+            "a logarithm of a probability, at most 0",
+            "pass ln δ, such as -30.0, not δ",
+        )  # also NaN
+
+        def excess(epsilon: float) -> float:
+            return excess_over(self.log_delta(epsilon), log_delta)
+
+        if excess(0.0) <= 0:
+            return 0.0
+        unsafe, safe = 0.0, 1.0
+        while excess(safe) > 0:
+            unsafe, safe = safe, 4 * safe * safe
+            if math.isinf(safe):
+                return math.inf
+        return safe_end(excess, safe=safe, unsafe=unsafe)
+
+    def __repr__(self) -> str:
+        numbers = self.numbers()
+        del numbers["kind"]
+        shown = ", ".join(f"{name}={_text(value)}" for name, value in numbers.items())
+        return f"{type(self).__name__}({shown}, neighbors={self.neighbors.value})"
+
+
+def _text(value: Any) -> str:
+    return number_text(value) if isinstance(value, (int, Fraction)) else str(value)
+
 
 _set = object.__setattr__
 """How the constructor of a frozen claim stores its checked numbers."""
@@ -352,3 +481,128 @@ class RDP(Claim):
                 self.at(order)
         known = sorted(self._used.items())
         return {"orders": [row[0] for row in known], "values": [row[1] for row in known]}
+
+
+# -- Calibration ----------------------------------------------------------------------------------
+# How much internal privacy loss a target (ε, ln δ) allows: the largest ρ, μ², the smallest noise.
+#
+# The inverse of `ZCDP.log_delta` and `GaussianDP.log_delta` (theory B6), ending on the safe side:
+# the returned numbers were put through the claim and met the target.
+
+_RELATIVE = 1e-12
+
+
+@value
+class Calibration:
+    """What an internal analysis may cost so that ln δ(ε) is at most the target.
+
+    Parameters
+    ----------
+    epsilon, log_delta : Fraction, float
+        The target.
+    rho : Fraction
+        The largest zCDP parameter.
+    mu_squared : Fraction
+        The largest μ² as Gaussian DP (more, because it says more).
+    variance : Fraction or None
+        The noise σ² that one Gaussian step of the given sensitivity needs, None if none was given.
+
+    """
+
+    epsilon: Fraction
+    log_delta: float
+    rho: Fraction
+    mu_squared: Fraction
+    variance: Fraction | None
+
+
+def calibrate(
+    *, epsilon: Rational, log_delta: float, sensitivity: Rational | None = None
+) -> Calibration:
+    """Return the largest ρ and μ², and the smallest σ², that meet ln δ(`epsilon`) ≤ `log_delta`.
+
+    Use it to plan a mechanism of your own; `zd.plan` calibrates and chooses a channel too.
+
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or str
+        The ε at which δ is asked for.
+    log_delta : float
+        The largest ln δ(ε) allowed, below 0.
+    sensitivity : number, optional
+        The l2 sensitivity of one Gaussian step; k equal steps need k times the variance.
+
+    Returns
+    -------
+    Calibration
+        Its `rho`, `mu_squared` and `variance` meet the target, and are within a relative 1e-9 of
+        the optimum of their conversion.
+
+    Examples
+    --------
+    >>> plan = calibrate(epsilon=1, log_delta=-100.0, sensitivity=2)
+    >>> round(float(plan.variance), 2)
+    733.97
+    >>> GaussianDP(mu_squared=4 / plan.variance).log_delta(1) <= -100.0
+    True
+
+    """
+    t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
+    # of a plan this is what it leaves for the noise, which may be less than any release spends
+    expected = "a number between 1e-100 and 1e6"
+    require(Fraction(1, 10**100) <= t <= 10**6, "epsilon", epsilon, expected, "pass epsilon=1, say")
+    require(
+        target != 0,
+        "log_delta",
+        log_delta,
+        "a logarithm below 0 (δ = 1 allows everything)",
+        "pass ln δ, such as -30.0",
+    )
+    return _calibrated(
+        t, target, None if sensitivity is None else as_positive(sensitivity, "sensitivity")
+    )
+
+
+@lru_cache(maxsize=1024)
+def _calibrated(epsilon: Fraction, target: float, sensitivity: Fraction | None) -> Calibration:
+    mu_squared = _largest(lambda value: GaussianDP(mu_squared=value), epsilon, target)
+    return Calibration(
+        epsilon=epsilon,
+        log_delta=target,
+        rho=_largest(ZCDP, epsilon, target),
+        mu_squared=mu_squared,
+        variance=None
+        if sensitivity is None
+        else _variance(sensitivity, mu_squared, epsilon, target),
+    )
+
+
+def _largest(claim: Callable[[Fraction], Claim], epsilon: Fraction, target: float) -> Fraction:
+    """Return the largest rational found whose claim meets the target."""
+
+    def excess(value: float) -> float:
+        return claim(Fraction(value)).log_delta(epsilon) - target
+
+    # √2ℓ+2t - √2ℓ is μ for small δ, and √(ℓ+t) - √ℓ is √ρ: the same up to a factor of two
+    t = saturated(epsilon)
+    guess = (t / (math.sqrt(t - target) + math.sqrt(-target))) ** 2
+    safe = unsafe = guess
+    while excess(safe) > 0:
+        unsafe, safe = safe, safe / 2
+    while excess(unsafe) <= 0:
+        safe, unsafe = unsafe, unsafe * 2
+    return Fraction(safe_end(excess, safe=safe, unsafe=unsafe, relative=_RELATIVE))
+
+
+def _variance(
+    sensitivity: Fraction, mu_squared: Fraction, epsilon: Fraction, target: float
+) -> Fraction:
+    """Return Δ²/μ² rounded up to a float, so that the noise has a short name."""
+    squared = sensitivity**2
+    variance = upper(lambda: ball(squared / mu_squared))
+    remedy = "pass a smaller one, or a larger log_delta"
+    require(math.isfinite(variance), "sensitivity", sensitivity, "noise of finite scale", remedy)
+    # smaller than the μ² that was checked; its own bound might still round up to the next float
+    while GaussianDP(mu_squared=squared / Fraction(variance)).log_delta(epsilon) > target:
+        variance = math.nextafter(variance, math.inf)
+    return Fraction(variance)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import decimal
+import json
+import os
 import re
+import secrets
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-from zerodelta.privacy.step import whole
+from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.privacy.steps import whole
 
 _LONGEST = 12
 """A number of more characters than this is rounded for people; the certificate keeps it exact."""
@@ -92,3 +97,139 @@ def filled(template: str, numbers: Mapping[str, Any]) -> str:
     if not rest:
         return text
     return f"{text[:-1]}; {', '.join(rest)}." if text[-1] == "." else f"{text} ({', '.join(rest)})"
+
+
+# -- JSON from strangers: bounded in size, no name twice, and where asked no floats ---------------
+
+LARGEST_TEXT = 10_000_000
+"""Characters of a file; ours have a few thousand."""
+
+_LONGEST_INTEGER = 4000
+"""Digits; longer ones are written in hexadecimal."""
+
+
+def read_json(text: str, *, floats: bool = False, largest: int = LARGEST_TEXT) -> Any:
+    """Return what the text says, refusing what could be read in two ways or takes long to read.
+
+    >>> read_json('{"epsilon": "1/2"}')
+    {'epsilon': '1/2'}
+    """
+    if type(text) is not str or len(text) > largest:
+        raise CertificateError(f"this is not a text of at most {largest} characters.")
+    if floats:  # a release file also holds the released value
+        return json.loads(text, object_pairs_hook=_without_repetition)
+    return json.loads(
+        text,
+        object_pairs_hook=_without_repetition,
+        parse_float=_refuse_float,
+        parse_constant=_refuse_float,
+        parse_int=_integer,
+    )
+
+
+def other_format(schema: object, ours: str, name: str) -> str:
+    """Say why a file of another format is refused, and what reads it.
+
+    >>> other_format("a/3", "a/2", "file")
+    "schema 'a/3' is not a/2: it is newer: upgrade with pip install --upgrade zerodelta."
+    """
+    family, _, current = ours.rpartition("/")
+    number = re.fullmatch(rf"{re.escape(family)}/([1-9][0-9]{{0,3}})", str(schema))
+    if number is None:
+        remedy = f"this is no {name}"
+    elif int(number[1]) < int(current):
+        remedy = "it is older: read it with the version of zerodelta that wrote it"
+    else:
+        remedy = "it is newer: upgrade with pip install --upgrade zerodelta"
+    return f"schema {schema!r:.60} is not {ours}: {remedy}."
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise CertificateError("a name occurs twice in this text.")
+    return data
+
+
+def _refuse_float(text: str) -> NoReturn:
+    raise CertificateError(
+        f"{text[:40]} is a float: a certificate writes integers, and other numbers as text."
+    )
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise CertificateError(
+            f"an integer of {len(text)} digits: from {_LONGEST_INTEGER} on they are hexadecimal."
+        )
+    return int(text)
+
+
+def write_json(data: Any) -> str:
+    """Return the JSON as people read it."""
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+# -- Files that are written once: each is there as a whole or not at all, and replaces no other ---
+
+
+def write_new(
+    path: str | os.PathLike[str], content: bytes | str, *, name: str = "path", mode: int = 0o666
+) -> None:
+    """Write a new file; one that is there is refused, unless it holds just that.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")
+    >>> write_new(path, "first")
+    >>> write_new(path, "first")
+    >>> write_new(path, "second")
+    Traceback (most recent call last):
+    ...
+    zerodelta.errors.ParameterError: path = ...: expected a new file, as ...
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    place = Path(os.path.abspath(path))
+    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if not _named(beside, place) and not _holds(place, data):
+            raise ParameterError(
+                name,
+                os.fspath(path),
+                expected="a new file, as nothing is written over",
+                remedy="choose another name, or move what is there",
+            )
+    except OSError as error:  # it names the file beside it
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _holds(place: Path, data: bytes) -> bool:
+    return place.is_file() and place.stat().st_size == len(data) and place.read_bytes() == data
+
+
+def _named(beside: Path, place: Path) -> bool:
+    """Give a whole file its name; False if that is taken."""
+    try:
+        os.link(beside, place)
+    except FileExistsError:
+        return False
+    except OSError:  # no links on this file system: the name is taken first
+        try:
+            place.open("xb").close()
+        except FileExistsError:
+            return False
+        try:
+            beside.replace(place)
+        except BaseException:
+            place.unlink(missing_ok=True)
+            raise
+    return True

@@ -4,21 +4,267 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from contextlib import suppress
+from dataclasses import field, fields, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from zerodelta.errors import printable
-from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.errors import ParameterError, RecordError, printable, require_extra
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.record import Record
-from zerodelta.privacy.signatures import Signature
-from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.readable import write_new
+from zerodelta.privacy.steps import digest_of
 from zerodelta.value import value
+
+# -- The record of a release: what was asked, of which data, when, with which version, who paid ---
+# All of it is public and was written down before the mechanism read a row: nothing here is
+# computed from rows, no hash of them either (theory A14.8), but what the certificate lists as
+# public, such as their number. Random bits of the operating system name the release, so that two
+# of the same question are two, whoever paid.
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_ENTRY = {"ledger": str, "entry": int, "hash": str, "time": str}
+_TYPES: Mapping[str, Any] = {
+    "id": str,
+    "task": str,
+    "parameters": dict,
+    "data": list,
+    "claim": dict,
+    "public": list,
+    "to_ask": list,
+    "version": str,
+    "time": str,
+    "entries": list,
+}
+
+
+@value
+class Record:
+    """What a release was asked for; every release has one, and saves it.
+
+    Parameters
+    ----------
+    id : str
+        The name of the release: 32 random hexadecimal digits.
+    task : str
+        What was asked, such as "mean".
+    parameters : dict
+        With which public parameters; a function among them is named as not written.
+    data : list of dict
+        Of which data sets: name, columns with their bounds or categories, conditions, unit.
+    claim : dict
+        What is claimed: ε, neighbors, unit and row, as in the certificate.
+    public : list of str
+        What was taken as public, as in the certificate.
+    to_ask : list of str
+        What must be true as well, and neither a proof nor a program can show: whoever approves the
+        release has to ask.
+    version : str
+        The version of zerodelta.
+    time : str
+        When the ticket was taken, before a row was read (UTC).
+    entries : list of dict
+        Where it was paid for: ledger, number and hash of the entry, its time.
+
+    """
+
+    id: str
+    task: str
+    parameters: dict[str, Any]
+    data: list[dict[str, Any]]
+    claim: dict[str, Any]
+    public: list[str]
+    to_ask: list[str]
+    version: str
+    time: str
+    entries: list[dict[str, Any]]
+
+    @property
+    def names(self) -> list[str | None]:
+        """The names of the data sets, each once."""
+        return list(dict.fromkeys(each.get("name") for each in self.data))
+
+    @property
+    def asked(self) -> str:
+        """The digest of what was asked, which the entry of a ledger holds.
+
+        Of all that is known before the entry is written, and is not in the entry itself.
+        """
+        return digest_of([self.id, self.task, self.parameters, self.data, self.version])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, as JSON has them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @staticmethod
+    def from_json(data: Any) -> Record:
+        """Read a record; a malformed one raises `RecordError`."""
+        well = type(data) is dict and data.keys() == _TYPES.keys()
+        well = well and all(type(data[name]) is kind for name, kind in _TYPES.items())
+        well = well and all(type(each) is str for each in (*data["public"], *data["to_ask"]))
+        well = well and _ID.fullmatch(data["id"]) is not None
+        well = well and all(_is_data(each) for each in data["data"])
+        well = well and all(_is_entry(each) for each in data["entries"])
+        if not well:
+            raise RecordError(
+                "the record is not one of this version: something is missing, or was added. Load "
+                "the file as it was saved."
+            )
+        return Record(**data)
+
+
+def _is_data(data: Any) -> bool:
+    return type(data) is dict and (data.get("name") is None or type(data["name"]) is str)
+
+
+def _is_entry(data: Any) -> bool:
+    return (
+        type(data) is dict
+        and data.keys() == _ENTRY.keys()
+        and all(type(data[name]) is kind for name, kind in _ENTRY.items())
+    )
+
+
+# -- Signatures -----------------------------------------------------------------------------------
+# Ed25519 signatures of saved releases, with `cryptography` (``pip install 'zerodelta[sign]'``).
+#
+# Signed is the digest of the file, so all of it. A signature says who vouches for it; that the
+# steps of a certificate were run is what the signer has to know.
+
+_CONTEXT = b"zerodelta release\n"
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+@value
+class Signature:
+    """Who signed, by the public key, and the signature; both hexadecimal."""
+
+    key: str
+    signature: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the fields."""
+        return {"key": self.key, "signature": self.signature}
+
+    @staticmethod
+    def from_json(data: Any) -> Signature:
+        """Read a signature, which is not checked here."""
+        well = type(data) is dict and data.keys() == {"key", "signature"}
+        if not well or not all(type(each) is str and len(each) <= 128 for each in data.values()):
+            raise RecordError("a signature is malformed: take the file from where it was saved.")
+        return Signature(**data)
+
+
+def sign(digest: str, key: str | os.PathLike[str]) -> Signature:
+    """Return the signature of a digest with the private key in a file."""
+    private = _private(key)
+    public = private.public_key().public_bytes_raw()
+    return Signature(key=public.hex(), signature=private.sign(_CONTEXT + digest.encode()).hex())
+
+
+def check_private(key: str | os.PathLike[str]) -> None:
+    """Refuse a file that holds no private key, before anything is paid that is to be signed."""
+    _private(key)
+
+
+def check_signed(digest: str, signatures: tuple[Signature, ...], public: str) -> None:
+    """Refuse what no valid signature of this public key is about."""
+    require_extra("cryptography", "sign")
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    of_key = [each for each in signatures if each.key == public]
+    if not of_key:
+        raise RecordError(
+            f"it is not signed by {public[:16]}…: ask for a file that is, or leave out who signed."
+        )
+    for each in of_key:
+        try:
+            known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+            known.verify(bytes.fromhex(each.signature), _CONTEXT + digest.encode())
+        except (InvalidSignature, ValueError):
+            raise RecordError(
+                f"the signature of {public[:16]}… is wrong: the file was changed, or signed by "
+                "somebody else; do not rely on it."
+            ) from None
+
+
+def make_keys(private: Path, public: Path) -> str:
+    """Write a new pair of keys to two files, and return the public one as text."""
+    require_extra("cryptography", "sign")
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for path in (private, public):
+        if os.path.lexists(path):
+            raise ParameterError(
+                "keys",
+                str(path),
+                expected="a new file: a key that is lost cannot sign any more",
+                remedy="choose another name",
+            )
+    made = Ed25519PrivateKey.generate()
+    secret = made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    known = made.public_key()
+    shown = known.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    write_new(private, secret, name="keys", mode=0o600)
+    write_new(public, shown, name="keys")
+    return str(known.public_bytes_raw().hex())
+
+
+def as_public(given: str | os.PathLike[str]) -> str:
+    """Return a public key as hexadecimal: what is given is that, or the path of its file."""
+    if type(given) is str and _HEX.fullmatch(given):
+        return given
+    content = _content(given)
+    known: Any = None
+    if content is not None and b"-----BEGIN" in content:
+        require_extra("cryptography", "sign")
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+        with suppress(ValueError):
+            known = load_pem_public_key(content)
+        if isinstance(known, Ed25519PublicKey):
+            return str(known.public_bytes_raw().hex())
+    raise ParameterError(
+        "signed_by",
+        given,
+        expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
+        remedy="pass the .pub file that `zerodelta keys` wrote",
+    )
+
+
+def _private(key: str | os.PathLike[str]) -> Any:
+    require_extra("cryptography", "sign")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    found: Any = None
+    with suppress(ValueError, TypeError):  # TypeError: it has a password
+        found = load_pem_private_key(_content(key) or b"", password=None)
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ParameterError(
+            "key",
+            expected="the path of an Ed25519 private key without a password, as PEM",
+            remedy="make one with `zerodelta keys`",
+        )
+    return found
+
+
+def _content(path: Any) -> bytes | None:
+    """Return what a file holds, None if there is none."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError, TypeError):
+        return None
+
 
 _SHOWN = 1000
 """Arrays of which NumPy would print more are named: it writes out short axes in full."""
@@ -138,8 +384,8 @@ class Release:
             The same, with one more of `signatures`.
 
         """
+        from zerodelta.privacy.release import sign
         from zerodelta.privacy.release_file import content_of
-        from zerodelta.privacy.signatures import sign
 
         made = sign(digest_of(content_of(self)), key)
         return replace(self, signatures=(*self.signatures, made))
@@ -231,7 +477,7 @@ class Release:
         else is points. Of a table `column` says which statistic, or whose quantiles: "income"; a
         mean is drawn with the quantiles of its column. Needs ``pip install 'zerodelta[plot]'``.
         """
-        from zerodelta.privacy.pictures import picture_of
+        from zerodelta.privacy.shown_release import picture_of
 
         return picture_of(self, column, level, ax=ax)
 

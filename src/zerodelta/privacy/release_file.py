@@ -14,26 +14,30 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_law import NoisySums
-from zerodelta.privacy.assumptions import to_ask
-from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.json_text import other_format, read_json
-from zerodelta.privacy.new_file import write_new
-from zerodelta.privacy.record import Record
-from zerodelta.privacy.signatures import Signature, sign
-from zerodelta.privacy.step import canonical, digest_of
-from zerodelta.privacy.value_check import check_value
+from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.privacy.certificate import Certificate, to_ask
+from zerodelta.privacy.readable import other_format, read_json, write_new
+from zerodelta.privacy.release import Record, Signature, sign
+from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.verify import verify
-from zerodelta.privacy.written_values import fraction_text, read_fraction, reader, written
+from zerodelta.privacy.written_values import (
+    check_value,
+    fraction_text,
+    read_fraction,
+    reader,
+    written,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
+
 
 SCHEMA = "zerodelta/release/2"
 
@@ -351,3 +355,46 @@ _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
 
 def _plain(told: Any) -> Any:
     return printable(told, lines=True) if type(told) is str else told
+
+
+# -- What a released value may be made of, beside numbers, texts and arrays -----------------------
+# A class is imported when a file names it, so that reading a number needs no sampler.
+
+_HOMES: Mapping[str, tuple[str, ...]] = {
+    "data.declare": ("Date",),
+    "data.kinds": ("Boolean", "Category", "Number", "Text"),
+    "regression.classes": ("ClassModel",),
+    "regression.encoded_columns": ("ColumnBounds", "Encoding"),
+    "regression.forest": ("Forest", "Splits"),
+    "regression.features": ("LinearModel",),
+    "regression.rows": ("RowLimits",),
+    "training.models": ("TanhNetwork",),
+    "training.features": ("DecisionTree", "Split"),
+    "tables.found_keys": ("FoundKeys",),
+    "tasks.distributions": ("StepFunction",),
+    "tasks.covariance": ("PrincipalComponents",),
+    "tables.grouped": ("Table",),
+    "privacy.release": ("Diagnostics",),
+    "exact.noise_tails": ("NoiseLaw",),
+}
+
+
+@final
+class _Classes(Mapping[str, Callable[..., Any]]):
+    """The classes by their names."""
+
+    def __init__(self) -> None:
+        self._homes = {name: home for home, names in _HOMES.items() for name in names}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(import_module(f"zerodelta.{self._homes[name]}"), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+CLASSES: Mapping[str, Callable[..., Any]] = _Classes()

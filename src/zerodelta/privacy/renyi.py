@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.errors import require
-from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_rational
 
 _LARGEST_ORDER = 1e18

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date
@@ -18,8 +18,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, RecordError
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.sums import whole_counts
+from zerodelta.privacy.interval_shapes import LightTable
+from zerodelta.privacy.intervals import values_of
+from zerodelta.privacy.release import Record
 
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
@@ -279,3 +286,303 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "decimal": Decimal,
     "date": date.fromisoformat,
 }
+
+
+# -- Whether a saved value is one that its own noisy sums give, and lies where its verb puts it ---
+# A release keeps the noisy integers of which its value was made. Whoever changes the value alone
+# is found here; whoever changes both, and computes the digest anew, is not: that takes a
+# signature, or the ledger that noted the digest.
+
+_NEAR = 1e-9
+"""More than float64 rounds on the way from integers to a value, relative to its bounds."""
+
+_ROOT = 100.0
+"""The root of 1e-14, below which nothing is left of a difference of numbers up to 1, over _NEAR."""
+
+_SPREADS = ("std", "variance")
+_INSIDE = ("mean", "median", "quantile", "quantiles", "trimmed_mean")
+_TOTAL = re.compile(r"the number of (?:all )?rows, ([0-9]+)")
+
+
+def check_value(value: Any, sums: Sequence[NoisySums], record: Record) -> None:
+    """Refuse a value that its noisy sums do not give, or that lies where no such value can be."""
+    try:
+        fine = _is_given(value, sums, record) and _is_inside(value, record)
+    except Exception:  # whatever someone wrote into a file
+        fine = False
+    if not fine:
+        raise RecordError(
+            "the value is not one that its own noisy sums and bounds give: it was changed, and the "
+            "digest computed anew; ask whoever made it for the file as it was saved."
+        )
+
+
+# -- what sums give -------------------------------------------------------------------------------
+
+
+def _is_given(value: Any, sums: Sequence[NoisySums], record: Record) -> bool:
+    if not sums:
+        return True
+    named: dict[str, list[NoisySums]] = {}
+    for each in sums:
+        for name in each.statistics:
+            named.setdefault(name, []).append(each)
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        return _is_matrix(value, sums)
+    if record.task == "cdf":  # fitted to all of its counts
+        return _is_distribution(np.asarray(value, dtype=np.float64))
+    if _is_in_ball(value, sums):
+        return True
+    found = _numbers(value, list(named))
+    total = _total(record)
+    return found is not None and all(
+        _agrees(found[name], name, parts, total) for name, parts in named.items()
+    )
+
+
+def _numbers(value: Any, names: list[str]) -> dict[str, Any] | None:
+    """Return the numbers of a value by the names of statistics; None if they are not there."""
+    if _is_number(value) and len(names) == 1:
+        return {names[0]: [value]}
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        if len(names) == 1:
+            return {names[0]: value}
+        pairs = zip(names, value.tolist(), strict=True)
+        return {name: [number] for name, number in pairs}
+    if isinstance(value, LightTable) and set(names) <= set(value.columns):
+        return {name: value[name] for name in names}
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _agrees(found: Any, name: str, parts: list[NoisySums], total: int | None) -> bool:
+    numbers = np.asarray(found)
+    if len(parts) > 1:  # rows that several parts count are averaged
+        return name == "count" and (total is not None or _is_between(numbers, parts))
+    one = parts[0]
+    column, statistic = one.statistics[name]
+    if statistic == "count":
+        counts = [int(each) for each in numbers.tolist()]
+        return any(_same_counts(counts, each) for each in _counts(one, column, total))
+    given = list(_statistics(one, column, statistic))
+    return any(
+        numbers.shape == each.shape and bool(np.all(np.abs(numbers - each) <= _NEAR * size))
+        for each, size in given
+    )
+
+
+def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:
+    noisy = [values_of(part.forms[None][0], part.integers) for part in parts]
+    found = np.clip(np.array([_floats(each) for each in noisy]), 0.0, None)
+    low, high = found.min(axis=0) - 1, found.max(axis=0) + 1
+    return counts.shape == low.shape and bool(np.all((low <= counts) & (counts <= high)))
+
+
+def _same_counts(counts: list[int], given: list[int]) -> bool:
+    return len(counts) == len(given) and all(
+        abs(a - b) <= 1 for a, b in zip(counts, given, strict=True)
+    )
+
+
+def _counts(sums: NoisySums, column: str | None, total: int | None) -> Iterator[list[int]]:
+    """Return the counts as they are and, of tables, whole and not negative, with their total."""
+    noisy = values_of(sums.forms[column][0], sums.integers)
+    if sums.rest is not None and sums.rows is not None:
+        whole = [int(each) for each in noisy]
+        whole.insert(sums.rest, sums.rows - sum(whole))
+        yield whole
+        return
+    yield [round(each) for each in noisy]
+    floats = np.array([float(each) for each in noisy])
+    yield [int(each) for each in whole_counts(floats)]
+    if total is not None:
+        yield [int(each) for each in whole_counts(floats, total=total)]
+
+
+def _statistics(sums: NoisySums, column: str | None, statistic: str) -> Iterator[tuple[Any, Any]]:
+    """Return what a statistic is, as the sums give it, and how large what it was made of is."""
+    if statistic == "integers":
+        units = sums.law.unit
+        flat = [int(each) for each in sums.integers.reshape(-1).tolist()]
+        each = units if isinstance(units, tuple) else (units,) * len(flat)
+        found = np.array([float(k * unit) for k, unit in zip(flat, each, strict=True)])
+        yield found, np.abs(found)
+        return
+    forms, (lower, upper) = sums.forms[column], sums.bounds[str(column)]
+    if statistic == "form":
+        found = np.array(_floats(values_of(forms[0], sums.integers)))
+        yield np.clip(found, float(lower), float(upper)), max(abs(float(lower)), abs(float(upper)))
+        return
+    powers = [values_of(form, sums.integers) for form in forms]
+    low, high = (np.array(_floats(end)) for end in (lower, upper))
+    center, half = low / 2 + high / 2, _width(lower, upper) / 2
+    count, first = (np.array(_floats(each)) for each in powers[:2])
+    most = np.abs(center) + half
+    if statistic == "sum":
+        yield center * count + half * first, np.abs(center * count) + np.abs(half * first)
+        return
+    known = count > 0
+    divisor = np.where(known, count, 1.0)
+    raw = np.where(known, first / divisor, 0.0)
+    middle = np.clip(raw, -1.0, 1.0)
+    if statistic == "mean":
+        yield np.clip(center + half * middle, low, high), most
+        return
+    second = np.array(_floats(powers[2]))
+    spread = np.where(known, np.clip(second / divisor - middle**2, 0.0, 1.0), 0.5)
+    variance = spread * half * half
+    # a small variance is what is left of numbers as large as 1, and its root errs by more
+    yield (np.sqrt(variance), half * _ROOT) if statistic == "std" else (variance, half * half)
+
+
+def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
+    """Tell whether a value is the mean of rows of a ball around 0, shortened to its radius."""
+    one = sums[0]
+    kinds = {statistic for _, statistic in one.statistics.values()}
+    if len(sums) > 1 or kinds != {"mean"} or not isinstance(value, np.ndarray):
+        return False
+    raw: list[float] = []
+    for column, _ in one.statistics.values():
+        count, first = (values_of(form, one.integers) for form in one.forms[column][:2])
+        raw += [float(y / n) if n > 0 else 0.0 for n, y in zip(count, first, strict=True)]
+    low, high = (np.ravel(_floats(end)) for end in next(iter(one.bounds.values())))
+    if not raw or np.any(low != -high[0]) or np.any(high != high[0]):
+        return False
+    radius, length = float(high[0]), float(np.linalg.norm(raw))
+    given = np.array(raw) * radius * (min(1.0, 1.0 / length) if length > 0 else 1.0)
+    return value.shape == given.shape and bool(np.all(np.abs(value - given) <= _NEAR * radius))
+
+
+def _is_distribution(shares: Floats) -> bool:
+    inside = bool(np.all((shares >= 0) & (shares <= 1)))
+    return inside and bool(np.all(np.diff(shares) >= -_NEAR))
+
+
+def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
+    """Tell whether covariances, or correlations, are in range: noise is projected out of them."""
+    most: Any = np.ones(value.shape)
+    for each in sums:
+        for name, (column, _) in each.statistics.items():
+            lower, upper = each.bounds[str(column)]
+            if name == "variance":
+                width = _width(lower, upper)
+                most = np.outer(width, width) / 4
+            elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
+                pairs = np.triu_indices(len(most), 1)
+                ends = zip(_floats(upper), most[pairs], strict=True)
+                most = most * max([1.0, *(a / b for a, b in ends if b > 0)])
+    square = value.shape[0] == value.shape[1] == len(most)
+    near = np.abs(value - value.T) <= _NEAR * most
+    return square and bool(np.all(near & (np.abs(value) <= most * (1 + _NEAR))))
+
+
+# -- where a value can be -------------------------------------------------------------------------
+
+
+def _is_inside(value: Any, record: Record) -> bool:
+    """Tell whether quantiles, means and variances lie within the bounds that the record states."""
+    if isinstance(value, LightTable):
+        keys = record.parameters.get("by") or ()  # a key may be named like a statistic
+        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)
+        return all(
+            _fits(value[name], ends, statistic)
+            for column, ends in _declared(record).items()
+            for name in names
+            if (statistic := _statistic_of(name, column)) is not None
+        )
+    numbers = _is_number(value) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    if not numbers or record.task not in (*_INSIDE, *_SPREADS):
+        return True
+    ends = _ends(record)
+    return ends is None or _fits(value, ends, record.task)
+
+
+def _statistic_of(name: str, column: str) -> str | None:
+    """Return which statistic of a column a column of a table holds, if it is one in a range."""
+    found = name.removeprefix(f"{column}_")
+    if found == name or not re.fullmatch(r"mean|std|variance|median|q[0-9.]+", found):
+        return None
+    return found
+
+
+def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
+    low, high = (np.array(_floats(end)) for end in ends)
+    found = np.asarray(value, dtype=np.float64)
+    slack = _NEAR * max(float(np.abs(low).max()), float(np.abs(high).max()))
+    if statistic in _SPREADS:
+        most = _width(*ends) / 2
+        low, high = np.zeros_like(most), most if statistic == "std" else most * most
+        slack *= 1 if statistic == "std" else float(np.max(most))
+    return bool(np.all((low - slack <= found) & (found <= high + slack)))
+
+
+def _ends(record: Record) -> tuple[Any, Any] | None:
+    """Return the bounds of the one column, or of each, that was asked about."""
+    given = record.parameters.get("bounds")
+    if given is not None:
+        return _pair(given)
+    if "data_norm" in record.parameters:
+        return None
+    declared, columns = _declared(record), record.parameters.get("columns")
+    names = [columns] if isinstance(columns, str) else columns
+    if names is None and len(record.data) == 1:
+        names = list(record.data[0].get("columns", {}))
+    if not isinstance(names, list) or not all(name in declared for name in names) or not names:
+        return None
+    pairs = [declared[name] for name in names]
+    return pairs[0] if len(pairs) == 1 else ([a for a, _ in pairs], [b for _, b in pairs])
+
+
+def _declared(record: Record) -> Mapping[str, tuple[Any, Any]]:
+    """Return the bounds of the columns of the data sets, as far as these are numbers."""
+    found = {}
+    for data in record.data:
+        for name, kind in data.get("columns", {}).items():
+            ends = _pair(kind.get("number")) if isinstance(kind, Mapping) else None
+            if ends is not None:
+                found[name] = ends
+    return found
+
+
+def _pair(given: Any) -> tuple[Any, Any] | None:
+    """Return two numbers, or two lists of them, exactly; None for anything else."""
+    if not isinstance(given, list) or len(given) != 2:
+        return None
+    try:
+        low, high = (
+            [_number(each) for each in end] if isinstance(end, list) else _number(end)
+            for end in given
+        )
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return None
+    return low, high
+
+
+def _number(given: Any) -> Fraction:
+    number = Fraction(given)
+    if isinstance(given, bool) or not math.isfinite(float(number)):
+        raise ValueError
+    return number
+
+
+def _total(record: Record) -> int | None:
+    """Return the number of rows that the record lists as public."""
+    for each in record.public:
+        listed = _TOTAL.fullmatch(each)
+        if listed is not None:
+            return int(listed[1])
+    return None
+
+
+def _width(lower: Any, upper: Any) -> Floats:
+    """Return how far ends are apart: floats far from 0 may be as far from each other as these."""
+    if isinstance(lower, (list, tuple)):
+        return np.array([float(b - a) for a, b in zip(lower, upper, strict=True)])
+    return np.array(float(upper - lower))
+
+
+def _floats(values: Any) -> Any:
+    return [float(each) for each in values] if isinstance(values, (list, tuple)) else float(values)

@@ -6,11 +6,9 @@ import os
 from typing import Any
 
 from zerodelta.errors import require_extra
-from zerodelta.privacy.release import Release
-from zerodelta.privacy.release_file import read_file
-from zerodelta.privacy.signatures import as_public, check_signed
+from zerodelta.privacy.release import Release, as_public, check_signed
+from zerodelta.privacy.release_file import CLASSES, read_file
 from zerodelta.privacy.written_values import read_value
-from zerodelta.records.classes import CLASSES
 from zerodelta.spine.run import restored
 
 
@@ -55,8 +53,8 @@ def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | No
 def _estimator(data: Any, release: Release) -> Any:
     require_extra("sklearn", "sklearn")
     from zerodelta import sklearn
-    from zerodelta.sklearn.mlp_classifier import ShownRows
-    from zerodelta.sklearn.saved_estimators import restored_estimator
+    from zerodelta.sklearn.base import restored_estimator
+    from zerodelta.sklearn.classifiers import ShownRows
 
     known = {name: getattr(sklearn, name) for name in sklearn.__all__}
     parts = {**CLASSES, "ShownRows": ShownRows}

@@ -2,15 +2,15 @@
 
 from zerodelta.regression.classifiers import ClassifierQuestion, fit_logistic, fit_multinomial
 from zerodelta.regression.features import LinearModel
-from zerodelta.regression.k_norm_statistics import plan_statistics
 from zerodelta.regression.linear import LinearQuestion, fit_linear, linear_methods
-from zerodelta.regression.objective_plan import (
+from zerodelta.regression.objective import (
     RegressionPlan,
     Shape,
     plan_huber,
     plan_logistic,
     plan_multinomial,
 )
+from zerodelta.regression.statistics import plan_statistics
 
 __all__ = [
     "ClassifierQuestion",

@@ -19,28 +19,26 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, RowBox, as_radius
 from zerodelta.regression.features import Features, LongRows
-from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
-from zerodelta.regression.labeled_rows import LabeledRows
-from zerodelta.regression.objective_plan import (
+from zerodelta.regression.objective import (
+    LOG_ODDS,
+    Expected,
     RegressionPlan,
     Shape,
+    limited,
     plan_logistic,
     plan_multinomial,
     softmax_curvature,
+    temperature,
 )
-from zerodelta.regression.row_box import RowBox, as_radius
+from zerodelta.regression.rows import ClassLabels, LabeledRows, as_classes, declared_classes
 from zerodelta.spaces import Ball
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.paying import as_own
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, post_processed, run
+from zerodelta.spine.verbs import as_own
 from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
+from zerodelta.training.losses import Logistic, Loss, Multinomial
 from zerodelta.value import value
 
 _STEPS = 100

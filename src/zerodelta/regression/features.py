@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kept_copy import together
+from zerodelta.data.pieces import together
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
@@ -17,11 +17,9 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.parameters import as_flag
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.integer_rows import STEPS, IntegerRows
-from zerodelta.regression.label_values import Targets
-from zerodelta.regression.row_limits import RowLimits
+from zerodelta.regression.certified_losses import STEPS, IntegerRows
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.rows import RowLimits, Targets
 from zerodelta.value import value
 
 _MOST_COLUMNS = 1 << 20

@@ -23,30 +23,25 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
-from zerodelta.regression.adassp import LatticeAdassp
-from zerodelta.regression.certified_losses import PseudoHuber
+from zerodelta.privacy.steps import Step
+from zerodelta.regression.certified_losses import STEPS, PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.expected import TARGETS, expected_length, limited
 from zerodelta.regression.features import Features, LongRows
-from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.k_norm_statistics import (
+from zerodelta.regression.objective import TARGETS, Shape, expected_length, limited, plan_huber
+from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
+from zerodelta.regression.statistics import (
     LENGTH,
+    LatticeAdassp,
     exact_statistics,
     plan_statistics,
     statistics_error,
 )
-from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import LabeledRows
-from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.paying import as_own
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, post_processed, run
+from zerodelta.spine.verbs import as_own
 from zerodelta.study.study import Study
-from zerodelta.training.loss_functions import Squared
+from zerodelta.training.losses import Squared
 from zerodelta.value import value
 
 _RIDGE = 2.0

@@ -9,16 +9,14 @@ from zerodelta.errors import require_extra
 
 require_extra("sklearn", "sklearn")
 
-from zerodelta.sklearn.bounded_scaler import BoundedScaler
-from zerodelta.sklearn.gaussian_nb import GaussianNB
-from zerodelta.sklearn.kmeans_estimator import KMeans
-from zerodelta.sklearn.linear_regression import LinearRegression
-from zerodelta.sklearn.logistic_regression import LogisticRegression
-from zerodelta.sklearn.mlp_classifier import MLPClassifier
-from zerodelta.sklearn.nearest_centroid import NearestCentroid
-from zerodelta.sklearn.principal_components import PCA
-from zerodelta.sklearn.random_forest_classifier import RandomForestClassifier
-from zerodelta.sklearn.sparse_regression import SparseRegression
+from zerodelta.sklearn.classifiers import (
+    GaussianNB,
+    MLPClassifier,
+    NearestCentroid,
+    RandomForestClassifier,
+)
+from zerodelta.sklearn.linear import LinearRegression, LogisticRegression, SparseRegression
+from zerodelta.sklearn.unsupervised import PCA, BoundedScaler, KMeans
 
 __all__ = [
     "PCA",

@@ -6,15 +6,10 @@ Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_ex
 (certificates).
 """
 
-from zerodelta.spaces.ball import Ball
-from zerodelta.spaces.box import Box
-from zerodelta.spaces.finite import Finite
-from zerodelta.spaces.from_numbers import is_known, lattice_from_numbers, space_from_numbers
+from zerodelta.spaces.boxes import Ball, Box, is_known, lattice_from_numbers, space_from_numbers
+from zerodelta.spaces.finite import Finite, Multiset, Subsets, WithExtra
 from zerodelta.spaces.lattices import BallLattice, GridLattice
-from zerodelta.spaces.multiset import Multiset
 from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space
-from zerodelta.spaces.subsets import Subsets
-from zerodelta.spaces.with_extra import WithExtra
 
 __all__ = [
     "Ball",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -12,8 +13,7 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, is_list
 from zerodelta.exact.rational import as_count, number_text
-from zerodelta.spaces.reading import read_integer, read_number
-from zerodelta.spaces.space import FiniteSpace, named_numbers
+from zerodelta.spaces.space import FiniteSpace, named_numbers, read_integer, read_items, read_number
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """What can be written into a certificate and read back; tuples hold options again."""
@@ -230,3 +230,359 @@ def read_option(given: Any) -> Option:
     raise ParameterError(
         "option", given, expected="an option as describe() writes it", remedy="use describe()"
     )
+
+
+# -- Numbering of subsets by the combinatorial number system, exactly and without enumeration -----
+# The subset c_1 < ... < c_k has number Σ_i C(c_i, i): a bijection onto 0..C(d, k)-1 in which {0,
+# ..., k-1} is number 0. Multisets are subsets by stars and bars.
+
+_NEWTON_STEPS = 6
+"""Newton usually ends in two; after this many the interval is halved, which cannot fail."""
+
+_NEWTON_LIMIT = 1 << 200
+"""Beyond it floats might overflow."""
+
+
+def rank(subset: Sequence[int]) -> int:
+    """Return the number of an increasing sequence of integers >= 0.
+
+    >>> rank([0, 1, 2]), rank([0, 1, 3]), rank([2, 3, 4])
+    (0, 1, 9)
+    """
+    return sum(math.comb(item, place) for place, item in enumerate(subset, 1))
+
+
+def unrank(number: int, *, of: int, size: int) -> list[int]:
+    """Return the increasing sequence below `of` of length `size` with this number.
+
+    >>> unrank(9, of=5, size=3)
+    [2, 3, 4]
+    """
+    items = []
+    limit = of
+    for place in range(size, 0, -1):
+        limit, value = _largest(number, place, limit)
+        items.append(limit)
+        number -= value
+    return items[::-1]
+
+
+def _largest(number: int, place: int, limit: int) -> tuple[int, int]:
+    """Return the largest c below `limit` with C(c, place) <= number, and that binomial.
+
+    C(limit, place) must exceed `number`. Floats only propose where to look next.
+    """
+    low, high = place - 1, limit  # C(low) = 0 <= number < C(high)
+    guess = _first_guess(number, place)
+    steps = 0
+    while high - low > 1:
+        middle = min(max(guess, low + 1), high - 1)
+        value = math.comb(middle, place)
+        if value <= number:
+            if value * (middle + 1) > number * (middle + 1 - place):  # C(middle + 1) > number
+                return middle, value
+            low = middle
+        else:
+            high = middle
+        steps += 1
+        if steps < _NEWTON_STEPS and number > 0 and limit < _NEWTON_LIMIT:
+            slope = -math.log1p(-place / (middle + 0.5))  # of ln C at middle
+            guess = middle + round((math.log(number) - math.log(value)) / slope)
+        else:
+            guess = (low + high) // 2
+    return low, math.comb(low, place)
+
+
+def _first_guess(number: int, place: int) -> int:
+    """Solve (c - (k-1)/2)^k / k! = number in floats."""
+    log = (math.log(number) + math.lgamma(place + 1)) / place if number else 0.0
+    return int(math.exp(min(log, 700.0))) + (place - 1) // 2
+
+
+# -- Multisets of a given size over a universe: synthetic data sets (theory B1, A10) --------------
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Multiset(FiniteSpace):
+    """Unordered samples of `size` items, with repetition, from a universe: synthetic data sets.
+
+    The attribute `size` is, as in every finite space, the number of *elements*
+    C(universe + chosen - 1, chosen). Elements are tuples in the order of the universe, numbered by
+    stars and bars; number 0 repeats the first item.
+
+    Parameters
+    ----------
+    universe : int, list or Finite
+        The number of items there are, or a list of them; public.
+    size : int
+        How many items a sample has; public, kept as `chosen`.
+
+    Examples
+    --------
+    >>> space = Multiset(["a", "b", "c"], 2)
+    >>> space.size, space.project(["c", "a"]), space.project(["b", "z", "c"])
+    (6, ('a', 'c'), ('a', 'b'))
+    >>> [space.element(index) for index in range(4)]
+    [('a', 'a'), ('a', 'b'), ('b', 'b'), ('a', 'c')]
+
+    """
+
+    universe: Finite
+    chosen: int
+
+    def __init__(self, universe: int | Iterable[Option] | Finite, size: int) -> None:
+        finite = universe if type(universe) is Finite else Finite(universe)
+        object.__setattr__(self, "universe", finite)
+        object.__setattr__(self, "chosen", as_count(size, "size", minimum=1))
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.comb(self._places, self.chosen)
+
+    @property
+    def _places(self) -> int:
+        """Stars and bars: the items a_0 <= a_1 <= ... are the subset a_0, a_1 + 1, a_2 + 2, ..."""
+        return self.universe.size + self.chosen - 1
+
+    def _numbers(self, value: object) -> list[int]:
+        numbers = [self.universe.index(item) for item in read_items(value, self.chosen)]
+        return [0] * (self.chosen - len(numbers)) + sorted(numbers)
+
+    def project(self, value: object) -> tuple[Option, ...]:
+        """Return the first `chosen` items of `value` in the order of the universe.
+
+        What is missing, or is not in the universe, counts as the universe's first item.
+        """
+        return tuple(self.universe.element(number) for number in self._numbers(value))
+
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` has `chosen` items, and each denotes one of the universe."""
+        items = list(read_items(value, self.chosen + 1))
+        return len(items) == self.chosen and all(map(self.universe.denotes, items))
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` holds exactly `chosen` items of the universe, in any order."""
+        items = list(read_items(value, self.chosen + 1))
+        return len(items) == self.chosen and all(map(self.universe.contains, items))
+
+    def index(self, value: object) -> int:
+        """Return the number of ``project(value)``."""
+        return rank([number + place for place, number in enumerate(self._numbers(value))])
+
+    def element(self, index: int) -> tuple[Option, ...]:
+        """Return the multiset of a number 0..size-1."""
+        stars = unrank(checked_index(index, self.size), of=self._places, size=self.chosen)
+        return tuple(self.universe.element(star - place) for place, star in enumerate(stars))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the universe (its size, or its items) and `chosen`.
+
+        >>> Multiset(2**40, 3).describe()
+        {'kind': 'multiset', 'universe': 1099511627776, 'chosen': 3}
+        """
+        universe = self.universe.described_options()
+        return {"kind": "multiset", "universe": universe, "chosen": self.chosen}
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, Any]) -> Multiset:
+        """Return the space of a description."""
+        universe, chosen = named_numbers(numbers, "multiset", ("universe", "chosen"))
+        return cls(Finite.from_described_options(universe), chosen)
+
+    def __repr__(self) -> str:
+        universe = self.universe
+        shown = repr(universe) if universe.options else number_text(universe.size)
+        return f"Multiset({shown}, size={number_text(self.chosen)})"
+
+
+# -- All subsets of a given size of 0..of-1: selected features, chosen items (theory B1) ----------
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Subsets(FiniteSpace):
+    """The subsets of 0..of-1 with `size` items, as increasing tuples: selected features or items.
+
+    The attribute `size` is, as in every finite space, the number of *elements* C(of, chosen).
+    Elements are numbered by the combinatorial number system; number 0 is (0, 1, ..., chosen-1).
+
+    Parameters
+    ----------
+    of : int
+        How many items there are; public.
+    size : int
+        How many of them a subset has; public, kept as `chosen`.
+
+    Examples
+    --------
+    >>> space = Subsets(of=100, size=5)
+    >>> space.size, space.chosen
+    (75287520, 5)
+    >>> space.project([42, 7, 7, -1, 99.0, None])
+    (0, 1, 7, 42, 99)
+    >>> space.element(space.index([3, 1, 4, 15, 92]))
+    (1, 3, 4, 15, 92)
+
+    """
+
+    of: int
+    chosen: int
+
+    def __init__(self, *, of: int, size: int) -> None:
+        of, chosen = as_count(of, "of", minimum=1), as_count(size, "size", minimum=1)
+        if chosen > of:
+            raise ParameterError(
+                "size", size, expected=f"at most of = {of}", remedy="choose fewer, or from more"
+            )
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "chosen", chosen)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, C(of, chosen)."""
+        return math.comb(self.of, self.chosen)
+
+    def project(self, value: object) -> tuple[int, ...]:
+        """Return the first distinct valid items of `value`, filled up with the smallest others.
+
+        At most `of` items are read.
+        """
+        found: set[int] = set()
+        for item in read_items(value, self.of):
+            number = read_integer(item)
+            if number is not None and 0 <= number < self.of:
+                found.add(number)
+                if len(found) == self.chosen:
+                    break
+        others = (index for index in range(self.of) if index not in found)
+        return tuple(sorted([*found, *itertools.islice(others, self.chosen - len(found))]))
+
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` is an element: `project` would fill up anything else."""
+        return self.contains(value)
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` holds exactly `chosen` distinct valid items, in any order."""
+        items = [read_integer(item) for item in read_items(value, self.chosen + 1)]
+        valid = all(item is not None and 0 <= item < self.of for item in items)
+        return valid and len(items) == len(set(items)) == self.chosen
+
+    def index(self, value: object) -> int:
+        """Return the number of ``project(value)``."""
+        return rank(self.project(value))
+
+    def element(self, index: int) -> tuple[int, ...]:
+        """Return the subset of a number 0..size-1."""
+        number = checked_index(index, self.size)
+        return tuple(unrank(number, of=self.of, size=self.chosen))
+
+    def describe(self) -> dict[str, Any]:
+        """Return `of` and `chosen`.
+
+        >>> Subsets(of=9, size=2).describe()
+        {'kind': 'subsets', 'of': 9, 'chosen': 2}
+        """
+        return {"kind": "subsets", "of": self.of, "chosen": self.chosen}
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, Any]) -> Subsets:
+        """Return the space of a description."""
+        of, chosen = named_numbers(numbers, "subsets", ("of", "chosen"))
+        return cls(of=of, size=chosen)
+
+    def __repr__(self) -> str:
+        return f"Subsets(of={number_text(self.of)}, size={number_text(self.chosen)})"
+
+
+# -- A finite space and one more element, such as "none": what a failed program publishes (C8) ----
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class WithExtra(FiniteSpace):
+    """The elements of a finite space, and behind them one that is not among them.
+
+    Values are read as the space reads them; only the extra element itself denotes the extra one.
+
+    **Public**: the space and the extra element.
+
+    >>> space = WithExtra(Finite(16), "none")
+    >>> space.size, space.project(7.6), space.project("none"), space.denotes("else")
+    (17, 8, 'none', False)
+    """
+
+    base: FiniteSpace
+    extra: Option
+    _extras: Finite = field(compare=False)
+
+    def __init__(self, base: FiniteSpace, extra: Option) -> None:
+        from zerodelta.spaces.boxes import is_known  # which knows this space too
+
+        option = checked_option(extra)
+        if not isinstance(base, FiniteSpace) or not is_known(base) or base.contains(option):
+            raise ParameterError(
+                "extra",
+                extra,
+                expected="an element that the finite space does not have",
+                remedy="name it differently",
+            )
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "extra", option)
+        object.__setattr__(self, "_extras", Finite([option]))
+
+    @property
+    def size(self) -> int:
+        """The number of elements, one more than the space has."""
+        return self.base.size + 1
+
+    def _is_extra(self, value: object) -> bool:
+        return self._extras.find(value) is not None
+
+    def index(self, value: object) -> int:
+        """Return the number of ``project(value)``; the extra element is the last one."""
+        return self.base.size if self._is_extra(value) else self.base.index(value)
+
+    def element(self, index: int) -> Any:
+        """Return the element of a number 0..size-1."""
+        number = checked_index(index, self.size)
+        return self.extra if number == self.base.size else self.base.element(number)
+
+    def project(self, value: object) -> Any:
+        """Return the extra element if `value` is that, else what the space makes of it."""
+        return self.extra if self._is_extra(value) else self.base.project(value)
+
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` is the extra element, or denotes one of the space."""
+        return self._is_extra(value) or self.base.denotes(value)
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` is the extra element, or one of the space."""
+        return self._is_extra(value) or self.base.contains(value)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the space as a list of names and values, and the extra element.
+
+        >>> WithExtra(Finite(3), None).describe()
+        {'kind': 'with-extra', 'of': [['kind', 'finite'], ['of', 3]], 'extra': ['none']}
+        """
+        described = [list(pair) for pair in self.base.describe().items()]
+        return {"kind": "with-extra", "of": described, "extra": plain_option(self.extra)}
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, Any]) -> WithExtra:
+        """Return the space of a description."""
+        from zerodelta.spaces.boxes import space_from_numbers  # which knows this space too
+
+        described, extra = named_numbers(numbers, "with-extra", ("of", "extra"))
+        try:
+            base = space_from_numbers(dict(described))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                "of", described, expected="a finite space", remedy="use describe() unchanged"
+            ) from error
+        return cls(base, read_option(extra))  # type: ignore[arg-type]  # refused if not finite
+
+    def __repr__(self) -> str:
+        return f"{self.base!r} or {self.extra!r}"

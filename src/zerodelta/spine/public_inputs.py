@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
+from zerodelta.data.cells import Options
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.kind import Coded
-from zerodelta.data.kinds import Boolean, Category, Number, Text
-from zerodelta.data.options import Options
+from zerodelta.data.kinds import Boolean, Category, Coded, Number, Text
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spaces import Finite
-from zerodelta.spine.facts import Facts
+from zerodelta.spine.plan import Facts
 
 _FARTHEST = 1 << 500
 _MOST_ITEMS = 1 << 53

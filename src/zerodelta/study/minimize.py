@@ -15,26 +15,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from zerodelta.channels.search import Target, best_candidate, channels_for
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.progress import shown
-from zerodelta.data.protection import Protection
+from zerodelta.data.isolation import Watch
+from zerodelta.data.pieces import shown
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
+from zerodelta.data.source import Protection
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.arb import ball as arb_ball
-from zerodelta.exact.arb import upper
+from zerodelta.exact.logs import ball as arb_ball
+from zerodelta.exact.logs import upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.assumptions import PROGRAM
+from zerodelta.privacy.certificate import PROGRAM
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball, Space
-from zerodelta.training.descent import Descent, plan_descent
+from zerodelta.training.descent import Descent, StepSizes, plan_descent
 from zerodelta.training.gradient_sums import Examples, Gradients
-from zerodelta.training.gradients import CallableGradients, GradientFunction, Layers
-from zerodelta.training.iterates import StepSizes
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Loss
-from zerodelta.training.tanh_network import TanhNetwork
-from zerodelta.training.torch_model import TorchModel
+from zerodelta.training.gradients import (
+    CallableGradients,
+    GradientFunction,
+    Layers,
+    LinearGradients,
+)
+from zerodelta.training.losses import Loss
+from zerodelta.training.models import TanhNetwork, TorchModel
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ def minimize(
     **Error**: the predicted l2 error of the point: internal noise, rounding and mixing.
 
     >>> from zerodelta.spaces import Ball
-    >>> from zerodelta.training.loss_functions import Logistic
+    >>> from zerodelta.training.losses import Logistic
     >>> from zerodelta.study.study import Study
     >>> x = np.linspace(-1, 1, 20_000)
     >>> rows = np.column_stack([x, x > 0])

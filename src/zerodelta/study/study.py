@@ -3,43 +3,72 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from zerodelta.channels.planner import plan
+from zerodelta.channels.purification import plan
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
-from zerodelta.data.interrupts import Watch, raise_fresh, tidying
-from zerodelta.data.quiet import forget, quiet, silenced
+from zerodelta.data.isolation import (
+    Internal,
+    Watch,
+    forget,
+    internal_array,
+    is_unusable,
+    quiet,
+    raise_fresh,
+    reveal,
+    silenced,
+    tidying,
+)
 from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import protection_of
+from zerodelta.data.source import Protection, Source, protection_of
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
-from zerodelta.spine.paying import Paying, debited
+from zerodelta.spine.plan import Method, Question
 from zerodelta.spine.public_inputs import as_source
-from zerodelta.spine.run import Beside, aside, begin, left
-from zerodelta.study.declared import Declared, check_defaults, rows_of_a_unit, studied
-from zerodelta.study.internal_queries import InternalQueries, Share
-from zerodelta.study.lifecycle import Lifecycle, closed
+from zerodelta.spine.run import Beside, aside, begin, left, planned, post_processed, run
+from zerodelta.spine.verbs import Paying, as_own, debited
 from zerodelta.study.minimize import minimize, plan_minimize
-from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program
-from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, element_of, with_otherwise
+from zerodelta.study.plan import (
+    Lifecycle,
+    Rehearsal,
+    Schedule,
+    Shares,
+    StudyPlan,
+    check_asked,
+    check_program,
+    closed,
+    element_of,
+    with_otherwise,
+)
+from zerodelta.study.queries import (
+    Declared,
+    InternalQueries,
+    Share,
+    check_defaults,
+    rows_of_a_unit,
+    studied,
+)
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
 
 DEFAULT_MIXING_PROBABILITY = Fraction(1, 1000)
 
@@ -410,3 +439,64 @@ class Study(InternalQueries):
                 rehearsal.check(result, self._plan.publishing.space)
         self._descents = dict(planned)
         check_asked(shares.refused, self._plan.rounds)
+
+
+# -- The plan of a verb that runs a study: which one, and the program that asks its queries -------
+
+
+@value
+class StudyProgram:
+    """What to ask of a study that is made when it runs: it takes its own certificate and ticket."""
+
+    study: Mapping[str, Any]
+    """The keywords of `Study`: ε, the space, the rounds, …"""
+    program: Callable[[Study], Any]
+    value: Callable[[Any], Any] = lambda value: value
+    """What is made of the published element: post-processing."""
+    error: float | str | None = None
+    """The forecast; None for the study's own."""
+    methods: tuple[Method, ...] = ()
+    """What was weighed, best first."""
+    rehearse: bool = True
+
+    @property
+    def price(self) -> Fraction:
+        """The pure ε that a run costs."""
+        return as_usable_epsilon(self.study["epsilon"])
+
+    def protecting(self, protection: Protection) -> StudyProgram:
+        """Return the program for a unit, made of that for one of its rows at a part of ε.
+
+        A study of units asks less of ε than a multiple of it (theory V), so it is given all.
+        """
+        whole = self.price * protection.max_rows
+        return replace(self, study={**self.study, "epsilon": whole})
+
+    def run(
+        self, source: Source, *, bits: BitSource | None = None, beside: Beside | None = None
+    ) -> Release:
+        """Make the study, run the program in it, and return what it publishes.
+
+        What is asked `beside` has taken its share of ε already.
+        """
+        whole = self.price if beside is None else self.price / (1 - beside.share)
+        given = {**self.study, "epsilon": whole}
+        made = as_own(Study)(source, bits=bits, diagnostics=beside, **given)
+        release = made.run(self.program, rehearse=self.rehearse)
+        error = release.error if self.error is None else self.error
+        return post_processed(release, value=self.value(release.value), error=error)
+
+
+def carry_out(
+    question: Question,
+    source: Source,
+    *,
+    epsilon: Rational,
+    bits: BitSource | None = None,
+    beside: Beside | None = None,
+) -> Release:
+    """Plan what is asked, as `ask` does, and run the plan: its method may be a study."""
+    plan = planned(question, source, epsilon, beside=beside)
+    if isinstance(plan, StudyProgram):
+        return plan.run(source, bits=bits, beside=beside)
+    return run(plan, source, bits=bits, aside=aside(beside, epsilon))

@@ -7,11 +7,21 @@ showing them escapes what a terminal, a browser or a spreadsheet would act on, a
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final, overload
 
+from zerodelta.data.columns import as_objects
+from zerodelta.data.keys import KeySource
+from zerodelta.data.kinds import Kind
 from zerodelta.errors import printable
-from zerodelta.privacy.written_csv import csv_lines, noted
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, Found, UnknownKeys
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.shown_release import csv_lines, noted
+from zerodelta.privacy.steps import Part
 from zerodelta.value import value
 
 _SHOWN = 20
@@ -136,3 +146,170 @@ def _for_browser(cell: Any) -> str:
     '&lt;script&gt;'
     """
     return html.escape(printable(str(cell)))
+
+
+# -- Unknown keys ---------------------------------------------------------------------------------
+# Keys that nobody listed, planned for a list of their own or as the groups of a table (theory U).
+#
+# plan = plan_keys(source, epsilon=…, statistics=True) # before a row is read found =
+# plan.apply(counts, bits) # the keys, in the universe's order groups, labels =
+# plan.groups_of(found) # of the second part
+#
+# The keys cost ``plan.epsilon``, and what is left of ε is for statistics of the found keys and all
+# others, for whom the found keys are public: the parts of one certificate add up. By the parallel
+# lemma (P3) the second part is not divided over the groups.
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class KeysPlan:
+    """Which keys are published, at what cost; made of public numbers by `plan_keys`."""
+
+    mechanism: UnknownKeys
+    kinds: Mapping[str, Kind]
+    """What the columns of a key were declared as."""
+    left: Fraction
+    """What of ε is left for statistics of the found keys."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a key."""
+        return tuple(self.kinds)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the keys cost."""
+        return self.mechanism.noise.epsilon
+
+    @property
+    def groups(self) -> int:
+        """All groups there could be, and "other": what the steps of the second part state.
+
+        Independent noise on all of them, of which those of the found keys are published: so the
+        certificate can be issued before a key is found.
+        """
+        return self.mechanism.universe.size + 1
+
+    @property
+    def part(self) -> Part:
+        """The part of a certificate for the keys."""
+        return Part(steps=(self.mechanism.step(),), epsilon=self.epsilon)
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error of the count of a key that is published."""
+        return self.mechanism.noise.error
+
+    @property
+    def half_found(self) -> int:
+        """From which count on a key of the typical class is published more often than not."""
+        steps = self.mechanism.thresholds
+        middle = sorted(steps)[len(steps) // 2]
+        return middle - self.mechanism.noise.median
+
+    @property
+    def warning(self) -> str:
+        """How many of the keys may be invented, in words."""
+        return self.labeled([]).warning
+
+    @property
+    def none_found(self) -> str:
+        """What to say where no key was found."""
+        return self.labeled([]).note
+
+    def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
+        """Return the keys that pass and their noisy counts, in the order of the universe.
+
+        Not those that no cell is read to, such as "01", which is read as 1: they are surely false.
+        """
+        return [each for each in self.mechanism.apply(counts, bits) if self._occurs(each[0])]
+
+    def _occurs(self, key: Any) -> bool:
+        cells = key if len(self.kinds) > 1 else (key,)
+        texts = ((k, c) for k, c in zip(self.kinds.values(), cells, strict=True) if type(c) is str)
+        return all(kind.read(as_objects([cell]))[0] == cell for kind, cell in texts)
+
+    def labeled(self, found: Found, *, most: int | None = None) -> FoundKeys:
+        """Return the keys with their counts corrected by the median of the noise, largest first.
+
+        At most so many of them.
+        """
+        universe, median = self.mechanism.universe, self.mechanism.noise.median
+        pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
+        return FoundKeys(
+            pairs=tuple(pairs[:most]),
+            columns=self.columns,
+            false_keys=self.mechanism.false_keys,
+            found_from=max(1, self.half_found),
+        )
+
+    def groups_of(self, found: Found) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
+        """Return the group of each key that was found, and the labels of all groups.
+
+        The largest count first; the last group, "other", is for all other rows. A key that is
+        called so is with them.
+        """
+        rest, groups = ("other",) * len(self.columns), {}
+        labels: list[tuple[Any, ...]] = []
+        for key, _ in _falling(found):
+            shown = self.mechanism.universe.published(key)
+            cells = shown if len(self.columns) > 1 else (shown,)
+            if cells != rest:
+                groups[key] = len(labels)
+                labels.append(cells)
+        return groups, [*labels, rest]
+
+
+def _falling(found: Found) -> Found:
+    """Return the largest noisy count first; equal ones in the order of the universe."""
+    return sorted(found, key=lambda each: -each[1])
+
+
+def plan_keys(
+    source: KeySource,
+    *,
+    epsilon: Rational,
+    statistics: bool = False,
+    counts: bool = True,
+    share: Rational = "1/2",
+    false_keys: Rational = "1/100",
+    neighbors: Neighbors = Neighbors.REPLACE,
+) -> KeysPlan:
+    """Plan the keys of `by=` columns whose options are not listed.
+
+    Parameters
+    ----------
+    source : KeySource
+        The key columns of a data set.
+    epsilon : number
+        Of one row: for units the spine has divided it by the rows of a unit.
+    statistics : bool
+        Whether statistics of other columns are asked beside counts. Then the keys cost `share` of
+        ε; else all of it, and their counts are what passed the thresholds: never worse than a
+        second look at the counts.
+    counts : bool
+        Whether the counts are an answer, or only the keys are: how ε is divided between the
+        directions of the noise.
+    share : number
+        Of ε, for the keys, if `statistics`.
+    false_keys : number
+        How many keys that do not occur may be published, on average.
+    neighbors : Neighbors
+        The relation of the data set.
+
+    Returns
+    -------
+    KeysPlan
+        `part` for the certificate, `apply` for the mechanism, `left` for the second part.
+
+    """
+    exact = as_positive(epsilon, "epsilon")
+    spent = exact * as_positive(share, "share") if statistics else exact
+    mechanism = UnknownKeys.for_epsilon(
+        epsilon=spent,
+        universe=source.universe,
+        false_keys=false_keys,
+        wish=FOR_COUNTS if counts and not statistics else FOR_KEYS,
+        neighbors=neighbors,
+    )
+    return KeysPlan(mechanism=mechanism, kinds=source.kinds, left=exact - spent)

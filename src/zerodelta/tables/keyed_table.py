@@ -13,21 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.group_keys import GroupKey, GroupKeys
-from zerodelta.data.key_source import KeySource
-from zerodelta.data.rows_by_key import GROUP, KeyedRows
+from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.release_plan import Measured, ReleasePlan
-from zerodelta.tables.asked_columns import AskedColumn
-from zerodelta.tables.group_table import Table
-from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
-from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
-from zerodelta.tables.unknown_keys import KeysPlan, plan_keys
+from zerodelta.spine.plan import Facts, Measured, ReleasePlan
+from zerodelta.tables.found_keys import KeysPlan, plan_keys
+from zerodelta.tables.grouped import Table
+from zerodelta.tables.parts import AskedColumn
+from zerodelta.tables.table import (
+    GOALS,
+    TableAnswer,
+    TablePlan,
+    forecast_text,
+    plan_table,
+    proof_parts,
+    table_methods,
+)
 from zerodelta.value import value
 
 _MOST_FALSE = 1 << 24

@@ -2,16 +2,315 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, overload
+import math
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
-from zerodelta.errors import ParameterError, did_you_mean, require
-from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.spine.methods import Method
-from zerodelta.tasks.accuracy_first import START, aimed, solved, sought_for
-from zerodelta.tasks.advice import Advice, AllAdvice
-from zerodelta.tasks.advice_tasks import TASKS
-from zerodelta.tasks.advised_task import Task
+from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean, require, require_extra
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.privacy.readable import large
+from zerodelta.spine.plan import Method
+from zerodelta.tasks.advised_task import START, Task, aimed, solved, sought_for
+from zerodelta.tasks.registry import TASKS
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# -- Advice ---------------------------------------------------------------------------------------
+# What the advisor answers: candidates with their predicted errors, as a table and as a picture.
+
+_WIDTH = 100
+_USEFUL = 0.1
+_MOST_ROWS = 10**12
+
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+"""Told apart by color-blind readers (Okabe and Ito)."""
+
+_STYLES = ("-", "--", "-.", ":")
+_POINTS = 11
+_SHOWN = {
+    "n": ("number of rows n", 30.0),
+    "questions": ("internal queries", 30.0),
+    "epsilon": ("ε", 10.0),
+}
+"""The axes of a picture, and how many times more and less than what was asked they show."""
+
+
+@value(repr=False)
+class Advice:
+    """The methods of a task, least predicted error first; a function of public numbers only.
+
+    Print it for a table, iterate over its methods, take `best`, or `plot` the errors.
+    """
+
+    task: str
+    numbers: Mapping[str, Any]
+    """What was asked: n, dimension, ε and the options of the task."""
+    unit: str
+    """What an error is, and in which unit."""
+    reliable: str
+    """How far a forecast may be from what is measured."""
+    call: str
+    """How to call the winner."""
+    methods: tuple[Method, ...]
+    forecast: Callable[[Mapping[str, Any]], tuple[Method, ...]]
+    """The methods for other numbers, which `plot` asks for."""
+    blind: Callable[[Mapping[str, Any]], float] | None = None
+    """The error of an answer that reads no rows; None where the number of rows does not matter."""
+    complete: Method | None = None
+    """What missing=None would choose; None unless missing cells are skipped."""
+    few: str = ""
+    """What is the matter with fewer rows than are useful."""
+    shows: Callable[[Mapping[str, Any]], str] | None = None
+    """More of what the numbers buy, where a release has several errors."""
+    aim: str | None = None
+    """What was solved for, if the error was given."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The privacy parameter: as given, or what the error that was asked for takes."""
+        return as_rational(self.numbers["epsilon"], "epsilon")
+
+    @property
+    def n(self) -> int | None:
+        """The number of rows: as given, or what the error takes; None where it does not matter."""
+        return self.numbers.get("n")
+
+    @property
+    def best(self) -> Method:
+        """The method with the least predicted error."""
+        return self.methods[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it is the best, in one sentence."""
+        best, rivals = self.best, [m for m in self.methods[1:] if math.isfinite(m.error)]
+        if not rivals:
+            return f"{best.name}: {best.why}"
+        ratio = rivals[0].error / best.error if best.error > 0 else math.inf
+        lead = "as good as" if ratio < 1.005 else f"{ratio:.3g} times less error than"
+        return f"{best.name}, {lead} {rivals[0].name}: {best.why}"
+
+    @property
+    def useful_from(self) -> int | None:
+        """About how many rows it takes until the error is a tenth of a blind answer's.
+
+        With fewer rows an answer says little about them. None where n does not matter, or where
+        no number of rows is enough.
+
+        >>> from zerodelta.tasks.advise import advise
+        >>> advise("mean", n=50, epsilon=1, bounds=(0, 100)).useful_from
+        20
+        """
+        blind = self.blind
+        if blind is None:
+            return None
+        return least_rows(lambda n: self._error_share(n, blind), start=self.numbers["n"])
+
+    def _error_share(self, n: int, blind: Callable[[Mapping[str, Any]], float]) -> float:
+        asked = {**self.numbers, "n": n}
+        return self.forecast(asked)[0].error / (_USEFUL * blind(asked))
+
+    def __iter__(self) -> Iterator[Method]:
+        return iter(self.methods)
+
+    def __len__(self) -> int:
+        return len(self.methods)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the predicted errors against n and against ε; save the picture if a path is given.
+
+        The figure belongs to no window: a notebook shows it, `savefig` writes it.
+        """
+        require_extra("matplotlib", "plot")
+        from matplotlib.figure import Figure  # slow to import
+
+        shown = [name for name in _SHOWN if name in self.numbers]
+        figure = Figure(figsize=(5.2 * len(shown), 4.4), layout="constrained")
+        panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+        for panel, name in zip(panels, shown, strict=True):
+            self._draw(panel, name)
+        panels[0].set_ylabel("predicted error")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
+        figure.suptitle(f"{self.task}: {self.unit}", fontsize=10, wrap=True)
+        if path is not None:
+            figure.savefig(path, dpi=144)
+        return figure
+
+    def _draw(self, panel: Axes, name: str) -> None:
+        """Draw the errors against one of the numbers."""
+        asked, (title, reach) = float(as_positive(self.numbers[name], name)), _SHOWN[name]
+        steps = [asked * reach ** (2 * k / (_POINTS - 1) - 1) for k in range(_POINTS)]
+        values: list[float] = (
+            [float(f"{step:.4g}") for step in steps]
+            if name == "epsilon"
+            else sorted({max(1, round(step)) for step in steps})
+        )
+        found: dict[str, list[float]] = {method.name: [] for method in self.methods}
+        for entry in values:
+            try:
+                errors = {m.name: m.error for m in self.forecast({**self.numbers, name: entry})}
+            except ZeroDeltaError:  # so few rows, or so small an ε, that no method applies
+                errors = {}
+            for label, line in found.items():
+                error = errors.get(label, math.nan)
+                line.append(error if 0 < error < math.inf else math.nan)
+        for place, method in enumerate(self.methods):
+            best = place == 0
+            panel.plot(
+                values,
+                found[method.name],
+                label=f"{method.name} (best here)" if best else method.name,
+                color=_COLORS[place % len(_COLORS)],
+                linestyle=_STYLES[place % len(_STYLES)],
+                linewidth=2.2 if best else 1.4,
+                zorder=3 if best else 2,
+            )
+        panel.axvline(asked, color="#999999", linewidth=0.8, zorder=1)
+        panel.set(xscale="log", yscale="log", xlabel=title)
+        panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
+        panel.spines[["top", "right"]].set_visible(False)
+
+    def __str__(self) -> str:
+        asked = ", ".join(f"{_name(k)} = {_value(v)}" for k, v in self.numbers.items())
+        lines = [
+            f"{self.task}: {asked} (pure, δ = 0)",
+            *([] if self.aim is None else [self.aim]),
+            f"error: {self.unit};",
+            f"       {self.reliable}",
+            "",
+            *self._table(),
+            "",
+            f"best: {self.reason}",
+            *([] if self.shows is None else self.shows(self.numbers).split("\n")),
+            *self._complete(),
+            *self._useful(),
+            *(f"beware: {each}" for each in (large(self.epsilon),) if each),
+            f"call: {self.call}",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _complete(self) -> list[str]:
+        """Return what is forecast if no cell is missing, beside what is if some may be."""
+        if self.complete is None:
+            return []
+        error, name = f"{self.complete.error:.3g}", self.complete.name
+        return [f"with missing=None, if no cell is missing: error {error} ({name})"]
+
+    def _useful(self) -> list[str]:
+        """Return from how many rows on the answer says something, if that is known."""
+        least = self.useful_from
+        if least is None:
+            return []
+        few = f": with fewer {self.few}"
+        return [f"useful from n ≈ {_value(least)}{few if self.numbers['n'] < least else ''}"]
+
+    def _table(self) -> list[str]:
+        least = self.best.error
+        rows = [("method", "error", "× best", "spends", "why")]
+        for method in self.methods:
+            times = method.error / least if 0 < least < math.inf else 1.0
+            rows.append(
+                (
+                    method.name,
+                    f"{method.error:.3g}" if math.isfinite(method.error) else "-",
+                    f"{times:.3g}" if math.isfinite(times) else "-",
+                    method.spends,
+                    method.why,
+                )
+            )
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = []
+        for place, (name, error, ratio, spends, why) in enumerate(rows):
+            head = f"{name:<{widths[0]}}  {error:>{widths[1]}}  {ratio:>{widths[2]}}  "
+            mark = "→ " if place == 1 else "  "
+            lines.append(f"{mark}{head}{spends}" if place else f"{mark}{head}spends / why")
+            if place:
+                lines.append(" " * (len(head) + 2) + why)
+        return [*lines[:1], "  " + "-" * (max(len(line) for line in lines) - 2), *lines[1:]]
+
+
+@value(repr=False)
+class AllAdvice:
+    """All tasks, each with typical numbers; print it for a table."""
+
+    each: tuple[Advice, ...]
+
+    def __iter__(self) -> Iterator[Advice]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, task: str) -> Advice:
+        return {advice.task: advice for advice in self.each}[task]
+
+    def __str__(self) -> str:
+        lines = ["task             useful from n ≈   for"]
+        for advice in self.each:
+            least = advice.useful_from
+            useful = "any" if advice.blind is None else "-" if least is None else _value(least)
+            asked = [f"{_name(k)} = {_value(v)}" for k, v in advice.numbers.items() if k != "n"]
+            lines.append(f"{advice.task:<15}  {useful:>15}   {', '.join(asked)}")
+        lines += [
+            "",
+            "useful: the error is a tenth of that of a guess without rows; any: n does not matter.",
+            'One task with its methods: zd.advise("mean", n=10_000, epsilon=1, bounds=(0, 100));',
+            "with error= instead of epsilon=, or of n=, it says what that accuracy takes.",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def least_rows(share: Callable[[int], float], *, start: int) -> int | None:
+    """Return the least n with share(n) <= 1 to about a tenth, in two digits; None if there is none.
+
+    The share falls with n. A bracket is found in factors of 8, and then narrowed along a straight
+    line in logarithms: forecasts may take a while, and about six are needed.
+
+    >>> least_rows(lambda n: (3000 / n) ** 2, start=10), least_rows(lambda n: 2.0, start=10)
+    (3000, None)
+    """
+    shares = {start: share(start)}
+    low = high = start
+    while shares[high] > 1:
+        if high >= _MOST_ROWS:
+            return None
+        low, high = high, high * 8
+        shares[high] = share(high)
+    while low > 1 and shares[low] <= 1:
+        low, high = max(1, low // 8), low
+        shares[low] = share(low)
+    while shares[low] > 1 and high > 1.1 * low + 1:
+        above, below = math.log(shares[low]), math.log(max(shares[high], 1e-300))
+        part = min(max(above / (above - below), 0.1), 0.9)
+        middle = min(max(round(low * (high / low) ** part), low + 1), high - 1)
+        shares[middle] = share(middle)
+        low, high = (middle, high) if shares[middle] > 1 else (low, middle)
+    found = low if shares[low] <= 1 else high
+    digits = 2 - len(str(found))
+    return round(found, digits) if digits < 0 else found
+
+
+def _name(number: str) -> str:
+    return {"epsilon": "ε"}.get(number, number)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{len(value)} columns"
+    text = f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    return text if len(text) <= _WIDTH // 2 else text[: _WIDTH // 2] + "…"
+
 
 _LONGEST = 60
 

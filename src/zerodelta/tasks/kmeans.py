@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.clustering.cell_grid import Frame
 from zerodelta.clustering.center_mechanisms import (
     Problem,
+    kmeans_methods,
     noisy_lloyd,
     one_center,
     purified_lloyd,
 )
-from zerodelta.clustering.cluster_forecast import kmeans_methods
+from zerodelta.clustering.kmeans import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import Bounds, box_lattice
@@ -26,12 +26,10 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import choose
-from zerodelta.spine.paying import Paying, debited
+from zerodelta.spine.plan import Facts, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_numbers
-from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.study.program import StudyProgram, carry_out
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.study.study import StudyProgram, carry_out
 from zerodelta.value import value
 
 if TYPE_CHECKING:

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
+from zerodelta.data.arrays import reader_of
+from zerodelta.data.chosen import DEFAULT_MEMORY, Base, Unit
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.files import is_path
-from zerodelta.data.find_reader import reader_of
-from zerodelta.data.kept_copy import Keeping
-from zerodelta.data.kind import Kind
-from zerodelta.data.reader import places
+from zerodelta.data.kinds import Kind
+from zerodelta.data.pieces import Keeping
+from zerodelta.data.readers import is_path, places
 from zerodelta.data.schema import Schema, check_names
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.verify import as_neighbors
 
 

@@ -20,17 +20,14 @@ from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.exact_sums import IntegerArray, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_rational
-from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.exact.sums import IntegerArray, exact_product
+from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_usable_epsilon
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.row_box import variance_kept
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.regression.encoded_columns import ColumnBounds, variance_kept
+from zerodelta.spine.plan import Facts, Method, choose, ranked
 from zerodelta.spine.public_inputs import each_bounds
 from zerodelta.value import value
 

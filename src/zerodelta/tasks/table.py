@@ -9,27 +9,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.chosen_columns import ITSELF
-from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.chosen import ITSELF
+from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_law import NoisySums
+from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.spine.facts import Facts, Question
-from zerodelta.spine.paying import Paying, debited
+from zerodelta.spine.plan import Facts, Measured, Question, ReleasePlan
 from zerodelta.spine.public_inputs import needed
-from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tables.asked_columns import AskedColumn, ColumnStatistic, as_statistics
-from zerodelta.tables.grouped_data import By, grouped
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tables.grouped import By, grouped
 from zerodelta.tables.keyed_table import KeyedTableQuestion
-from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
-from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
+from zerodelta.tables.parts import AskedColumn, ColumnStatistic, as_statistics
+from zerodelta.tables.table import (
+    GOALS,
+    TableAnswer,
+    TablePlan,
+    forecast_text,
+    plan_table,
+    proof_parts,
+    table_methods,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:

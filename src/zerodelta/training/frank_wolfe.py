@@ -8,32 +8,311 @@ The second gives more per step only for fewer than 8 vertices (theory A11).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
-from zerodelta.channels.finite_mix import FiniteMix
+import numpy as np
+
+from zerodelta.channels.mixes import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, did_you_mean, is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.privacy.claims import PureDP
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.privacy.claims import PureDP, calibrate
+from zerodelta.privacy.composition import transcript_claim
+from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
-from zerodelta.spine.paying import Paying, debited
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.plan import ReleasePlan, rows_told
 from zerodelta.spine.run import Beside, aside, run
-from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
-from zerodelta.training.loss_functions import Loss
-from zerodelta.training.polytopes import Domain, as_polytope, curvature
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.gradients import try_gradient
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.training.polytopes import (
+    Domain,
+    L1Ball,
+    Polytope,
+    as_polytope,
+    curvature,
+    optimization_error,
+    shrinking_parts,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+# -- T noisy Frank-Wolfe steps on exact integer scores: what Algorithms 6 and 7 have in common ----
+# Rows leave only as one integer sum a step, and of that only which vertex is best (theory C2,
+# A11).
+
+GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
+"""gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
+
+_ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
+"""Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
+
+
+Composition: TypeAlias = Literal["best", "advanced"]
+"""How T steps add up: as in the paper, or at least ε/T each."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class VertexSteps:
+    """The public plan of T steps; `run` is handed the rows.
+
+    Every example's gradient is clipped and quantized to integers of size at most `steps`, so a
+    score has sensitivity 2 · steps, whatever the gradient does.
+    """
+
+    source: Source
+    gradient: GradientFunction
+    assumed: tuple[str, ...]
+    """What the caller asserts: a function may keep a state, even row by row."""
+    polytope: Polytope
+    lipschitz: Fraction
+    iterations: int
+    steps: int
+    rowwise: bool
+    path: Fraction | None = None
+    """None for the paper's steps of 2/(t + 2) toward a vertex; else the length of all steps.
+
+    The steps then start from 0, shrink linearly, and add up to `path` times the radius. The paper's
+    last iterate jumps about as T grows (its last step is 2/(T + 1) of the radius, its first all of
+    it); these steps end in ones of 2/T² and depend on T smoothly (`bench/defaults_classifiers.py`).
+    """
+
+    @staticmethod
+    def plan(
+        features: Any,
+        labels: Any,
+        *,
+        loss: Loss | GradientFunction,
+        domain: Domain,
+        lipschitz: Rational,
+        iterations: int,
+        steps: int,
+        rowwise: bool,
+        path: Rational | None = None,
+    ) -> VertexSteps:
+        """Check the public parameters; no row is read."""
+        source, polytope = _source(features, labels), as_polytope(domain)
+        polytope.lattice(lipschitz, steps)  # refuses what is malformed
+        gradient = _gradient(loss, polytope, len(source.columns))
+        require(
+            path is None or isinstance(polytope, L1Ball),
+            "path",
+            path,
+            expected="None for a domain given by its vertices",
+            remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
+        )
+        callers = type(loss) not in _ROW_BY_ROW
+        return VertexSteps(
+            source=source,
+            gradient=gradient,
+            assumed=(GRADIENT,) if callers else (),
+            polytope=polytope,
+            lipschitz=as_positive(lipschitz, "lipschitz"),
+            iterations=as_count(iterations, "iterations", minimum=1),
+            steps=steps,
+            rowwise=bool(rowwise),
+            path=None if path is None else as_positive(path, "path"),
+        )
+
+    @property
+    def sensitivity(self) -> int:
+        """2 · steps, in units of the integer score (theory A11, C2)."""
+        return 2 * self.steps
+
+    def exponential(self, epsilon: Rational) -> ExponentialMechanism:
+        """Return the exponential mechanism of one step; needed wherever steps add up as zCDP."""
+        return ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
+
+    def flip(self, epsilon: Rational) -> PermuteAndFlip:
+        """Return permute-and-flip for one step; better, but only for basic composition (R2)."""
+        return PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
+
+    def step(self, mechanism: Selection) -> Step:
+        """Return the proof step of all T choices."""
+        single = mechanism.step()
+        return replace(
+            single,
+            numbers={**single.numbers, "count": self.iterations},
+            status=Status.ASSERTED if self.assumed else Status.PROVEN,
+        )
+
+    def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
+        """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
+        lattice = self.polytope.lattice(self.lipschitz, self.steps)
+        chosen: list[int] = []
+        theta = np.zeros(self.polytope.dimension)
+        for step in range(self.iterations):
+            sums = rows.sum(self._at(theta), lattice, rowwise=self.rowwise)
+            chosen.append(mechanism.select(self.polytope.scores(sums), bits))
+            theta = self._moved(theta, step, chosen[-1])
+        return chosen
+
+    def iterate(self, chosen: list[int]) -> Floats:
+        """Return θ_T, a function of the choices alone."""
+        theta = np.zeros(self.polytope.dimension)
+        for step, index in enumerate(chosen):
+            theta = self._moved(theta, step, index)
+        return theta
+
+    def _moved(self, theta: Floats, step: int, index: int) -> Floats:
+        if self.path is None or not isinstance(self.polytope, L1Ball):
+            return self.polytope.toward(theta, step, index)
+        part = shrinking_parts(self.iterations, self.path)[step]
+        return self.polytope.along(theta, part, index)
+
+    def _at(self, theta: Floats) -> Callable[[Block], Floats]:
+        """Return the function of a block of rows that is summed at the iterate θ.
+
+        A gradient of another shape or type counts as an exception of that row: θ is an internal
+        answer, so it must not be refused aloud.
+        """
+
+        def rows(block: Block) -> Floats:
+            values = np.asarray(self.gradient(theta.copy(), block))
+            if not _fits(values, len(block), self.polytope.dimension):
+                raise ValueError("not one gradient a row")  # becomes the zero row
+            return self.polytope.row(values.astype(np.float64))
+
+        return rows
+
+    def error(self, mechanism: Selection, smoothness: Rational | None) -> float | str:
+        """Return 2Γ/(T + 2) plus the expected gap of one noisy choice (theory C10.7)."""
+        if self.path is not None:
+            gap = self._gap(mechanism)
+            return f"each choice is at most {gap:.4g} below the best; no bound on all of them"
+        return self.expected_error(mechanism, smoothness)
+
+    def expected_error(self, mechanism: Selection, smoothness: Rational | None) -> float:
+        """Return the same as a number, for the paper's steps, and at most 2 L₁ ‖C‖₁."""
+        beta = self.smoothness(smoothness)
+        gamma = curvature(smoothness=beta, length=self.polytope.length)
+        bound = optimization_error(curvature=gamma, iterations=self.iterations)
+        return min(bound + self._gap(mechanism), 2 * float(self.lipschitz * self.polytope.length))
+
+    def smoothness(self, given: Rational | None) -> Fraction:
+        """Return β in l1: what is given, or L₁/‖C‖₁.
+
+        A quadratic loss with gradients of at most L₁ on the ball has no more: Hθ is half the
+        difference of its gradients at θ and -θ, so ‖Hθ‖∞ <= L₁ for ‖θ‖₁ = ‖C‖₁.
+        """
+        if given is None:
+            return self.lipschitz / self.polytope.length
+        return as_positive(given, "smoothness")
+
+    def seconds(self) -> float:
+        """Return roughly how long T steps keep one ordinary core busy (`bench/paper.py`)."""
+        entries = self.source.rows * self.polytope.dimension
+        return self.iterations * (5e-4 + 2.5e-8 * entries)
+
+    def _gap(self, mechanism: Selection) -> float:
+        unit = self.lipschitz * self.polytope.length / (self.steps * self.source.rows)
+        return float(unit) * mechanism.error(self.polytope.size)
+
+    def public(self) -> tuple[str, ...]:
+        """Return what the certificate lists as public."""
+        return (
+            rows_told(self.source.rows, public=not self.source.drops),
+            f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
+            f"{self.polytope.length}",
+            f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
+            f"T = {self.iterations}",
+            *(() if self.path is None else (f"steps that add up to {self.path} radii",)),
+        )
+
+
+def _source(features: Any, labels: Any) -> Source:
+    """Return the rows, with the labels as their last column if there are any."""
+    source = features if isinstance(features, Source) else ArraySource(features)
+    as_count(source.rows, "number of rows", minimum=1)  # public under replace-one
+    if labels is None:
+        return source
+    if type(source) is not ArraySource:
+        raise ParameterError(
+            "labels",
+            type(labels),
+            expected="None where features are a Source",
+            remedy="make the label the source's last column",
+        )
+    return ArraySource.beside(features, labels)
+
+
+def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:
+    """Return gradient(theta, rows), refusing what certainly does not fit the domain."""
+    if isinstance(loss, Loss):
+        require(
+            columns == polytope.dimension + 1,
+            "columns",
+            columns,
+            expected=f"{polytope.dimension} features and, last, the label",
+            remedy="pass labels=, or append them to the rows",
+        )
+        return lambda theta, rows: loss.gradients(theta, rows[:, :-1], rows[:, -1])
+    require(
+        callable(loss),
+        "loss",
+        loss,
+        expected="a loss, or a function gradient(theta, rows)",
+        remedy="pass Logistic(), Squared(label_bound=1), … or a function",
+    )
+    names = [str(i) for i in range(columns)]
+    try_gradient(loss, np.zeros(polytope.dimension), names, polytope.dimension)
+    return loss
+
+
+def _fits(values: Any, rows: int, dimension: int) -> bool:
+    return bool(values.dtype.kind in "biuf" and values.shape == (rows, dimension))
+
+
+def step_epsilon(
+    *, epsilon: Rational, log_delta: float, iterations: int, composition: Composition = "best"
+) -> Fraction:
+    """Return ε₀ such that T exponential-mechanism steps of ε₀ are (ε, δ)-DP together.
+
+    "advanced": ε₀ = √(8ρ/T), ρ the largest zCDP that gives (ε, δ): the paper's advanced
+    composition without its constants. "best": at least ε/T, basic composition, which is more as
+    soon as ln(1/δ) > 2T or so: always for the δ of Algorithm 7.
+
+    >>> float(step_epsilon(epsilon=1, log_delta=-20.0, iterations=1000)) > 1 / 1000
+    True
+    >>> step_epsilon(epsilon=1, log_delta=-2000.0, iterations=10)
+    Fraction(1, 10)
+    """
+    target, steps = as_positive(epsilon, "epsilon"), as_count(iterations, "iterations", minimum=1)
+    require(
+        composition in ("best", "advanced"),
+        "composition",
+        composition,
+        expected='"best" or "advanced"',
+        remedy="pass one of these",
+    )
+    goal = as_log_delta(log_delta)
+    # theory A11: with Gumbel noise a step is ε₀²/8-zCDP; the printed scale spends ε + ε²/(4 ln 1/δ)
+    rho = calibrate(epsilon=target, log_delta=goal).rho
+    share = Fraction(lower(lambda: ball(8 * rho / steps).sqrt()))
+    margin = Fraction(1, 10**12)  # the certificate searches the Rényi order on its own
+    while transcript_claim([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
+        share, margin = share * (1 - margin), 2 * margin
+    return max(share, target / steps) if composition == "best" else share
+
 
 Method: TypeAlias = Literal["auto", "composition", "transcript"]
 _METHODS = ("auto", "composition", "transcript")

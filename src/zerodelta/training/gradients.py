@@ -11,20 +11,310 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kept_copy import together
+from zerodelta.data.pieces import kept, together
 from zerodelta.data.row_queries import public_rows, row_query
-from zerodelta.data.rowwise import evaluate, without_blanks
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block, evaluate, whole_rows, without_blanks
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.sums import IntegerArray, arithmetic
 from zerodelta.spaces import Ball
-from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
-from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.loss_functions import Loss
-from zerodelta.training.tanh_network import TanhNetwork
-from zerodelta.training.unit_sums import clipped_units, unit_blocks
+from zerodelta.training.gradient_sums import (
+    Examples,
+    Gradients,
+    Indices,
+    clipped_units,
+    public_bound,
+    unit_blocks,
+)
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.models import TanhNetwork
+
+# -- Gradients of linear predictors, exact and as fast as floats: integers in float64 BLAS --------
+# Rows are integers of at most 2^16, parameters of at most 2^36, slopes of at most 2^14: every
+# margin and every sum of a block is an integer below 2^53, which float64 holds, whatever BLAS does
+# (C0).
+
+_Single: TypeAlias = npt.NDArray[np.float32]
+
+_ROW_STEPS = 1 << 16
+_SLOPE_STEPS = 1 << 14
+_PARAMETER_STEPS = 1 << 36
+
+_BLOCK_ENTRIES = 1 << 17
+"""Entries of rows worked on at a time: 1 MiB, so that both products find them in the cache."""
+
+_MOST_ROWS = 1 << 13
+_LANES = 32
+"""Blocks have a multiple of this many rows, so that no row is left over from a vector loop."""
+
+
+@final
+class _Table:
+    """Rows, labels and caps, block by block."""
+
+    def __init__(self, blocks: list[tuple[_Single, Floats, _Single]]) -> None:
+        self.blocks = blocks
+        self._joined: tuple[_Single, Floats, _Single] | None = None
+
+    def joined(self) -> tuple[_Single, Floats, _Single]:
+        """Return all of them in one piece, for batches of chosen rows."""
+        if self._joined is None:
+            rows, labels, caps = zip(*self.blocks, strict=True)
+            self._joined = np.concatenate(rows), np.concatenate(labels), np.concatenate(caps)
+        return self._joined
+
+
+@final
+class LinearGradients(Gradients):
+    """Gradients slope(⟨θ, x⟩, y) ⊗ x, with rows, slopes and parameters as integers.
+
+    Rows are clipped to the norm `data_norm` and quantized; a row with a NaN, or with a label that
+    does not count, is the zero row. The margin ⟨k, θ⟩ of integers is exact, the slope is an
+    elementwise function of it, quantized and cut so that ‖slope ⊗ k‖ <= bound holds in integers.
+    So the sum is a function of the *set* of rows: their order and blocks change nothing.
+
+    In memory rows are float32 (exact up to 2^24), half of what the data takes.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        *,
+        loss: Loss,
+        radius: Rational,
+        data_norm: Rational | None,
+        clip: Rational | None = None,
+    ) -> None:
+        require(
+            type(loss) in (Logistic, Hinge, Squared, Huber, Multinomial),  # all elementwise
+            "loss",
+            type(loss),
+            expected="Logistic, Multinomial, Hinge, Squared or Huber",
+            remedy="pass any other loss as a function gradient(theta, rows)",
+        )
+        require(
+            examples.label is not None and examples.width,
+            "labels",
+            examples.label,
+            expected="a column of labels beside at least one feature",
+            remedy="pass labels=, or name the column of the label",
+        )
+        self.examples = examples
+        self.loss, self.norm = loss, public_bound(data_norm, "data_norm")
+        self.rows, self.width = examples.rows, examples.width
+        self.dimension = self.width * loss.outputs
+        self.radius = as_positive(radius, "radius")
+        self.ball = Ball(self.dimension, self.radius)
+        self.callers_function = False
+        self._slope_quantum = loss.slope_bound(self.norm * self.radius) / _SLOPE_STEPS
+        self.quantum = self.norm / _ROW_STEPS * self._slope_quantum
+        self.bound = _ROW_STEPS * _SLOPE_STEPS
+        if clip is not None:
+            self.bound = min(self.bound, as_positive(clip, "clip") // self.quantum)
+            require(
+                self.bound >= 1 << 10,
+                "clip",
+                clip,
+                expected="at least about a millionth of slope bound times data_norm",
+                remedy="lower data_norm or label_bound, or clip less",
+            )
+        most = min(_MOST_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
+        self._block = _whole_lanes(min(most, self.rows + 1))
+
+    def _table(self) -> _Table:
+        """Return what is made of the rows, which are read at the first call, once."""
+        if self._loaded is None:
+            arrays = kept(self._blocks(), self.examples.opened.keeping)
+            columns = (lines.T for lines in arrays[::3])
+            self._loaded = _Table(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
+        loaded: _Table = self._loaded
+        return loaded
+
+    def _blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield rows (as columns), labels and caps of `_block` rows at a time, one by one.
+
+        Zero rows fill the last block, which has at least one.
+        """
+        size, start = self._block, 0
+        rows, labels, caps = self._zeros()
+        for block in self.examples.blocks_once():  # the label is the last column
+            integers, found, most = self._quantized(block)
+            done = 0
+            while done < len(block):
+                taken = min(size - start, len(block) - done)
+                here, there = slice(start, start + taken), slice(done, done + taken)
+                rows[here], labels[here], caps[here] = integers[there], found[there], most[there]
+                start, done = start + taken, done + taken
+                if start == size:
+                    yield from (rows.T, labels, caps)
+                    start, (rows, labels, caps) = 0, self._zeros()
+        yield from (rows.T, labels, caps)
+
+    def _quantized(self, block: Block) -> tuple[npt.NDArray[np.int64], Floats, Any]:
+        """Return integer rows, labels and caps; a row with a missing cell is the zero row."""
+        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        integers = lattice.quantize(whole_rows(block[:, :-1]))
+        read = self.loss.read(block[:, -1])
+        counted = np.isfinite(read)
+        integers[~counted] = 0
+        return integers, np.where(counted, read, 0.0), _caps(integers, self.bound)
+
+    def _zeros(self) -> tuple[_Single, Floats, _Single]:
+        size = self._block
+        rows = np.zeros((size, self.width), dtype=np.float32)
+        return rows, np.zeros(size), np.zeros(size, dtype=np.float32)
+
+    def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
+        """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
+        if self.weight is not None:
+            return self._total_of_units(theta, self.weight)
+        if chosen is None and not self.examples.opened.adds_here:  # no copy is made here
+            return self.total_once(theta)
+        count = self.rows if chosen is None else len(chosen)
+        # a number of rows that is not public must not decide anything
+        fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
+        lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
+        for rows, labels, caps in self._parts(chosen):
+            # theory A6.2: per-example clipping, in integers, instead of assuming f Lipschitz.
+            slopes = self._slopes(rows @ lattice, labels, caps)
+            total += (rows.T @ slopes).reshape(-1).astype(np.int64)  # all sums exact
+        return total
+
+    def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
+        """Return the sum over units of Σ m_i ⊗ k_i, that of each unit clipped (theory V2)."""
+        if self._loaded is None:
+            self._loaded = [
+                (*self._quantized(block), starts)
+                for block, starts in unit_blocks(self.examples, most=self._block)
+            ]
+        lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
+        for integers, labels, caps, starts in self._loaded:
+            rows = integers.astype(np.float64)
+            slopes = self._slopes(rows @ lattice, labels, caps.astype(np.float64))
+            each = (rows[:, :, None] * slopes[:, None, :]).reshape(len(rows), -1)  # exact
+            total += np.array(clipped_units(each, starts, weight * self.bound), dtype=np.object_)
+        return total
+
+    def total_once(self, theta: Floats) -> IntegerArray:
+        """Return the same `total` of all rows in one pass over them, of which nothing is kept."""
+        if not isinstance(self.examples.source, Rows):
+            raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
+        parameters = self._parameters(theta.reshape(self.width, self.loss.outputs)).T
+        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        there = self.without_rows()
+
+        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most; may run elsewhere
+            total = np.zeros((there.width, there.loss.outputs), dtype=np.int64)
+            read = there.loss.read(block[:, -1])
+            counted = np.isfinite(read)
+            labels = np.where(counted, read, 0.0)
+            for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
+                here = slice(start, start + rows.shape[1])
+                if not counted[here].all():
+                    rows[:, ~counted[here]] = 0.0
+                caps = np.full(rows.shape[1], float(_SLOPE_STEPS))
+                if there.bound < _ROW_STEPS * _SLOPE_STEPS:
+                    squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
+                    caps = _largest_slopes(squares, there.bound).astype(np.float64)
+                slopes = there._slopes((parameters @ rows).T, labels[here], caps)
+                total += (rows @ slopes).astype(np.int64)
+            return total.reshape(-1)
+
+        return self.examples.source.total(
+            part, self.examples.order, shape=(self.dimension,), bound=_ROW_STEPS * _SLOPE_STEPS
+        )
+
+    def _parts(self, chosen: Indices | None) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Yield float64 rows, labels and caps, block by block, in buffers that are used again."""
+        table = self._table()
+        block = self._block
+        if chosen is None:
+            wide = np.empty((block, self.width))
+            for rows, labels, caps in table.blocks:
+                np.copyto(wide, rows)
+                yield wide, labels, caps.astype(np.float64)
+            return
+        filled = np.full(_whole_lanes(len(chosen)), self.rows, dtype=np.int64)  # a zero row
+        filled[: len(chosen)] = chosen
+        every, every_label, every_cap = table.joined()
+        for start in range(0, len(filled), block):
+            part_of = filled[start : start + block]
+            taken, cut = every.take(part_of, axis=0), every_cap.take(part_of)
+            yield taken.astype(np.float64), every_label.take(part_of), cut.astype(np.float64)
+
+    def _slopes(self, exact: Floats, labels: Floats, caps: Floats) -> Floats:
+        """Return integer slopes m with m²‖k‖² <= bound², one line for each row."""
+        margins = exact * self._unit
+        if self.loss.outputs == 1:
+            slopes = self.loss.slope(margins[:, 0], labels)
+            slopes *= 1 / float(self._slope_quantum)
+            np.rint(slopes, out=slopes)
+            np.clip(slopes, -caps, caps, out=slopes)
+            return slopes.reshape(-1, 1)
+        slopes = np.rint(self.loss.slope(margins, labels) / float(self._slope_quantum))
+        over = (slopes * slopes).sum(axis=1) > caps * caps  # integers below 2^53: exact
+        if over.any():
+            cut = slopes[over]
+            length = np.sqrt((cut * cut).sum(axis=1))
+            cut = np.trunc(cut * (caps[over] / length * (1 - 2.0**-40))[:, None])
+            cut[(cut * cut).sum(axis=1) > caps[over] ** 2] = 0.0  # never, and decided in integers
+            slopes[over] = cut
+        return slopes
+
+    @property
+    def _unit(self) -> float:
+        return float(self.norm / _ROW_STEPS) * (float(self.radius) / _PARAMETER_STEPS)
+
+    def _parameters(self, columns: Floats) -> Floats:
+        """Return (d, m) parameters on their lattice; all of them together projected on the ball."""
+        inside = float((columns * columns).sum()) <= float(self.radius) ** 2 * (1 + 1e-9)
+        if not inside:
+            columns = self.ball.project(columns.reshape(-1)).reshape(columns.shape)
+        return np.rint(columns / (float(self.radius) / _PARAMETER_STEPS))
+
+    def margins(self, theta: Floats) -> Floats:
+        """Return ⟨θ, x_i⟩ for θ on the parameter lattice, the same whatever the layout of rows.
+
+        `theta` may also be a (d, m) matrix of m parameters; each is projected onto the ball.
+        """
+        columns = theta.reshape(self.width, -1)
+        lattice = np.hstack([self._parameters(columns[:, [j]]) for j in range(columns.shape[1])])
+        exact = np.vstack([rows @ lattice for rows, _, _ in self._parts(None)])[: self.rows]
+        margins: Floats = exact * self._unit
+        return margins if theta.ndim == 2 else margins[:, 0]
+
+    def values(self, thetas: Floats) -> Floats:
+        """Return the (n, m) losses of all rows at the m columns of `thetas`."""
+        labels = np.concatenate([labels for _, labels, _ in self._table().blocks])
+        return self.loss.value(self.margins(thetas), labels[: self.rows, None])
+
+
+def _whole_lanes(rows: int) -> int:
+    return -(-rows // _LANES) * _LANES
+
+
+def _caps(integers: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:
+    """Return for each row the largest integer m <= 2^14 with m²‖k‖² <= bound²."""
+    return _largest_slopes((integers * integers).sum(axis=1), bound)  # at most 2^32
+
+
+def _largest_slopes(squares: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:
+    """Return the largest integers m <= 2^14 with m² times a square <= bound²."""
+    if _SLOPE_STEPS**2 * int(squares.max(initial=0)) <= bound**2:
+        return np.full(len(squares), _SLOPE_STEPS)
+    with np.errstate(all="ignore"):
+        guess = np.floor(bound / np.sqrt(squares.astype(np.float64))) + 1
+    guess = np.clip(np.nan_to_num(guess, posinf=_SLOPE_STEPS), 0, _SLOPE_STEPS)
+    caps: npt.NDArray[np.int64] = guess.astype(np.int64)
+    while (over := caps * caps * squares > bound * bound).any():  # below 2^60
+        caps[over] -= 1
+    return caps
+
 
 GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows."""

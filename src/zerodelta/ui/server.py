@@ -8,16 +8,295 @@ frames. Answers are computed one at a time, each for a few seconds at most.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 from urllib.parse import parse_qsl, urlsplit
 
-from zerodelta.errors import ZeroDeltaError
-from zerodelta.ui.planned import answer, break_even, form_of_all
+from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean
+from zerodelta.exact.rational import as_positive
+from zerodelta.tasks.advise import Advice, advise
+from zerodelta.tasks.advised_task import solved
+from zerodelta.ui.forms import FIELDS, FORMS, Form, as_value
+
+# -- Planned --------------------------------------------------------------------------------------
+# The planner's answers: forecasts, curves, what a wished accuracy takes, break-even, snippets.
+#
+# Everything is a function of the public numbers in a request; `advise` reads no rows, and neither
+# does anything here.
+
+_T = TypeVar("_T")
+
+_POINTS = 13
+_REACH = 100.0
+_AXES = {"n": "number of rows n", "epsilon": "ε", "rounds": "internal queries"}
+_SIZES = tuple(10**power for power in range(1, 16))
+
+
+class _LateError(Exception):
+    """A search asks for one more forecast when the time for the answer is over."""
+
+
+def _never() -> bool:
+    return False
+
+
+def _unless(late: Callable[[], bool], forecast: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """Return the forecast, of which none begins once it is late."""
+
+    def timely(numbers: Any) -> _T:
+        if late():
+            raise _LateError
+        return forecast(numbers)
+
+    return timely
+
+
+def form_of_all() -> dict[str, Any]:
+    """Return the tasks, their numbers, and what the page says of each number."""
+    fields = {
+        name: {
+            "label": field.label,
+            "least": field.least,
+            "most": field.most,
+            "start": field.start,
+            "whole": field.whole,
+            "hint": field.hint,
+        }
+        for name, field in FIELDS.items()
+    }
+    tasks = {
+        name: {"title": form.title, "fields": ["epsilon", *form.fields]}
+        for name, form in FORMS.items()
+    }
+    return {"fields": fields, "tasks": tasks}
+
+
+def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
+    """Return what the page shows for one task at these numbers; once it is late, without the rest.
+
+    >>> found = answer({"task": "mean", "n": "10000", "dimension": "5", "width": "100"})
+    >>> found["methods"][0]["name"], found["complete"]["name"], found["axes"]
+    ('partition', 'k-norm-max', ['n', 'epsilon'])
+    """
+    task, form = _form(request.get("task", ""))
+    given = {
+        name: as_value(name, request.get(name, FIELDS[name].start))
+        for name in ("epsilon", *form.fields)
+    }
+    advice = advise(task, **form.asks(given))
+    axes = [name for name in _AXES if name in given]
+    timely = replace(
+        advice,
+        forecast=_unless(late, advice.forecast),
+        blind=None if advice.blind is None else _unless(late, advice.blind),
+    )
+    wish = _wish(timely, form, request.get("wish", "").strip())
+    return {
+        "task": task,
+        "unit": " ".join(advice.unit.split()),
+        "reliable": " ".join(advice.reliable.split()),
+        "complete": None
+        if advice.complete is None
+        else {"name": advice.complete.name, "error": _finite(advice.complete.error)},
+        "reason": advice.reason,
+        "useful": _useful(timely),
+        "methods": [
+            {
+                "name": method.name,
+                "error": _finite(method.error),
+                "times": _ratio(method.error, advice.best.error),
+                "spends": method.spends,
+                "why": method.why,
+            }
+            for method in advice
+        ],
+        "axes": axes,
+        "curves": {name: _curve(task, form, given, name, advice, late) for name in axes},
+        "late": late(),
+        "wish": wish,
+        **_snippets(form, given, advice.best.name),
+    }
+
+
+def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
+    """Return from how many internal queries on purification pays, and how much.
+
+    >>> found = break_even({"epsilon": "1", "rounds": "1000", "outcomes": "16"})
+    >>> found["from"], round(found["gain"], 1)
+    (6, 14.1)
+    """
+    given = {
+        name: as_value(name, request.get(name, FIELDS[name].start))
+        for name in ("epsilon", "rounds", "outcomes")
+    }
+    epsilon, size = given["epsilon"], given["outcomes"]
+    noise = _study_noise(epsilon, size, given["rounds"])
+    steps = _steps("rounds", given["rounds"])
+    pairs = [_study_noise(epsilon, size, value) for value in steps]
+    return {
+        "from": _pays_from(epsilon, size),
+        "gain": noise["pure composition"] / noise["study"],
+        "asked": given["rounds"],
+        "noise": {
+            "x": steps,
+            "lines": {name: [pair[name] for pair in pairs] for name in pairs[0]},
+        },
+        "sizes": {
+            "x": list(_SIZES),
+            "lines": {
+                "break-even": [None if late() else _pays_from(epsilon, size) for size in _SIZES]
+            },
+        },
+    }
+
+
+def _form(task: str) -> tuple[str, Form]:
+    if task not in FORMS:
+        expected = f"one of {', '.join(sorted(FORMS))}"
+        remedy = did_you_mean(task, FORMS, "choose one")
+        raise ParameterError("task", task[:40], expected=expected, remedy=remedy)
+    return task, FORMS[task]
+
+
+def _steps(name: str, asked: Any) -> list[Any]:
+    """Return numbers around the one that was asked, evenly spaced in logarithms."""
+    field, center = FIELDS[name], float(_number(asked))
+    exponents = [2 * place / (_POINTS - 1) - 1 for place in range(_POINTS)]
+    values = [min(max(center * _REACH**e, field.least), field.most) for e in exponents]
+    if field.whole:
+        return sorted({max(1, round(value)) for value in values})
+    return sorted({float(f"{value:.4g}") for value in values})
+
+
+def _curve(
+    task: str,
+    form: Form,
+    given: Mapping[str, Any],
+    name: str,
+    advice: Advice,
+    late: Callable[[], bool],
+) -> dict[str, Any]:
+    """Return the errors of all methods against one of the numbers."""
+    values = _steps(name, given[name])
+    lines: dict[str, list[float | None]] = {method.name: [] for method in advice}
+    for value in values:
+        found: dict[str, float] = {}
+        if not late():
+            # so few rows, or so small an ε, that no method applies
+            with suppress(ZeroDeltaError):
+                found = {m.name: m.error for m in advise(task, **form.asks({**given, name: value}))}
+        for label, line in lines.items():
+            line.append(_finite(found.get(label, math.inf)))
+    return {"title": _AXES[name], "x": values, "asked": float(_number(given[name])), "lines": lines}
+
+
+def _useful(advice: Advice) -> int | None:
+    """Return from how many rows on the answer is useful; None, too, once it is late."""
+    try:
+        return advice.useful_from
+    except _LateError:
+        return None
+
+
+def _wish(advice: Advice, form: Form, text: str) -> dict[str, Any] | None:
+    """Return which ε, and how many rows, a wished error takes, as `advise` solves for it.
+
+    None without a wish.
+    """
+    if not text:
+        return None
+
+    def found(sought: str) -> dict[str, Any]:
+        def error(value: Any) -> float:
+            return advice.forecast({**advice.numbers, sought: value})[0].error
+
+        try:
+            wanted = float(as_positive(text, "error"))
+            return {"value": solved(error, sought, wanted, advice.unit)}
+        except ParameterError as refused:
+            return {"refused": str(refused)}
+        except _LateError:
+            return {"refused": "that takes too long to find here; ask zd.advise."}
+
+    return {name: found(name) for name in ("epsilon", *(["n"] if "n" in form.fields else []))}
+
+
+def _study_noise(epsilon: str, size: int, rounds: int) -> dict[str, float]:
+    found = advise("study", questions=rounds, publish=size, epsilon=epsilon)
+    return {method.name: method.error for method in found}
+
+
+def _pays_from(epsilon: str, size: int) -> int:
+    """Return the least number of internal queries from which on a study has less noise.
+
+    Noise grows like the square root of their number, and by pure composition like the number.
+    """
+    low, high = 0, 1
+    while not _pays(epsilon, size, high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _pays(epsilon, size, middle) else (middle, high)
+    return high
+
+
+def _pays(epsilon: str, size: int, rounds: int) -> bool:
+    noise = _study_noise(epsilon, size, rounds)
+    return noise["study"] < noise["pure composition"]
+
+
+def _snippets(form: Form, given: Mapping[str, Any], best: str) -> dict[str, str]:
+    """Return the job in Python and on the command line; other braces are the snippet's own."""
+    estimator, command = form.winners.get(best, (form.estimator, ""))
+    imports = form.imports + "import zerodelta as zd\n"
+    if estimator:
+        imports += f"from zerodelta.sklearn import {estimator.split('(')[0]}\n"
+    save = 'release.save("release.json")\n' if "release = " in form.python else ""
+    python, shell = f"{imports}\n{form.python}\n{save}", form.shell
+    for name, value in {
+        **given,
+        **_lists(given),
+        "estimator": estimator,
+        "command": command,
+    }.items():
+        python, shell = (text.replace("{" + name + "}", str(value)) for text in (python, shell))
+    return {"python": python, "shell": shell}
+
+
+def _lists(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands for several columns, levels or values on the command line."""
+    columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
+    cuts = given.get("thresholds", 1)
+    return {
+        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
+        "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
+        "cuts": ",".join(f"{100 * place / (cuts + 1):.4g}" for place in range(1, cuts + 1)),
+        "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
+    }
+
+
+def _number(value: Any) -> float:
+    """Return a number that may be the text of a fraction."""
+    if not isinstance(value, str):
+        return float(value)
+    above, _, below = value.partition("/")
+    return float(above) / float(below or 1)
+
+
+def _finite(error: float) -> float | None:
+    return float(error) if 0 < error < math.inf else None
+
+
+def _ratio(error: float, best: float) -> float | None:
+    return _finite(error / best) if best > 0 else None
+
 
 HOST = "127.0.0.1"
 _LONGEST = 2000

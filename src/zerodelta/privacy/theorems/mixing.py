@@ -18,10 +18,10 @@ from typing import Annotated, ClassVar
 from flint import arb
 
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.arb import ball, lower, upper
+from zerodelta.exact.logs import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.composition import Composed
-from zerodelta.privacy.domains import (
+from zerodelta.privacy.steps import (
     Bound,
     Cells,
     Dimension,
@@ -323,3 +323,57 @@ class ProfileMixing(Channel):
         """Tell whether sup_y δ_s(y)/Q(y) <= (e^ε - 1) w/(1-w), s <= ε the stated one."""
         needed = self.ratio * (1 - self.weight) / self.weight
         return epsilon >= self.epsilon and lower(lambda: ball(epsilon).expm1() - ball(needed)) >= 0
+
+
+# -- Noise near the answer, mixed with a uniform point: three mass ratios (theory B4) -------------
+
+
+@value
+class KNormKernel(Mixing):
+    """K-norm noise in a convex body, mixed with a uniform point."""
+
+    label = "k-norm-kernel"
+    section = "B4"
+    sentence = (
+        "K-norm noise of scale {scale} is added in a body of diameter {diameter}, mixed with a "
+        "uniform point with probability {weight}."
+    )
+    inequality = staticmethod(kernel_mass)
+
+    dimension: Dimension
+    diameter: Positive
+    scale: Positive
+
+
+@value
+class LaplaceCubeKernel(Mixing):
+    """Laplace noise in a cube, mixed with a uniform point."""
+
+    label = "laplace-cube-kernel"
+    section = "B4"
+    sentence = (
+        "Laplace noise of scale {scale} is added in a cube of side {side}, mixed with a uniform "
+        "point with probability {weight}."
+    )
+    inequality = staticmethod(laplace_cube_mass)
+
+    dimension: Dimension
+    side: Positive
+    scale: Positive
+
+
+@value
+class LocalUniformKernel(Mixing):
+    """A uniform cell near the answer's, mixed with a uniform cell."""
+
+    label = "local-uniform-kernel"
+    section = "B4"
+    sentence = (
+        "a uniform cell among the {kernel_cells} nearest of {cells} per dimension is published, "
+        "replaced by a uniform cell with probability {weight}."
+    )
+    inequality = staticmethod(local_uniform_mass)
+
+    cells: Cells
+    kernel_cells: Cells
+    dimension: Dimension

@@ -22,14 +22,14 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.errors import require
-from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
-from zerodelta.privacy.domains import Count, NotNegative, Positive, Rows
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.parameters import Neighbors, as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
-from zerodelta.privacy.theorems.theorem import Base
+from zerodelta.privacy.steps import Count, NotNegative, Positive, Rows
+from zerodelta.privacy.theorems.theorem import Base, Theorem
 from zerodelta.value import value
 
 _LARGEST_ORDER = 1_000_000
@@ -354,3 +354,77 @@ def _find_windows(log: _FloatLog, convex: tuple[int, int]) -> tuple[tuple[int, i
 def _first(stretch: range, holds: Callable[[int], bool]) -> int:
     """Return the first k of the stretch from which on the condition holds, else its end."""
     return stretch.start + bisect_left(stretch, True, key=holds)
+
+
+# -- Group privacy --------------------------------------------------------------------------------
+# Several rows of one unit: group privacy over its slots, or what moves as one row (theory V).
+
+
+@value
+class Units(Theorem):
+    """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
+
+    So a unit is that many slots, and what is proven for one of them holds that many times. As the
+    last step it is about the ε of the part. Before a channel it is about the steps before it: their
+    pure ε and their μ are multiplied, and their ρ by the square.
+    """
+
+    label = "units"
+    section = "V"
+    sentence = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only; "
+        "what the steps before prove for one row holds for all of them together at {max_rows} "
+        "times the ε (or μ; the square of that for ρ)."
+    )
+
+    max_rows: Count
+
+    def of_row(self, epsilon: Fraction) -> Fraction:
+        """Return the ε of one row that makes this ε of a unit."""
+        return epsilon / self.max_rows
+
+    def of_unit(self, row: Composed) -> Composed:
+        """Return what holds for a unit of what is proven for one of its rows."""
+        return row.of_group(self.max_rows)
+
+
+@value
+class ClippedUnits(Theorem):
+    """The rows of a unit count like at most `weight` of them: what they add up to is clipped.
+
+    It stands before a channel, after steps that are sums with Gaussian noise for one row's bound.
+    """
+
+    label = "clipped-units"
+    section = "V2"
+    sentence = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only, "
+        "and what they add up to was clipped to {weight} times the l2 norm of one row; so the sums "
+        "have {weight} times the sensitivity (μ) for a unit that they have for one row."
+    )
+
+    max_rows: Count
+    weight: Count
+
+    def of_unit(self, row: Composed) -> Composed:
+        """Return what holds for a unit of what is proven for sums of rows, of a row's bound."""
+        return row.of_group(min(self.weight, self.max_rows))
+
+
+@value
+class UnitVotes(Theorem):
+    """All rows of a unit are dealt to one block, so a unit moves one vote, as one row does.
+
+    It is the last step, after permute-and-flip on votes.
+    """
+
+    label = "unit-votes"
+    section = "V3"
+    sentence = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only, "
+        "and all of them are in the one block that the unit drew; so a unit moves one vote, and "
+        "what the step before proves for one row holds for all of them together."
+    )
+    asserted = True
+
+    max_rows: Count

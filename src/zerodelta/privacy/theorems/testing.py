@@ -2,27 +2,125 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Annotated, Any
 
 from flint import arb
 
-from zerodelta.exact.arb import ball
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.errors import GuaranteeError, require
+from zerodelta.exact.logs import ball, lower, upper
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.claims import ApproxDP
-from zerodelta.privacy.domains import Dimension, Noise, NotNegative, Positive, Size, Weight
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_at_least_zero
-from zerodelta.privacy.theorems.laplace_tail import (
-    as_threshold,
-    granted,
-    log_pass_probability,
-    log_tail,
-    smallest_threshold,
-    spread_mass,
+from zerodelta.privacy.parameters import Neighbors, as_at_least_zero
+from zerodelta.privacy.steps import (
+    Dimension,
+    Noise,
+    NotNegative,
+    Positive,
+    Size,
+    Weight,
+    at_least,
+    between,
 )
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, PureBase
 from zerodelta.value import value
+
+# -- The Laplace noise of a test: its tail, and the smallest threshold that a condition allows ----
+# A test adds Laplace noise Z of rate r (scale 1/r) to an integer and passes above a threshold τ.
+# Its noise is "real", "rounded" to the nearest integer, or "discrete" Laplace; the three have
+# different tails, P(Z > τ) = e^(-rτ)/2, e^(-r(τ+1/2))/2 and e^(-r(τ+1))/(1+e^-r), and a threshold
+# proved for one under-protects another (rows of C3's table must not be mixed).
+
+_KINDS = ("real", "rounded", "discrete")
+
+
+def log_pass_probability(*, rate: Rational, threshold: Rational, noise: str) -> float:
+    """Return ln P(Z > τ) rounded up, Z Laplace noise of the rate, τ >= 0.
+
+    >>> round(log_pass_probability(rate=1, threshold=10, noise="real"), 6)
+    -10.693147
+    """
+    return upper(log_tail(as_positive(rate, "rate"), as_threshold(threshold, noise), noise))
+
+
+def log_tail(rate: Fraction, threshold: Fraction, noise: str) -> Callable[[], arb]:
+    """Return a function that encloses ln P(Z > τ)."""
+    if noise == "real":
+        return lambda: ball(-rate * threshold) - ball(2).log()
+    if noise == "rounded":
+        return lambda: ball(-rate * (threshold + Fraction(1, 2))) - ball(2).log()
+    return lambda: ball(-rate * (threshold + 1)) - ball(-rate).exp().log1p()
+
+
+def spread_mass(
+    points: int, dimension: int, epsilon: Rational, sensitivity: Rational, noise: str
+) -> Callable[[], arb]:
+    """Return a function that encloses N·pm, pm = P(release noise = 0)."""
+    _check_noise(noise)
+    size, d = as_count(points, "points", minimum=1), as_count(dimension, "dimension", minimum=1)
+    half = as_positive(epsilon, "epsilon") / (2 * as_positive(sensitivity, "sensitivity"))
+
+    def enclosed() -> arb:
+        peak = ball(half).tanh() if noise == "discrete" else -(ball(-half).expm1())
+        return size * peak**d
+
+    return enclosed
+
+
+def granted(epsilon: Fraction, theorem: str, slack: Callable[[], arb]) -> Fraction:
+    """Return ε if the slack of the theorem's condition certainly is not negative, else refuse."""
+    if lower(slack) >= 0:
+        return epsilon
+    raise GuaranteeError(
+        f"the threshold is too low for theorem {theorem} at ε = {epsilon}: raise it."
+    )
+
+
+def smallest_threshold(
+    rate: Fraction, noise: str, log_odds: Callable[[], arb], check: Callable[[Fraction], Any]
+) -> Fraction:
+    """Return the smallest τ >= 0 with ln P(Z > τ) <= -log_odds, rounded up until `check` agrees."""
+
+    def needed() -> arb:
+        wanted = log_odds()
+        if noise == "discrete":
+            return (wanted - ball(-rate).exp().log1p()) / ball(rate) - 1
+        gap = (wanted - ball(2).log()) / ball(rate)
+        return gap - ball(Fraction(1, 2)) if noise == "rounded" else gap
+
+    start = max(0.0, upper(needed))
+    if math.isinf(start):
+        raise GuaranteeError("ε is too small for any threshold: raise it, or its share.")
+    whole = noise != "real"
+    tau = Fraction(math.ceil(start)) if whole else Fraction(start)
+    while True:
+        try:
+            check(tau)
+        except GuaranteeError:
+            tau = tau + 1 if whole else Fraction(math.nextafter(float(tau), math.inf))
+        else:
+            return tau
+
+
+def _check_noise(noise: str) -> None:
+    require(noise in _KINDS, "noise", noise, f"one of {', '.join(_KINDS)}", 'pass noise="real"')
+
+
+def as_threshold(threshold: Rational, noise: str) -> Fraction:
+    """Return the threshold, at least 0 and an integer for integer noise."""
+    _check_noise(noise)
+    exact = as_at_least_zero(threshold, "threshold")
+    require(
+        not (noise != "real" and exact.denominator != 1),
+        "threshold",
+        threshold,
+        f"an integer for {noise} noise",
+        "round it up to an integer",
+    )
+    return exact
 
 
 def proposed_release_claim(
@@ -338,3 +436,91 @@ class StableMode(PureBase):
     epsilon: Positive
     threshold: NotNegative
     noise: Noise
+
+
+# -- What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3) ------------
+# S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbors. q + (S/c)·T, T
+# Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
+
+
+def smooth_sensitivity_epsilon(
+    *, epsilon: Rational, degrees: Rational, decay: Rational, ratio: Rational
+) -> Fraction:
+    """Return ε if the formula for ν = degrees, β = -ln(decay), c = ratio is certainly at most it.
+
+    >>> smooth_sensitivity_epsilon(epsilon=1, degrees=3, decay="0.9", ratio="0.7")
+    Fraction(1, 1)
+    """
+    target, nu, r = as_positive(epsilon, "epsilon"), _degrees(degrees), _decay(decay)
+    c = as_positive(ratio, "ratio")
+
+    def slack() -> arb:
+        beta = -ball(r).log()
+        spread = (ball(c * c / nu) + beta * beta).sqrt()
+        return 2 * ball(target) - ball(nu + 1) * spread - ball(nu - 1) * beta
+
+    if lower(slack) >= 0:
+        return target
+    raise GuaranteeError(
+        f"too little noise for theorem C10.3 at ε = {target}: lower the ratio or raise the decay."
+    )
+
+
+def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational) -> Fraction:
+    """Return the largest c that C10.3 allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
+
+    >>> round(float(largest_noise_ratio(epsilon=1, degrees=1, decay="0.9")), 6)  # √(1 - ln² 0.9)
+    0.994434
+    """
+    target, nu, r = as_positive(epsilon, "epsilon"), _degrees(degrees), _decay(decay)
+
+    def squared() -> arb:
+        beta = -ball(r).log()
+        rate = (2 * ball(target) - ball(nu - 1) * beta) / ball(nu + 1)
+        return ball(nu) * (rate - beta) * (rate + beta)
+
+    if lower(lambda: ball(target) + ball(nu) * ball(r).log()) <= 0 or lower(squared) <= 0:
+        raise GuaranteeError(
+            f"β = -ln({r}) leaves nothing of ε = {target}: it must be below ε/ν; raise the decay."
+        )
+    ratio = Fraction(lower(lambda: squared().sqrt()))
+    while True:  # the check rounds once more
+        try:
+            smooth_sensitivity_epsilon(epsilon=target, degrees=nu, decay=r, ratio=ratio)
+        except GuaranteeError:
+            ratio *= 1 - Fraction(1, 1 << 50)
+        else:
+            return ratio
+
+
+def _degrees(degrees: Rational) -> Fraction:
+    nu = as_rational(degrees, "degrees")
+    require(nu >= 1, "degrees", degrees, "at least 1 degree of freedom", "pass degrees=3")
+    return nu
+
+
+def _decay(decay: Rational) -> Fraction:
+    r = as_rational(decay, "decay")
+    require(0 < r < 1, "decay", decay, "e^-β, a number in (0, 1)", 'pass decay="0.9"')
+    return r
+
+
+@value
+class SmoothSensitivity(PureBase):
+    """Student-t noise scaled to a smooth bound on the local sensitivity."""
+
+    label = "smooth-sensitivity"
+    every_row = True
+    section = "C10.3"
+    sentence = (
+        "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
+        "S a bound on the answer's local sensitivity that falls by at most the factor {decay} "
+        "between neighbors: pure DP with ε = {epsilon}."
+    )
+    replace_only = True
+    inequality = staticmethod(smooth_sensitivity_epsilon)
+
+    epsilon: Positive
+    degrees: Annotated[Fraction, at_least(1)]
+    decay: Annotated[Fraction, between(0, 1, ends="()")]
+    ratio: Positive

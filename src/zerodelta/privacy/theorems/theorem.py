@@ -16,12 +16,11 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from zerodelta.errors import GuaranteeError
-from zerodelta.privacy.claim import Claim
-from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.composition import Composed, simplest
-from zerodelta.privacy.domains import Count, Domain, read_numbers
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import filled
+from zerodelta.privacy.steps import Count, Domain, read_numbers
 
 _T = TypeVar("_T", bound="Theorem")
 

@@ -1,0 +1,608 @@
+"""Theorem S2: publish the last Gaussian vector itself, mixed with a wider Gaussian; no grid.
+
+In a plan the internal mechanism is one vector of an l2 ball plus N(0, σ²I). The weight enters S2's
+condition through ln(w/(1-w)) alone, so every σ has one smallest weight, and only σ is searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.channels.channel import MOST_NATS, Mixing, Purifier, coarsened, mix
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.bits import BitSource, Integers
+from zerodelta.exact.integers import bernoulli_exp, uniform_below
+from zerodelta.exact.logs import ball, upper
+from zerodelta.exact.noise import rounded_gaussian, rounded_k_norm, rounded_uniform_plus_k_norm
+from zerodelta.exact.rational import Rational, as_positive, as_rational, decimal_down, decimal_up
+from zerodelta.mechanisms.sum_noise import add_exactly
+from zerodelta.privacy.claims import Claim, safe_end
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems.mixing import as_weight, kernel_mass, laplace_cube_mass
+from zerodelta.privacy.theorems.smoothing import (
+    GaussianStep,
+    best_mixing_variance,
+    best_order,
+    log_transport_radius,
+    product_laplace_radius,
+    smoothing_slack,
+)
+from zerodelta.spaces import Ball, BallLattice, FiniteSpace, GridLattice
+from zerodelta.spaces.space import read_exactly
+from zerodelta.value import value
+
+# -- Smoothing plus mixing: noise on the answer and on a uniform point (Theorem K, B4) ------------
+# Everything happens in lattice units: the answer is a lattice point y of a body Θ' centered at 0,
+# and round(y + Z) or round(V + Z) is published, V uniform in Θ', Z K-norm noise. Because y is an
+# integer vector, rounding the sum and rounding the noise are the same thing (theory R).
+
+_CELLS = 8
+"""Lattice points per noise scale in a plan: the rounding is then negligible."""
+
+
+@value
+class Body:
+    """A lattice with the centered norm ball Θ' = {‖x‖ <= radius} that holds all of its points.
+
+    A grid needs an odd number of cells, so that its middle cell is the origin.
+    """
+
+    lattice: GridLattice | BallLattice
+
+    def __post_init__(self) -> None:
+        if isinstance(self.lattice, GridLattice):
+            require(
+                self.lattice.cells % 2,
+                "cells",
+                self.lattice.cells,
+                expected="an odd number of cells",
+                remedy="use one cell more: the middle cell is the center",
+            )
+
+    @property
+    def norm(self) -> float:
+        """The norm of the body: inf for a grid, that of the ball otherwise."""
+        return math.inf if isinstance(self.lattice, GridLattice) else self.lattice.norm
+
+    @property
+    def radius(self) -> int:
+        """An integer at least the norm of every lattice point, and at least 1."""
+        if isinstance(self.lattice, GridLattice):
+            return max(1, self.lattice.cells // 2)
+        bound = self.lattice.bound
+        return max(1, bound if self.norm == 1 else math.isqrt(max(bound - 1, 0)) + 1)
+
+    def centered(self, value: Any) -> Integers:
+        """Return the lattice point of a value, relative to the center."""
+        integers = self.lattice.quantize(value)
+        if isinstance(self.lattice, GridLattice):
+            return integers - self.lattice.cells // 2
+        return integers
+
+    def points(self, centered: Integers) -> npt.NDArray[np.float64]:
+        """Return the point of the space that centered integers stand for, projected onto it."""
+        if isinstance(self.lattice, GridLattice):
+            inside = np.clip(centered, -self.lattice.cells, self.lattice.cells)
+            return self.lattice.points(inside + self.lattice.cells // 2)
+        return self.lattice.points(centered)
+
+    def displacement(self) -> float:
+        """Return about the l2 distance of two random points of the space."""
+        if isinstance(self.lattice, GridLattice):
+            return self.lattice.box.diameter() / math.sqrt(6)
+        return math.sqrt(2) * float(self.lattice.ball.radius)
+
+    def rounded(self, length: float) -> float:
+        """Return the rms of noise of this length, in lattice units, and of its rounding."""
+        return self.unit * math.hypot(length, math.sqrt(self.lattice.dimension / 12))
+
+    @property
+    def unit(self) -> float:
+        """The l2 length of the diagonal of one lattice cell, divided by √d."""
+        if isinstance(self.lattice, GridLattice):
+            grid = self.lattice
+            return grid.box.diameter() / grid.cells / math.sqrt(grid.dimension)
+        return float(self.lattice.spacing)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class KernelMix(Mixing):
+    """K-norm noise on the answer, mixed with the same noise on a uniform point of the body.
+
+    `noise_norm` is the body's own norm (Theorem K), or 1 on a grid: product Laplace noise in a
+    cube, which is the paper's Algorithm 1 with the exact constant and no extra ε (B4). `scale` is
+    in lattice units.
+
+    Guarantee: ln M = d ln(eR/(d b)) for diameter R (Theorem K), or d ln(D/(b(1-e^(-D/b)))) for a
+    cube of side D.
+
+    Its forecast is that of a ball: plans weigh it against the nets of l2 balls.
+    """
+
+    body: Body
+    noise_norm: float
+    scale: Fraction
+    word = "kernel"
+    title = "K-norm noise, uniform point (K)"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
+        require(
+            self.noise_norm == self.body.norm or (self.noise_norm, self.body.norm) == (1, math.inf),
+            "noise_norm",
+            self.noise_norm,
+            expected=f"the body's norm {self.body.norm} (or 1 on a grid)",
+            remedy="use the norm of the body",
+        )
+
+    def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
+        """Return the noisy answer, or a noisy uniform point, projected onto the space."""
+        kept, drawn = noisy_pair(self.body, value, self.noise_norm, self.scale, bits)
+        return self.body.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates."""
+        return self.body.lattice.dimension
+
+    def kept_error(self) -> float:
+        """Return E‖Z‖₂ (at most E‖Z‖ of its norm, times √d for linf) with the rounding."""
+        d, scale = self.dimension, float(self.scale)
+        length = {
+            1.0: math.sqrt(2 * d) * scale,
+            2.0: d * scale,
+            math.inf: scale * math.sqrt(d * (d + 1) * (d + 2) / 3),
+        }[float(self.noise_norm)]
+        return self.body.rounded(length)
+
+    def displacement(self) -> float:
+        """Return about the distance of two random points of the space."""
+        return self.body.displacement()
+
+    def rounding(self, limit: float) -> float:
+        """Return E‖Z‖ = d·b."""
+        return self.dimension * self._scale(limit)
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        """Return ln M = d ln(eR/(d b)) with b the resolution."""
+        d, widest = self.dimension, 2 * float(self._ball.radius) / self.dimension
+        # at d nats the scale is R/d, where Theorem K ends
+        return d * max(1.01, 1 + math.log(max(widest / resolution, 1.0)))
+
+    def finest(self, limit: float, weight: Fraction) -> KernelMix:
+        """Return the smallest noise scale within the limit, on a lattice 8 times finer."""
+        ball, d = self._ball, self.dimension
+        body = Body(lattice=ball.lattice(decimal_up(self._scale(limit) / _CELLS)))
+        nats = min(limit / d, MOST_NATS - 6)
+        return coarsened(
+            decimal_up(2 * body.radius / d * math.exp(1 - nats)),
+            limit,
+            lambda b: replace(self, body=body, scale=b, mixing_weight=weight),
+        )
+
+    @property
+    def _ball(self) -> Ball:
+        lattice = self.body.lattice
+        if isinstance(lattice, GridLattice):
+            expected = "the lattice of a ball: no plan weighs this channel on a box"
+            raise ParameterError("lattice", lattice, expected=expected, remedy="use GridMix there")
+        return lattice.ball
+
+    def _scale(self, limit: float) -> float:
+        """Return the noise scale in the units of the ball, from ln M = d ln(eR/(d b))."""
+        d = self.dimension
+        return 2 * float(self._ball.radius) / d * math.exp(1 - min(limit / d, MOST_NATS - 6))
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return Theorem K, or its exact form on a cube."""
+        width, numbers = 2 * self.body.radius, {"dimension": self.dimension, "scale": self.scale}
+        if self.noise_norm == self.body.norm:
+            return "k-norm-kernel", kernel_mass, {**numbers, "diameter": width}
+        return "laplace-cube-kernel", laplace_cube_mass, {**numbers, "side": width}
+
+
+def noisy_pair(
+    body: Body, value: Any, noise_norm: float, scale: Fraction, bits: BitSource
+) -> tuple[Integers, Integers]:
+    """Return round(y + Z) and, independently, round(V + Z), V uniform in the body."""
+    dimension = body.lattice.dimension
+    noise = rounded_k_norm(norm=noise_norm, dimension=dimension, scale=scale, size=1, bits=bits)
+    drawn = rounded_uniform_plus_k_norm(
+        ball_norm=body.norm,
+        radius=body.radius,
+        noise_norm=noise_norm,
+        scale=scale,
+        dimension=dimension,
+        size=1,
+        bits=bits,
+    )
+    return add_exactly(body.centered(value), noise[0]), drawn[0]
+
+
+_SMOOTH_CELLS = 16
+"""Lattice points per σ in a plan, at least: rounding then adds 0.02 % to the noise."""
+
+_MOST_SLACK = math.log(1e8)
+"""The weight is reduced by eight decades at most, like every other channel's."""
+
+_FARTHEST = 2.0**40
+"""Noise this much larger or smaller than the ball is no plan, and floats could not carry it."""
+
+_FARTHEST_DRAW = 1 << 500
+"""Beyond this a float overflows, and the draw lands on the edge of the ball anyway."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SmoothMix(Purifier):
+    """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
+
+    `step_taken` describes the last step in lattice units around the center of `space`; `spacing`
+    turns them into the units of `space`, onto which the published point is projected
+    (post-processing). `apply` takes the step's integers, `on_lattice` makes them of a raw vector.
+
+    Guarantee: pure t-DP by Corollary S2 with rounded continuous noise (R(iv)); the base's zCDP cost
+    ρ must include the last step. The value handed in must be that step's *unprojected* output.
+    Error: w times the width of the mixing Gaussian.
+    """
+
+    space: Ball
+    step_taken: GaussianStep
+    spacing: Fraction
+    mixing_weight: Fraction
+    order: Fraction
+    mixing_variance: Fraction
+    status: Status = Status.ASSERTED
+    """Proven only where the value handed in surely is the described step's own output."""
+    word = "smooth"
+    title = "raw vector, wider Gaussian (S2)"
+    reservation = "the value must be the raw, unprojected Gaussian vector"
+
+    def __post_init__(self) -> None:
+        require(
+            self.space.dimension == self.step_taken.dimension,
+            "space",
+            self.space,
+            expected=f"dimension {self.step_taken.dimension}, that of the last step",
+            remedy="publish on a space of the vector's own dimension",
+        )
+        object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
+        object.__setattr__(self, "spacing", as_positive(self.spacing, "spacing"))
+
+    @staticmethod
+    def best(
+        space: Ball,
+        step: GaussianStep,
+        *,
+        rho: Rational,
+        epsilon: Rational,
+        weight: Rational,
+        spacing: Rational,
+    ) -> SmoothMix:
+        """Return the channel with the nearly optimal order and mixing variance."""
+        order = best_order(step, rho=rho, epsilon=epsilon)
+        return SmoothMix(
+            space=space,
+            step_taken=step,
+            spacing=as_positive(spacing, "spacing"),
+            mixing_weight=as_weight(weight),
+            order=order,
+            mixing_variance=best_mixing_variance(step, order),
+        )
+
+    @staticmethod
+    def planned(
+        ball: Ball, *, sensitivity: Fraction, epsilon: Fraction, mixing_probability: Fraction
+    ) -> SmoothMix | None:
+        """Return S2 with the least predicted error; None if no noise within reason proves ε."""
+
+        def channel(sigma: float, weight: Fraction) -> SmoothMix:
+            return _smoothed(ball, sensitivity, sigma, weight, epsilon)
+
+        def shortage(sigma: float, weight: Fraction) -> float:
+            built = channel(sigma, weight)
+            return -built.slack(epsilon, built.step_taken.rho)
+
+        def smallest_weight(sigma: float) -> Fraction:
+            """Return the weight that uses up what is left at the largest one, to three digits."""
+            left = min(max(-shortage(sigma, mixing_probability), 0.0), _MOST_SLACK)
+            odds = float(mixing_probability / (1 - mixing_probability)) * math.exp(-left)
+            return min(decimal_up(odds / (1 + odds), 3), mixing_probability)
+
+        def error(log_sigma: float) -> float:
+            sigma = math.exp(log_sigma)
+            return channel(sigma, smallest_weight(sigma)).predicted_error()
+
+        least = _smallest_sigma(
+            lambda sigma: shortage(sigma, mixing_probability), ball, sensitivity
+        )
+        if least is None:
+            return None
+        # mixing falls and noise grows with σ, from the least on
+        sigma = math.exp(least_point(error, math.log(least), math.log(least) + 1.5, rounds=20))
+        weight = smallest_weight(sigma)
+        safe = sigma
+        while shortage(safe, weight) > 0:
+            safe *= 1.01
+        sigma = safe_end(
+            lambda value: shortage(value, weight), safe=safe, unsafe=sigma / 2, relative=1e-7
+        )
+        return channel(sigma, weight)
+
+    def slack(self, epsilon: Rational, rho: Rational) -> float:
+        """Return by how many nats the condition holds, rounded down."""
+        return smoothing_slack(
+            self.step_taken,
+            rho=rho,
+            order=self.order,
+            mixing_variance=self.mixing_variance,
+            weight=self.mixing_weight,
+            epsilon=epsilon,
+        )
+
+    def on_lattice(self, raw: Any) -> Integers:
+        """Return a raw vector, in the units of the space, in whole lattice units.
+
+        The mixing draw is a rounded Gaussian, so the vector must be rounded as exactly (Lemma R):
+        round(x) = ⌊x + 1/2⌋ on the rationals that its numbers are. Anything else becomes zeros.
+        """
+        dimension = self.step_taken.dimension
+        vector = read_exactly(raw, dimension)
+        if vector is None:
+            return np.zeros(dimension, dtype=np.int64)
+        center, half = self.space.center.exact(), Fraction(1, 2)
+        centers = center * (dimension // len(center))
+        units = ((x - c) / self.spacing for x, c in zip(vector, centers, strict=True))
+        return np.array([math.floor(unit + half) for unit in units], dtype=object)
+
+    def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
+        """Return the point of the space that belongs to the vector, or to a mixing draw."""
+        dimension = self.step_taken.dimension
+        kept = _integer_vector(value, dimension)
+        drawn = rounded_gaussian(variance=self.mixing_variance, size=dimension, bits=bits)
+        # of one type, so that whichever it is meets the same code
+        either = (kept.astype(object), drawn.astype(object))
+        chosen = np.clip(mix(*either, self.mixing_weight, bits), -_FARTHEST_DRAW, _FARTHEST_DRAW)
+        offset = chosen.astype(np.float64) * float(self.spacing)
+        return np.asarray(self.space.project(self.space.middle() + offset))
+
+    def expected_error(self) -> float:
+        """Return w · √(d (τ² + σ²)), in the units of the space."""
+        spread = self.step_taken.dimension * (self.mixing_variance + self.step_taken.variance)
+        return float(self.mixing_weight * self.spacing) * math.sqrt(spread)
+
+    def predicted_error(self) -> float:
+        """Return the rms of the vector's own noise and its rounding, plus what mixing adds."""
+        last, squared = self.step_taken, self.spacing**2
+        variance = float(last.variance * squared + squared / 12)
+        return math.sqrt(last.dimension * variance) + self.expected_error()
+
+    def log_ratio(self) -> float:
+        """Return about ln of the largest ratio of the vector's density to the mixing draw's."""
+        last = self.step_taken
+        growth = float(self.mixing_variance / last.variance)
+        reach = last.reach(self.order) ** 2 / (2 * (self.mixing_variance - last.variance))
+        return last.dimension / 2 * math.log(growth) + float(reach)
+
+    def step(self) -> Step:
+        """Return S2 with its numbers."""
+        return Step(
+            theorem="gaussian-smoothing",
+            status=self.status,
+            numbers={
+                "dimension": self.step_taken.dimension,
+                "variance": self.step_taken.variance,
+                "radius": self.step_taken.radius,
+                "sensitivity": self.step_taken.sensitivity,
+                "order": self.order,
+                "mixing_variance": self.mixing_variance,
+                "weight": self.mixing_weight,
+            },
+        )
+
+
+def _integer_vector(value: Any, dimension: int) -> Integers:
+    """Return the integer vector, or zeros for anything that is not one (values never raise)."""
+    try:
+        array = np.asarray(value) if isinstance(value, (np.ndarray, list, tuple)) else np.zeros(0)
+        whole = array.dtype.kind in "iu" or (
+            array.dtype == object and all(type(entry) is int for entry in array)
+        )
+        if array.shape == (dimension,) and whole:
+            return array
+    except BaseException:  # an exception is an output (A14.4)
+        pass
+    return np.zeros(dimension, dtype=np.int64)
+
+
+def _smoothed(
+    ball: Ball, moved: Fraction, sigma: float, weight: Fraction, epsilon: Fraction
+) -> SmoothMix:
+    """Return S2 for a variance that is σ² rounded up to seven digits."""
+    spacing = decimal_down(sigma / _SMOOTH_CELLS, 1)
+    step = GaussianStep(
+        dimension=ball.dimension,
+        variance=decimal_up(sigma * sigma) / spacing**2,
+        radius=ball.radius / spacing,
+        sensitivity=moved / spacing,
+    )
+    return SmoothMix.best(ball, step, rho=step.rho, epsilon=epsilon, weight=weight, spacing=spacing)
+
+
+def _smallest_sigma(
+    shortage: Callable[[float], float], ball: Ball, sensitivity: Fraction
+) -> float | None:
+    """Return the smallest σ, to a thousandth, at which the largest weight is enough."""
+    radius = float(ball.radius)
+    low, high = radius / _FARTHEST, radius * _FARTHEST
+    safe = min(max(float(sensitivity), low), high)
+    while shortage(safe) > 0:
+        safe *= 2
+        if safe > high:
+            return None
+    unsafe = safe / 2
+    while shortage(unsafe) <= 0:
+        safe, unsafe = unsafe, unsafe / 2
+        if unsafe < low:
+            return None
+    return safe_end(shortage, safe=safe, unsafe=unsafe, relative=1e-3)
+
+
+def least_point(
+    function: Callable[[float], float], low: float, high: float, *, rounds: int
+) -> float:
+    """Return where a function with one valley is least: golden-section search.
+
+    >>> round(least_point(lambda x: (x - 2) ** 2, 0, 9, rounds=40), 6)
+    2.0
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - (high - low) * ratio, low + (high - low) * ratio
+    at_left, at_right = function(left), function(right)
+    for _ in range(rounds):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - (high - low) * ratio
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + (high - low) * ratio
+            at_right = function(right)
+    return left if at_left < at_right else right
+
+
+# -- The paper's Algorithms 1 and 2: uniform mixing, then Laplace noise, for an extra ε' ----------
+# They are here for comparison. The route from total variation to W∞ uses Theorem W, so the
+# transport radius is half of the paper's for every l_q ball; values are projected before anything
+# else (A1b).
+
+
+def laplace_scale(
+    *,
+    norm: float,
+    dimension: int,
+    diameter: Rational,
+    weight: Rational,
+    claim: Claim,
+    epsilon: Rational,
+    extra_epsilon: Rational,
+) -> Fraction:
+    """Return b = 2Δ_1/ε' rounded up: Algorithm 1's noise with Theorem W's transport radius.
+
+    Δ_1 = d^(1-1/q) D_q ((1-w)δ/((1+e^ε)w))^(1/d), D_q the *diameter* of the ball that is mixed in.
+    """
+    extra = as_positive(extra_epsilon, "extra_epsilon")
+    log_radius = log_transport_radius(
+        dimension=dimension,
+        diameter=diameter,
+        weight=weight,
+        epsilon=epsilon,
+        log_delta=claim.log_delta(epsilon),
+    )
+    log_one = product_laplace_radius(dimension=dimension, norm=norm, log_radius=log_radius)
+    return Fraction(upper(lambda: 2 * ball(log_one).exp() / ball(extra)))
+
+
+@value
+class AlgorithmOne(Purifier):
+    """Algorithm 1 on a lattice: uniform mixing, product Laplace noise of `scale` lattice units.
+
+    Guarantee: (ε + ε')-DP for an (ε, δ)-DP base, ε = `base_epsilon`, ε' = 2Δ_1/scale. The output is
+    projected onto the space, which is post-processing.
+    """
+
+    body: Body
+    scale: Fraction
+    mixing_weight: Fraction
+    base_epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
+        object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
+        object.__setattr__(self, "base_epsilon", as_rational(self.base_epsilon, "base_epsilon"))
+
+    def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
+        """Return the noisy answer, or a noisy uniform point, projected onto the space."""
+        kept, drawn = noisy_pair(self.body, value, 1, self.scale, bits)
+        return self.body.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    def expected_error(self) -> float:
+        """Return the rms of the noise and the rounding, plus w times the width."""
+        noise = math.sqrt(2 * self.body.lattice.dimension) * float(self.scale)
+        return self.body.rounded(noise) + float(self.mixing_weight) * self.body.displacement()
+
+    def step(self) -> Step:
+        """Return the W∞ route with its numbers."""
+        norm = "inf" if self.body.norm == math.inf else int(self.body.norm)
+        return _step(self, norm, self.body.lattice.dimension, diameter=2 * self.body.radius)
+
+
+@value
+class AlgorithmTwo(Purifier):
+    """Algorithm 2: Algorithm 1 on the binary code of a finite space, in the unit cube.
+
+    d = ⌈log2 N⌉ bits, w = 2^-d. Laplace noise of scale b flips a bit of a vertex with probability
+    e^(-1/(2b))/2 and makes a fair bit of a uniform point, so both are drawn as coins, exactly.
+    Codes beyond the space stand for element 0 (post-processing). The cube is an linf ball of
+    diameter 1, which mends the paper's proof (A4).
+    """
+
+    space: FiniteSpace
+    scale: Fraction
+    base_epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
+        object.__setattr__(self, "base_epsilon", as_rational(self.base_epsilon, "base_epsilon"))
+
+    @property
+    def code_length(self) -> int:
+        """The number of bits d, at least 1."""
+        return max(1, (self.space.size - 1).bit_length())
+
+    @property
+    def mixing_weight(self) -> Fraction:
+        """The paper's w = 2^-d."""
+        return Fraction(1, 1 << self.code_length)
+
+    def apply(self, value: Any, bits: BitSource) -> Any:
+        """Return the element whose code survived the flips, or a uniform code's."""
+        length = self.code_length
+        noisy = bernoulli_exp(1 / (2 * self.scale), size=length, bits=bits)
+        coins = bits.signs(length) > 0
+        flips = sum(1 << i for i in range(length) if noisy[i] and coins[i])
+        drawn = int(uniform_below(1 << length, size=1, bits=bits)[0])
+        code = mix(self.space.index(value) ^ flips, drawn, self.mixing_weight, bits)
+        return self.space.element(code if code < self.space.size else 0)
+
+    def expected_error(self) -> float:
+        """Return a bound on the probability of publishing another element."""
+        flip = math.exp(-1 / (2 * float(self.scale))) / 2
+        return 1 - (1 - float(self.mixing_weight)) * (1 - flip) ** self.code_length
+
+    def step(self) -> Step:
+        """Return the W∞ route on the unit cube with its numbers."""
+        return _step(self, "inf", self.code_length, diameter=1)
+
+
+def _step(
+    channel: AlgorithmOne | AlgorithmTwo, norm: int | str, dimension: int, diameter: int
+) -> Step:
+    numbers = {
+        "norm": norm,
+        "dimension": dimension,
+        "diameter": diameter,
+        "scale": channel.scale,
+        "weight": channel.mixing_weight,
+        "base_epsilon": channel.base_epsilon,
+    }
+    return Step(theorem="wasserstein-transport", numbers=numbers)

@@ -1,0 +1,635 @@
+"""Boxes cut into cells: the answer's cell, or one near it, or any with probability w (B2, B4).
+
+Membership is decided in integers. No extra ε; the error is the rounding plus w times the size of
+the box. Equal numbers of cells in all coordinates are best on cubes, equal spacing elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.channels.channel import MOST_NATS, Mixing, Purifier, coarsened, mix
+from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource, Integers
+from zerodelta.exact.integers import categorical, uniform_below, uniform_below_each
+from zerodelta.exact.logs import ball, upper
+from zerodelta.exact.noise import rounded_gaussian, rounded_laplace
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, decimal_up
+from zerodelta.privacy.claims import ApproxDP
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems.mixing import (
+    gaussian_net_mass,
+    grid_mass,
+    laplace_net_mass,
+    largest_log_delta,
+    local_uniform_mass,
+    prior_mass,
+    sides_mass,
+    uniform_mass,
+)
+from zerodelta.spaces import BallLattice, Box, FiniteSpace, GridLattice, Space
+from zerodelta.spaces.lattices import UnequalGrid
+from zerodelta.value import value
+
+# -- Ball mix -------------------------------------------------------------------------------------
+# l2 and l1 balls on a lattice, mixed with public noise on the same lattice (B2 with R(v), R(vi)).
+#
+# The answer is rounded to the lattice, with membership decided in integers, and with probability w
+# replaced: by rounded Gaussian noise on an l2 ball, by rounded Laplace noise on an l1 ball. The
+# draw may lie outside the ball: it is projected, which is post-processing. No extra ε; the error
+# is the rounding plus w times the size of the ball.
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BallMixing(Mixing):
+    """The integer points of a ball, mixed with noise around its center."""
+
+    lattice: BallLattice
+    norm: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.lattice.norm == self.norm,
+            "lattice",
+            f"norm {self.lattice.norm}",
+            expected=f"the lattice of an l{self.norm} ball",
+            remedy="use GaussianMix for norm=2, LaplaceMix for norm=1, GridMix for norm=inf",
+        )
+
+    @abstractmethod
+    def draw(self, bits: BitSource) -> Integers:
+        """Return the noise, in lattice units."""
+
+    @abstractmethod
+    def spacing(self, limit: float) -> float:
+        """Return the spacing at which the closed form of `log_mass` is the limit."""
+
+    def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
+        """Return the value's lattice point, or a noisy one, projected onto the ball."""
+        kept = self.lattice.quantize(value)
+        drawn = self.draw(bits)
+        return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    @property
+    def dimension(self) -> int:
+        return self.lattice.dimension
+
+    @property
+    def radius(self) -> float:
+        """The radius of the ball."""
+        return float(self.lattice.ball.radius)
+
+    def kept_error(self) -> float:
+        return float(self.lattice.spacing) * math.sqrt(self.dimension / 12)
+
+    def rounding(self, limit: float) -> float:
+        return self.spacing(limit) * math.sqrt(self.dimension / 12)
+
+    def displacement(self) -> float:
+        return math.sqrt(2) * self.radius
+
+    def finest(self, limit: float, weight: Fraction) -> _BallMixing:
+        ball = self.lattice.ball
+        return coarsened(
+            decimal_up(self.spacing(limit)),
+            limit,
+            lambda s: replace(self, lattice=ball.lattice(s), mixing_weight=weight),
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GaussianMix(_BallMixing):
+    """The integer points of an l2 ball; rounded N(0, τ²I) with probability w (B2 with R(v)).
+
+    Guarantee: ln M = (d/2) ln(2πτ²) + (B + d/12)/(2τ²), B the largest squared norm of a point.
+    """
+
+    norm = 2
+    word = "gaussian"
+    title = "l2 lattice, rounded Gaussian (R(v))"
+
+    @property
+    def variance(self) -> Fraction:
+        """Return the best τ² = (B + d/12)/d."""
+        return Fraction(self.lattice.bound, self.dimension) + Fraction(1, 12)
+
+    def draw(self, bits: BitSource) -> Integers:
+        """Return the noise, in lattice units."""
+        return rounded_gaussian(variance=self.variance, size=self.dimension, bits=bits)
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        """Return the closed form of ln M at its best noise."""
+        d = self.dimension
+        steps = min(max(self.radius / resolution, math.sqrt(d) / 2), 2.0**49)
+        variance = (steps + math.sqrt(d) / 2) ** 2 / d + 1 / 12
+        return d / 2 * (math.log(2 * math.pi * variance) + 1)
+
+    def spacing(self, limit: float) -> float:
+        """Return the spacing at which the closed form is the limit."""
+        d = self.dimension
+        variance = math.exp(2 * min(limit / d, MOST_NATS) - 1) / (2 * math.pi)
+        steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
+        return max(1 / steps, 2.0**-49) * self.radius if steps > 0 else math.inf
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return R(v): ln(1/q_min)."""
+        bound, variance = self.lattice.bound, self.variance
+        numbers = {"dimension": self.dimension, "bound": bound, "variance": variance}
+        return "gaussian-net", gaussian_net_mass, numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LaplaceMix(_BallMixing):
+    """The integer points of an l1 ball; rounded product Laplace noise with probability w (R(vi)).
+
+    Guarantee: ln M = m/b - d ln(1 - e^(-1/2b)), m the largest norm of a point.
+    """
+
+    norm = 1
+    word = "laplace"
+    title = "l1 lattice, rounded Laplace (R(vi))"
+
+    @property
+    def scale(self) -> Fraction:
+        """Return the best scale: y = 1/(2b) solves 2m = d e^(-y)/(1 - e^(-y)), so b = 1/(2y)."""
+        m, d = self.lattice.bound, self.dimension
+        y = math.log1p(d / (2 * m)) if m else 40.0
+        return Fraction(1 / (2 * y)).limit_denominator(10**9)
+
+    def draw(self, bits: BitSource) -> Integers:
+        """Return the noise, in lattice units."""
+        return rounded_laplace(scale=self.scale, size=self.dimension, bits=bits)
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        """Return the closed form of ln M at its best noise."""
+        return self._mass(max(self.radius / resolution, 1.0))
+
+    def spacing(self, limit: float) -> float:
+        """Return the spacing at which the closed form is the limit, by bisection."""
+        if self._mass(1.0) > limit:
+            return math.inf
+        low, high = 0.0, MOST_NATS
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._mass(math.exp(middle)) <= limit else (low, middle)
+        return self.radius / math.exp(low)
+
+    def _mass(self, steps: float) -> float:
+        y = math.log1p(self.dimension / (2 * steps))
+        return 2 * steps * y - self.dimension * math.log(-math.expm1(-y))
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return R(vi): ln(1/q_min)."""
+        bound, scale = self.lattice.bound, self.scale
+        numbers = {"dimension": self.dimension, "bound": bound, "scale": scale}
+        return "laplace-net", laplace_net_mass, numbers
+
+
+# -- Finite spaces: replace the answer by a public random one with probability w (Theorem B1) -----
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FiniteMixing(Mixing):
+    """The projected answer, or a draw from Q: nothing is rounded, only the weight is searched."""
+
+    space: FiniteSpace
+
+    @abstractmethod
+    def draw(self, bits: BitSource) -> int:
+        """Return the index of a draw from Q."""
+
+    def apply(self, value: Any, bits: BitSource) -> Any:
+        """Return the projected value or a draw from Q."""
+        kept = self.space.index(value)
+        drawn = self.draw(bits)
+        return self.space.element(mix(kept, drawn, self.mixing_weight, bits))
+
+    @property
+    def dimension(self) -> int:
+        return 0
+
+    def kept_error(self) -> float:
+        return 0.0
+
+    def rounding(self, limit: float) -> float:
+        return 0.0
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        return self.log_mass
+
+    def finest(self, limit: float, weight: Fraction) -> _FiniteMixing:
+        return replace(self, mixing_weight=weight)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FiniteMix(_FiniteMixing):
+    """A uniform element instead of the answer, with probability w.
+
+    Guarantee: M = N, the number of elements; no other channel needs less (B1, exactly minimax
+    optimal by O1). Error: P(another element) = w (1 - 1/N).
+    """
+
+    word = "uniform"
+    title = "a uniform element (B1)"
+
+    def draw(self, bits: BitSource) -> int:
+        """Return the index of a draw from Q."""
+        return int(uniform_below(self.space.size, size=1, bits=bits)[0])
+
+    def displacement(self) -> float:
+        """Return the largest probability that a draw from Q is another element."""
+        return float(1 - Fraction(1, self.space.size))
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return B1: ln N."""
+        return "uniform-mixing", uniform_mass, {"size": self.space.size}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PriorMix(_FiniteMixing):
+    """A draw from a public prior Q instead of the answer; of its numbers only the ratios count.
+
+    Guarantee: M = 1/q_min. Error: w P_Q(another element), at most w.
+
+    >>> from zerodelta.spaces import Finite
+    >>> PriorMix(space=Finite(3), mixing_weight="1/9", prior=["1/2", "1/3", "1/6"]).prior
+    (3, 2, 1)
+    """
+
+    prior: tuple[int, ...]
+    word = "prior"
+    title = "a draw from a public prior (B1)"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        exact = [as_positive(p, "prior") for p in _one_for_each(self.prior, "prior", self.space)]
+        object.__setattr__(self, "prior", _whole(exact))
+
+    def draw(self, bits: BitSource) -> int:
+        """Return the index of a draw from Q."""
+        return int(categorical(self.prior, size=1, bits=bits)[0])
+
+    def displacement(self) -> float:
+        """Return the largest probability that a draw from Q is another element."""
+        return float(1 - self._smallest())
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return B1 for a prior: ln(1/q_min)."""
+        numbers = {"size": self.space.size, "smallest_probability": self._smallest()}
+        return "prior-mixing", prior_mass, numbers
+
+    def _smallest(self) -> Fraction:
+        return Fraction(min(self.prior), sum(self.prior))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ProfileMix(Purifier):
+    """The optimal prior when a pointwise profile is known: Q ∝ δ_t(y) (B1, "Which delta?").
+
+    `profile[y]` bounds sup over neighbors of P_D(y) - e^t P_D'(y) at t = `at_epsilon`, for every
+    index y of the space; it is caller-asserted, so its step is `asserted`.
+
+    Guarantee: pure t-DP with the smallest weight any prior allows, w/(1-w) = Σ_y δ_t(y)/(e^t - 1).
+    A claim would say less than the profile does, and is not read.
+    """
+
+    space: FiniteSpace
+    at_epsilon: Fraction
+    profile: tuple[Fraction, ...]
+    word = "profile"
+    title = "a draw in proportion to a profile (B1)"
+    rests_on_claim = False
+
+    def __post_init__(self) -> None:
+        entries = _one_for_each(self.profile, "profile", self.space)
+        exact = tuple(as_rational(entry, "profile") for entry in entries)
+        require(
+            min(exact) >= 0 and max(exact) > 0,
+            "profile",
+            self.profile,
+            expected="numbers >= 0, not all 0",
+            remedy="a mechanism whose profile is 0 everywhere is pure already",
+        )
+        object.__setattr__(self, "profile", exact)
+        target = as_positive(self.at_epsilon, "epsilon")
+        object.__setattr__(self, "at_epsilon", target)
+
+    @property
+    def mixing_weight(self) -> Fraction:
+        """Return w = x/(1+x), x = Σδ_t(y)/(e^t - 1) rounded up."""
+        total = sum(self.profile, Fraction(0))
+        odds = Fraction(upper(lambda: ball(total) / ball(self.at_epsilon).expm1()))
+        return odds / (1 + odds)
+
+    def claim(self) -> ApproxDP:
+        """Return what the profile says of all sets together: δ(t) <= Σ_y δ_t(y)."""
+        total = sum(self.profile, Fraction(0))
+        return ApproxDP(self.at_epsilon, min(0.0, upper(lambda: ball(total).log())))
+
+    def log_delta_required(self, epsilon: Rational) -> float:
+        """Return the ln δ(ε) with which any base has a profile as good as this one."""
+        smallest = min(self.profile) / sum(self.profile)
+        if smallest == 0:
+            return -math.inf
+        log_mass = prior_mass(smallest, size=self.space.size)
+        return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=log_mass)
+
+    def apply(self, value: Any, bits: BitSource) -> Any:
+        """Return the projected value or a draw from the optimal prior."""
+        kept = self.space.index(value)
+        drawn = int(categorical(_whole(self.profile), size=1, bits=bits)[0])
+        return self.space.element(mix(kept, drawn, self.mixing_weight, bits))
+
+    def expected_error(self) -> float:
+        """Return the largest probability of publishing another element."""
+        return float(self.mixing_weight)
+
+    def step(self) -> Step:
+        """Return B1 for a pointwise profile."""
+        numbers = {
+            "epsilon": self.at_epsilon,
+            "ratio": sum(self.profile, Fraction(0)),
+            "weight": self.mixing_weight,
+        }
+        return Step(theorem="profile-mixing", numbers=numbers, status=Status.ASSERTED)
+
+
+def _whole(exact: Sequence[Fraction]) -> tuple[int, ...]:
+    """Return integers in the same proportions."""
+    unit = math.lcm(*(entry.denominator for entry in exact))
+    return tuple(int(entry * unit) for entry in exact)
+
+
+def _one_for_each(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
+    """Return the numbers, one for each element of a finite space."""
+    try:
+        entries = [] if isinstance(numbers, str) else list(numbers)
+    except TypeError:  # nothing to iterate over
+        entries = []
+    require(
+        isinstance(space, FiniteSpace) and len(entries) == space.size,
+        name,
+        numbers,
+        expected="one number for each element of a finite space",
+        remedy="list them in the order of the space's indices",
+    )
+    return entries
+
+
+Equal = TypeVar("Equal", bound="_EqualCellMixing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CellMixing(Mixing):
+    """Cells of a box, mixed with a uniform one of them."""
+
+    lattice: GridLattice | UnequalGrid
+
+    @property
+    def dimension(self) -> int:
+        return self.lattice.dimension
+
+    @cached_property
+    def diameter(self) -> float:
+        """√Σ side²: the rms distance of uniform points of one cell is 1/√12 of it, of two 1/√6."""
+        return self.lattice.box.diameter()
+
+    def displacement(self) -> float:
+        return self.diameter / math.sqrt(6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EqualCellMixing(_CellMixing):
+    """K cells in every coordinate; the kept cell is uniform among m of them a side (m = 1: none).
+
+    The log-ratio is d ln(K/m), and the rms error that of a cell of side (side · m/K).
+    """
+
+    lattice: GridLattice
+
+    @abstractmethod
+    def side(self) -> int:
+        """Return m."""
+
+    def kept_error(self) -> float:
+        return self.diameter * self.side() / self.lattice.cells / math.sqrt(12)
+
+    def rounding(self, limit: float) -> float:
+        return self.diameter / math.sqrt(12) / self._ratio(limit)
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        width = float(np.max(self.lattice.box.widths()))
+        cells = math.ceil(min(width / resolution, math.exp(MOST_NATS)))
+        return grid_mass(cells=max(2, cells), dimension=self.dimension)
+
+    def finest(self: Equal, limit: float, weight: Fraction) -> Equal:
+        def at(cells: int) -> Equal:
+            lattice = self.lattice.box.grid(max(cells, self.side()))
+            return replace(self, lattice=lattice, mixing_weight=weight)
+
+        fits, beyond = 1, 2 + int(self.side() * self._ratio(limit) * (1 + 1e-9))
+        while beyond - fits > 1:
+            middle = (fits + beyond) // 2
+            fits, beyond = (middle, beyond) if at(middle).log_mass <= limit else (fits, middle)
+        return at(fits)
+
+    def _ratio(self, limit: float) -> float:
+        """Return K/m if it need not be rational."""
+        return math.exp(min(limit / self.dimension, MOST_NATS))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GridMix(_EqualCellMixing):
+    """A grid of K^d cells; a uniform cell with probability w (B2; minimax optimal on cubes, O2).
+
+    Guarantee: ln M = d ln K.
+    """
+
+    word = "grid"
+    title = "a uniform cell of a grid (B2)"
+
+    def side(self) -> int:
+        """Return 1: the value's own cell is kept."""
+        return 1
+
+    def apply(self, value: Any, bits: BitSource) -> Floats:
+        """Return the center of the value's cell, or of a uniform cell."""
+        kept = self.lattice.quantize(value)
+        drawn = uniform_below(self.lattice.cells, size=self.dimension, bits=bits)
+        return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return B2: d ln K."""
+        numbers = {"cells": self.lattice.cells, "dimension": self.dimension}
+        return "grid-mixing", grid_mass, numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LocalUniformMix(_EqualCellMixing):
+    """A local uniform kernel: a uniform one of the m^d cells around the value's (B4 (iii)).
+
+    Guarantee: ln M = d ln(K/m). At the edge of the grid the kernel is shifted inside, so that it
+    always has m^d cells. Elsewhere the answer is unbiased, to half a cell: at the same nats cells
+    are m times finer than those of `GridMix`.
+    """
+
+    kernel_cells: int
+    """Cells per side of the kernel, m."""
+    word = "local-uniform"
+    title = "a random cell near by, or any (B4)"
+    reservation = "unbiased away from the edge, with no smaller error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            as_count(self.kernel_cells, "kernel_cells", minimum=1) <= self.lattice.cells,
+            "kernel_cells",
+            self.kernel_cells,
+            expected=f"at most the grid's {self.lattice.cells} cells",
+            remedy="use a smaller kernel or a finer grid",
+        )
+
+    def side(self) -> int:
+        """Return the cells per side of the kernel."""
+        return self.kernel_cells
+
+    def apply(self, value: Any, bits: BitSource) -> Floats:
+        """Return the center of a uniform cell of the kernel, or of the whole grid."""
+        cells, side = self.lattice.cells, self.kernel_cells
+        start = np.clip(self.lattice.quantize(value) - side // 2, 0, cells - side)
+        kept = start + uniform_below(side, size=self.dimension, bits=bits)
+        drawn = uniform_below(cells, size=self.dimension, bits=bits)
+        return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return B4's local uniform kernel: d ln(K/m)."""
+        cells, side = self.lattice.cells, self.kernel_cells
+        numbers = {"cells": cells, "kernel_cells": side, "dimension": self.dimension}
+        return "local-uniform-kernel", local_uniform_mass, numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class UnequalGridMix(_CellMixing):
+    """A grid with its own number K_i of cells in every coordinate; a uniform cell of all (B2).
+
+    Guarantee: ln M = Σ_i ln K_i; a certificate lists [cells, how many coordinates have so many].
+    For a given number of cells Σ(side/K)² is least where all cells have the same side s; sides
+    shorter than s are one cell. That is how `finest` cuts.
+    """
+
+    lattice: UnequalGrid
+    word = "grid"
+    title = "a uniform cell, equal spacing (B2)"
+
+    def apply(self, value: Any, bits: BitSource) -> Floats:
+        """Return the center of the value's cell, or of a uniform cell."""
+        kept = self.lattice.quantize(value)
+        drawn = uniform_below_each(self.lattice.cells, bits=bits)
+        return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    def kept_error(self) -> float:
+        """Return the rms distance to the value: side/√12 a coordinate."""
+        cells = self.sides.widths / self.lattice.counts
+        return math.sqrt(float(np.sum(cells**2)) / 12)
+
+    def rounding(self, limit: float) -> float:
+        """Return the rms rounding at the spacing that the limit pays for."""
+        cut, spacing = self.sides.spacing(limit)
+        uncut = self.sides.rest[cut] if cut < self.dimension else 0.0
+        return math.sqrt((cut * spacing**2 + uncut * self.sides.widest**2) / 12)
+
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        """Return Σ ln K_i of cells of this side, and at least two in the widest."""
+        spacing = min(max(resolution, self.sides.finest), self.sides.widest / 2)
+        return _mass_of(_cells(self.sides.widths, spacing))
+
+    def finest(self, limit: float, weight: Fraction) -> UnequalGridMix:
+        """Return the grid of the smallest spacing within the limit."""
+        widths = self.sides.widths
+        fine, fits = self.sides.spacing(limit)[1], self.sides.widest
+        for _ in range(60):
+            middle = math.sqrt(fine * fits)
+            enough = float(np.log(_cells(widths, middle)).sum()) <= limit
+            fine, fits = (fine, middle) if enough else (middle, fits)
+        while _mass_of(_cells(widths, fits)) > limit:  # the nats above were floats
+            fine, fits = fits, fits + 2 * (fits - fine) + fits * 1e-12
+        lattice = self.lattice.box.unequal_grid([int(count) for count in _cells(widths, fits)])
+        return replace(self, lattice=lattice, mixing_weight=weight)
+
+    @cached_property
+    def sides(self) -> _Sides:
+        """The sides of the box, sorted once: a plan asks for hundreds of forecasts."""
+        return _Sides.of(self.lattice.box)
+
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return B2: Σ ln K_i."""
+        return "unequal-grid-mixing", sides_mass, {"sides": self.lattice.sides()}
+
+
+@value
+class _Sides:
+    """The sides of a box, for the closed form of equal spacing.
+
+    `sums` and `starts` list, from the widest side on, Σ ln side and the nats at which that side is
+    first cut; `rest` the squares of the sides from it on, in units of the widest.
+    """
+
+    widths: Floats
+    sums: list[float]
+    starts: list[float]
+    rest: list[float]
+
+    @staticmethod
+    def of(box: Box) -> _Sides:
+        widths = np.broadcast_to(box.widths(), (box.dimension,))
+        logs = np.log(np.sort(widths)[::-1])
+        sums = np.cumsum(logs)
+        # coordinate m is first cut where the m wider ones have been cut down to its side
+        starts = sums - np.arange(1, len(logs) + 1) * logs
+        rest = np.cumsum(np.exp(2 * (logs[::-1] - logs[0])))[::-1]
+        return _Sides(widths=widths, sums=sums.tolist(), starts=starts.tolist(), rest=rest.tolist())
+
+    @property
+    def widest(self) -> float:
+        return math.exp(self.sums[0])
+
+    @property
+    def finest(self) -> float:
+        """The smallest spacing of a plan."""
+        return math.exp(self.sums[0] - MOST_NATS)
+
+    def spacing(self, limit: float) -> tuple[int, float]:
+        """Return how many sides are cut, and the spacing, if cells need not be whole."""
+        cut = max(1, bisect_right(self.starts, limit))
+        return cut, max(math.exp((self.sums[cut - 1] - limit) / cut), self.finest)
+
+
+def _cells(widths: Floats, spacing: float) -> Floats:
+    """Return how many cells of at most this side each width takes."""
+    return np.maximum(np.ceil(widths / spacing * (1 - 1e-12)), 1.0)
+
+
+def _mass_of(cells: Floats) -> float:
+    """Return Σ ln K_i, rounded up."""
+    counts, times = np.unique(cells, return_counts=True)
+    return sides_mass((int(count), int(often)) for count, often in zip(counts, times, strict=True))

@@ -1,0 +1,456 @@
+"""The plan of a purification: which channel publishes, and what the base mechanism must satisfy.
+
+It is made of public numbers (`planner`) and issues the certificate; the data only ever meets
+`Plan.purify`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+from zerodelta.channels.channel import Mixing, as_claim
+from zerodelta.channels.kernels import SmoothMix
+from zerodelta.channels.mixes import ProfileMix
+from zerodelta.channels.search import (
+    Candidate,
+    PlannedChannel,
+    Target,
+    ranked,
+    ranked_candidates,
+    smooth_candidates,
+)
+from zerodelta.data.source import Given, Protection
+from zerodelta.errors import CertificateError, GuaranteeError, require
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import Calibration, Claim, GaussianDP, PureDP, calibrate
+from zerodelta.privacy.composition import zcdp_cost
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.spaces import Space, is_known
+from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.spine.verbs import Paying, debited
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+_NEARLY_ONE = -(2.0**-20)
+"""The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan:
+    """What will be published, how, and what the base mechanism must satisfy.
+
+    Made by `zd.plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and
+    `sigma` say what the base must satisfy, each of them enough by itself. With channel "smooth"
+    they describe the vector itself: it must have noise of exactly that `variance`, and `rho` and
+    `log_delta` are what it then has; there is nothing to spend besides.
+
+    Parameters
+    ----------
+    space : Finite, Subsets, Multiset, Box or Ball
+        What may be published.
+    target : Target
+        What was asked for: ε and the mixing probability, a base, a resolution, a sensitivity.
+    purifier : PlannedChannel
+        The chosen channel.
+    base : Claim or None
+        What the base mechanism was said to satisfy.
+    weighed : tuple of Candidate
+        The channels that could have been chosen, the chosen one first.
+
+    """
+
+    space: Space
+    target: Target
+    purifier: PlannedChannel
+    base: Claim | None
+    weighed: tuple[Candidate, ...]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The pure ε of a release."""
+        return self.target.epsilon
+
+    @property
+    def sensitivity(self) -> Fraction | None:
+        """The l2 sensitivity that was planned for."""
+        return self.target.sensitivity
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All channels of the printed table; Theorem S is weighed when they are asked for."""
+        first = self.weighed[0]
+        if isinstance(self.purifier, SmoothMix):
+            return self.weighed
+        found = ranked([*self.weighed, *smooth_candidates(self.space, self.target)])
+        return (first, *(candidate for candidate in found if candidate is not first))
+
+    @property
+    def mixing_weight(self) -> Fraction:
+        """The probability of publishing a random element instead."""
+        return self.purifier.mixing_weight
+
+    @cached_property
+    def log_delta(self) -> float:
+        """What the base's ln δ(ε) may be; for Theorem S, what the planned vector has."""
+        if isinstance(self.purifier, SmoothMix):
+            return GaussianDP(mu_squared=2 * self.purifier.step_taken.rho).log_delta(self.epsilon)
+        return self.purifier.log_delta_required(self.epsilon)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What the base must satisfy, computed when it is first asked for."""
+        rho, variance = Fraction(0), None  # a profile with zeros allows no other base
+        if isinstance(self.purifier, SmoothMix):
+            taken = self.purifier.step_taken
+            rho, variance = taken.rho, taken.variance * self.purifier.spacing**2
+        elif self.log_delta > -math.inf:
+            found = calibrate(
+                epsilon=self.epsilon,
+                log_delta=min(self.log_delta, _NEARLY_ONE),
+                sensitivity=self.sensitivity,
+            )
+            return replace(found, log_delta=self.log_delta)
+        return Calibration(
+            epsilon=self.epsilon,
+            log_delta=self.log_delta,
+            rho=rho,
+            mu_squared=2 * rho,
+            variance=variance,
+        )
+
+    @property
+    def rho(self) -> Fraction:
+        """The largest zCDP parameter of a base that this plan makes pure."""
+        return self.calibration.rho
+
+    @property
+    def variance(self) -> Fraction | None:
+        """The smallest Gaussian variance for the given sensitivity."""
+        return self.calibration.variance
+
+    @property
+    def sigma(self) -> float | None:
+        """The smallest Gaussian noise scale for the given sensitivity, rounded up."""
+        variance = self.calibration.variance
+        return None if variance is None else math.nextafter(math.sqrt(variance), math.inf)
+
+    @property
+    def predicted_error(self) -> float:
+        """The expected error: of the channel, and of the Gaussian noise if it is planned too."""
+        return self.weighed[0].error
+
+    def certificate(
+        self, claim: Claim, *, steps: tuple[Step, ...] = (), bits: BitSource | None = None
+    ) -> Certificate:
+        """Return the verified certificate of a release; `steps` are proven base steps, if any.
+
+        Without them the claim is caller-asserted, and the certificate says `asserted`.
+        """
+        return self._release(claim, steps).certificate(
+            SystemBits() if bits is None else bits, Protection(neighbors=claim.neighbors)
+        )
+
+    def purify(
+        self, value: Any, *, claim: Claim | None = None, bits: BitSource | None = None
+    ) -> Release:
+        """Publish a value of a base mechanism with `claim` (default: the planned base), pure ε-DP.
+
+        Any object whatever is mapped into the space; nothing is raised because of the value. With
+        channel "smooth" the value is the raw noisy vector, in the units of the space. Raises
+        `GuaranteeError` if the claim does not reach ε.
+        """
+        base = as_claim(claim if claim is not None else self.base, "claim")
+        # the value is no source of rows, whatever it says it is
+        given: Given[Any] = Given(value, reads=(), neighbors=base.neighbors)
+        planned = self._release(base)
+        try:
+            return run(planned, given, bits=bits)
+        except CertificateError:
+            if self.purifier.proves(self.epsilon, base):
+                raise
+            raise GuaranteeError(_shortfall(self, base)) from None
+
+    def _release(self, claim: Claim, steps: tuple[Step, ...] = ()) -> ReleasePlan[Any]:
+        """Return the release of one value; without proven `steps` the claim is asserted."""
+        as_claim(claim, "claim").log_delta(self.epsilon)  # so that a curve tabulates its order
+        neighbors = claim.neighbors
+        if not steps and self.purifier.rests_on_claim:
+            numbers, asserted = claim.numbers(), Status.ASSERTED
+            steps = (Step(theorem="given", numbers=numbers, status=asserted, neighbors=neighbors),)
+        return ReleasePlan(
+            claim=PureDP(self.epsilon, neighbors=neighbors),
+            steps=(*steps, replace(self.purifier.step(), neighbors=neighbors)),
+            answer=self._publish,
+            error=self.purifier.expected_error(),
+            public=(f"the space {self.space!r}", "every number in the steps"),
+            assumed=self._assumed(),
+            bare_rows=any(step.theorem != "given" for step in steps),
+        )
+
+    def _publish(self, value: Any, bits: BitSource) -> Any:
+        if isinstance(self.purifier, SmoothMix):  # projecting first would void Theorem S
+            published = self.purifier.apply(self.purifier.on_lattice(value), bits)
+        else:
+            published = self.purifier.apply(self.space.project(value), bits)
+        # a channel may cover more than the space, such as the box around a ball
+        return self.space.project(published)
+
+    def _assumed(self) -> tuple[str, ...]:
+        """Return what is caller-asserted besides the claim."""
+        if isinstance(self.purifier, SmoothMix):
+            return (
+                "the value handed in is the raw vector: an element of the space plus Gaussian "
+                f"noise of variance {equals(self.variance)} a coordinate, neither projected nor "
+                "averaged",
+            )
+        if isinstance(self.purifier, ProfileMix):
+            return ("the profile holds for every element and every pair of neighbors",)
+        return ()
+
+    def __repr__(self) -> str:
+        rows = [f"Plan for {self.space!r}: pure ε {equals(self.epsilon)}, δ = 0", *self._needs()]
+        rows.append(f"  {'channel':<55}    weight      nats      error")
+        for candidate in self.candidates:
+            mark = "->" if candidate is self.candidates[0] else "  "
+            rows.append(
+                f"  {mark} {candidate.channel:<14}{candidate.name:<38} "
+                f"{float(candidate.weight):9.2e} {candidate.log_ratio:9.5g} {candidate.error:10.4g}"
+                f"{' *' if candidate.reservation else ''}"
+            )
+        rows += [
+            f"  * only by channel={candidate.channel!r}: {candidate.reservation}"
+            for candidate in self.candidates
+            if candidate.reservation
+        ]
+        return "\n".join(rows)
+
+    def _needs(self) -> list[str]:
+        """Say what the base must satisfy."""
+        if isinstance(self.purifier, ProfileMix):
+            return ["  base must satisfy  the pointwise profile it was planned with"]
+        if isinstance(self.purifier, SmoothMix):
+            return [
+                f"  value must be      the raw vector with Gaussian noise of σ = {self.sigma:.6g}"
+            ]
+        base = f"ln δ(ε) <= {self.log_delta:.6g},  or ρ <= {float(self.rho):.6g}"
+        rows = [f"  base must satisfy  {base}"]
+        if self.sigma is not None and self.sensitivity is not None:
+            rows.append(
+                f"  or Gaussian noise  σ >= {self.sigma:.6g} "
+                f"for l2 sensitivity {float(self.sensitivity):g}"
+            )
+        return rows
+
+
+def _shortfall(made: Plan, claim: Claim) -> str:
+    if isinstance(made.purifier, SmoothMix):
+        return (
+            f"Theorem S was planned for one Gaussian vector with ρ {equals(made.rho)} in all, and "
+            f"this claim has ρ {equals(zcdp_cost(claim))}: the vector needs noise of exactly the "
+            "planned variance and nothing else may be spent. Plan again for the noise you have, "
+            "or use another channel."
+        )
+    actual = claim.log_delta(made.epsilon)
+    return (
+        f"the base mechanism does not reach ε {equals(made.epsilon)}: ln δ(ε) is {actual:.6g}, the "
+        f"plan needs {made.log_delta:.6g}, {actual - made.log_delta:.4g} nats less. "
+        f"Add noise until ρ <= {float(made.rho):.4g}, or plan with a larger ε, a larger "
+        "mixing_probability or a coarser resolution."
+    )
+
+
+# -- Planner --------------------------------------------------------------------------------------
+# `zd.plan` and `zd.purify`: which channel, weight and resolution publish with the least error.
+#
+# A plan is made of public numbers before any data is touched (`purification_plan`).
+
+DEFAULT_MIXING_PROBABILITY = Fraction(1, 100)
+
+
+def plan(
+    space: Space,
+    *,
+    epsilon: Rational,
+    mixing_probability: Rational = DEFAULT_MIXING_PROBABILITY,
+    resolution: Rational | None = None,
+    sensitivity: Rational | None = None,
+    base: Claim | None = None,
+    prior: Sequence[Rational] | None = None,
+    profile: Sequence[Rational] | None = None,
+    channel: str | None = None,
+) -> Plan:
+    """Choose channel, mixing weight and resolution for a space, from public numbers only.
+
+    Use it before the base mechanism runs: the plan says how much noise it must add.
+
+    Parameters
+    ----------
+    space : Finite, Subsets, Multiset, Box or Ball
+        What may be published.
+    epsilon : int, float, Fraction or str
+        The pure ε of the release.
+    mixing_probability : number, default 1/100
+        The largest mixing weight allowed: the probability of publishing a random element.
+    resolution : number, optional
+        The spacing of the lattice. By default the best one for `base` or `sensitivity`, else B2's
+        optimal split for the mixing probability.
+    sensitivity : number, optional
+        The l2 sensitivity of the internal vector: resolution is then traded against the Gaussian
+        noise that the base will need.
+    base : PureDP, ApproxDP, GaussianDP, ZCDP or RDP, optional
+        What the internal mechanism satisfies: the plan publishes as finely as that allows.
+    prior : sequence of numbers, optional
+        On a finite space, public probabilities to replace the answer from.
+    profile : sequence of numbers, optional
+        On a finite space, bounds on P(y) - e^ε P'(y) for each element y, in place of `base`.
+    channel : str, optional
+        One row of the printed table by name, instead of the least predicted error. Two are chosen
+        in no other way: "local-uniform" (unbiased away from the edge of a box, at the grid's error)
+        and "smooth" (Theorem S on an l2 ball, with `sensitivity`). By "smooth" you say that the
+        value will be the *raw* vector: an element of the ball plus Gaussian noise of exactly
+        `plan.variance` a coordinate, neither projected nor averaged.
+
+    Returns
+    -------
+    Plan
+        What the base must satisfy (`log_delta`, `rho`, `sigma`), and `purify` to publish with.
+        `GuaranteeError`, with the number of nats missing, if `base` cannot reach ε.
+
+    Notes
+    -----
+    **Guarantee**: `purify` is pure ε-DP at no extra ε (theory B1, B2, R(v), K, S2).
+    **Neighbors**: those of the base's claim. **Error**: `predicted_error`, before any data.
+
+    Examples
+    --------
+    >>> from zerodelta.spaces import Ball, Finite
+    >>> round(plan(Finite(37), epsilon="0.83", mixing_probability="0.01").log_delta, 4)
+    -7.9488
+    >>> smooth = plan(Ball(10, 1), epsilon=1, sensitivity="1/500", channel="smooth")
+    >>> other = plan(Ball(10, 1), epsilon=1, sensitivity="1/500")
+    >>> smooth.predicted_error < other.predicted_error, smooth.sigma < other.sigma
+    (True, True)
+
+    """
+    require(
+        is_known(space),
+        "space",
+        space,
+        expected="a space of this library, no subclass: Finite, Subsets, Multiset, Box or Ball",
+        remedy="say what may be published, such as zd.Finite(16) or zd.Ball(10, 1.0)",
+    )
+    target = Target.of(
+        epsilon=epsilon,
+        mixing_probability=mixing_probability,
+        resolution=resolution,
+        sensitivity=sensitivity,
+    )
+    pointwise = None
+    if profile is not None:
+        pointwise = ProfileMix(space=space, at_epsilon=target.epsilon, profile=profile)  # type: ignore[arg-type]
+    claim = base if base is not None or pointwise is None else pointwise.claim()
+    if claim is not None:
+        log_delta = as_claim(claim, "base").log_delta(target.epsilon)
+        target = replace(target, log_delta=log_delta)
+    first, *others = ranked_candidates(
+        space, target, prior=prior, profile=pointwise, channel=channel
+    )
+    purifier = first.build(target)
+    if isinstance(purifier, Mixing):  # its closed forms were approximate
+        first = replace(
+            first,
+            weight=purifier.mixing_weight,
+            log_ratio=purifier.log_mass,
+            error=first.error if sensitivity is not None else purifier.expected_error(),
+        )
+    if isinstance(purifier, SmoothMix):
+        claim = GaussianDP(mu_squared=2 * purifier.step_taken.rho)
+    return Plan(
+        space=space,
+        target=target,
+        purifier=purifier,
+        base=claim,
+        weighed=(first, *others),
+    )
+
+
+@debited
+def purify(
+    value: Any,
+    *,
+    space: Space,
+    claim: Claim | None = None,
+    epsilon: Rational,
+    mixing_probability: Rational = DEFAULT_MIXING_PROBABILITY,
+    resolution: Rational | None = None,
+    prior: Sequence[Rational] | None = None,
+    profile: Sequence[Rational] | None = None,
+    channel: str | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Publish the value of a mechanism with a δ on a space, under pure ε-DP, in one call.
+
+    Use it for a value that you have; to decide how to publish before the mechanism runs, and how
+    much noise it needs, see `plan`.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism returned. Any object whatever is mapped into the space.
+    space : Finite, Subsets, Multiset, Box or Ball
+        What may be published.
+    claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
+        What the mechanism satisfies; it may be left out with a `profile` only.
+    epsilon : int, float, Fraction or str
+        The pure ε of the release.
+    mixing_probability, resolution, prior, profile, channel
+        As in `plan`.
+
+    Returns
+    -------
+    Release
+        `value` is an element of the space: the nearest, rounded, to the one given, or with
+        probability at most `mixing_probability` a random one. `GuaranteeError`, with the number of
+        nats missing, if the claim cannot reach ε.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP by B1, B2 or R(v), whichever the plan chose. The claim is
+    caller-asserted, so the certificate is `asserted`. Public: everything but the value.
+    **Neighbors**: those of the claim. **Error**: `release.error`, what publishing adds.
+
+    Examples
+    --------
+    >>> from zerodelta.privacy.claims import GaussianDP
+    >>> from zerodelta.spaces import Finite
+    >>> mode = {"space": Finite(16), "claim": GaussianDP("1/100"), "epsilon": 1}
+    >>> purify(3, **mode).value
+    3
+    >>> purify(0, space=Finite(2), profile=["1/1000", 0], epsilon=1).certificate.status.value
+    'asserted'
+
+    """
+    made = plan(
+        space,
+        epsilon=epsilon,
+        mixing_probability=mixing_probability,
+        resolution=resolution,
+        base=claim,
+        prior=prior,
+        profile=profile,
+        channel=channel,
+    )
+    return made.purify(value)

@@ -1,0 +1,434 @@
+"""One line of a CSV file to its cells, by itself: the definition that faster ways must meet.
+
+A line is decoded alone and split at delimiters. Quoting (RFC 4180) holds within the line, and an
+open quote ends with it. A cell with bytes that cannot be decoded is missing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, TypeAlias, cast, final
+
+import numpy as np
+
+from zerodelta.data.cells import number
+from zerodelta.data.columns import as_objects
+from zerodelta.data.readers import (
+    Batch,
+    Part,
+    Reader,
+    attempt,
+    found_files,
+    guarded,
+    places,
+    same_names,
+    shown_files,
+)
+from zerodelta.errors import ParameterError, require
+
+Wanted: TypeAlias = tuple[tuple[int, bool], ...]
+"""The places of the columns that are asked for, and whether each is wanted as numbers."""
+
+BOM = codecs.BOM_UTF8
+
+_SINGLE_BYTE = re.compile(r"ascii|iso8859-\d+|cp\d{3,4}|koi8-[rtu]|mac-\w+")
+_TWO_BYTES = frozenset({"cp932", "gbk", "cp949", "cp950"})
+"""Windows code pages in which a character's second byte may look like a delimiter, never like LF.
+"""
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What `surrogateescape` makes of bytes that mean nothing; no text that was decoded has these."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CsvFormat:
+    """How a CSV file is written: all of it declared, nothing guessed from the lines.
+
+    A quote that begins a cell opens it, and two in it are one; elsewhere quotes are characters like
+    any other, and everywhere with `quote=None`. Without a header the declared columns are the first
+    ones of each line, in their order.
+    """
+
+    header: bool = True
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    quote: str | None = '"'
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.header, bool),
+            "header",
+            self.header,
+            expected="True or False",
+            remedy="pass header=False if the first line is a row",
+        )
+        require(
+            _is_mark(self.delimiter) and self.delimiter != '"',
+            "delimiter",
+            self.delimiter,
+            expected="one ASCII character that is no letter, digit, quote or line end",
+            remedy='pass ",", ";", "|" or "\\t"',
+        )
+        require(
+            self.decimal in (".", ",") and self.decimal != self.delimiter,
+            "decimal",
+            self.decimal,
+            expected='"." or ",", and not the delimiter',
+            remedy='pass decimal="." or another delimiter',
+        )
+        require(
+            self.quote is None or (_is_mark(self.quote) and self.quote != self.delimiter),
+            "quote",
+            self.quote,
+            expected="None or one ASCII character other than the delimiter",
+            remedy="pass quote=None if quotes are characters like any other",
+        )
+        require(
+            _codec(self.encoding) is not None,
+            "encoding",
+            self.encoding,
+            expected="UTF-8, Latin-1 or a Windows code page, in which the byte 0A only ends lines",
+            remedy='convert the file to UTF-8 and pass encoding="utf-8"',
+        )
+
+    @property
+    def codec(self) -> str:
+        """The encoding as Python names it; a BOM is taken off the file's start in any case."""
+        found = _codec(self.encoding)
+        return "utf-8" if found is None else found
+
+    @property
+    def by_bytes(self) -> bool:
+        """Whether the delimiter's byte always is one, so that a line can be split undecoded."""
+        return self.codec not in _TWO_BYTES
+
+
+def line_cells(line: bytes, form: CsvFormat) -> list[str | None]:
+    r"""Return the cells of a line without its LF; None for one that cannot be decoded.
+
+    >>> line_cells(b'a,"b,c",\xff\r', CsvFormat())
+    ['a', 'b,c', None]
+    >>> line_cells(b'"open, and "so" on', CsvFormat())
+    ['open, and so" on']
+    """
+    if line.endswith(b"\r"):
+        line = line[:-1]
+    text = line.decode(form.codec, "surrogateescape")
+    cells: list[str | None] = [*_split(text, form.delimiter, form.quote)]
+    if line.isascii() or not _UNDECODED.search(text):
+        return cells
+    return [None if cell is None or _UNDECODED.search(cell) else cell for cell in cells]
+
+
+def read_lines(lines: Sequence[bytes], form: CsvFormat, wanted: Wanted) -> tuple[Any, ...]:
+    """Return the wanted columns of some lines: texts, or numbers as floats; line by line."""
+    rows = [line_cells(line, form) for line in lines]
+    columns: list[Any] = []
+    for place, as_number in wanted:
+        cells = [row[place] if place < len(row) else None for row in rows]
+        if as_number:
+            read = (spelled_number(cell, form) for cell in cells)
+            columns.append(np.fromiter(read, dtype=np.float64, count=len(cells)))
+        else:
+            columns.append(as_objects(cells))
+    return tuple(columns)
+
+
+def spelled_number(cell: str | None, form: CsvFormat) -> float:
+    """Return the number that a cell spells with the declared decimal mark; NaN if none.
+
+    >>> comma = CsvFormat(delimiter=";", decimal=",")
+    >>> [spelled_number(cell, comma) for cell in ("1,5", "1.5", "true", None)]
+    [1.5, nan, 1.0, nan]
+    """
+    if cell is not None and form.decimal == ",":
+        cell = None if "." in cell else cell.replace(",", ".")
+    return number(cell)
+
+
+def _split(text: str, delimiter: str, quote: str | None) -> list[str]:
+    if quote is None or quote not in text:
+        return text.split(delimiter)
+    cells: list[str] = []
+    place = 0
+    while True:
+        cell = ""
+        if text[place : place + 1] == quote:
+            place += 1
+            while True:
+                end = text.find(quote, place)
+                if end < 0:  # open to the end of the line
+                    return [*cells, cell + text[place:]]
+                cell += text[place:end]
+                place = end + 1
+                if text[place : place + 1] != quote:
+                    break
+                cell += quote  # doubled
+                place += 1
+        end = text.find(delimiter, place)
+        if end < 0:
+            return [*cells, cell + text[place:]]
+        cells.append(cell + text[place:end])
+        place = end + 1
+
+
+def _is_mark(mark: object) -> bool:
+    if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii():
+        return False
+    return mark == "\t" or (mark.isprintable() and not mark.isalnum())
+
+
+def _codec(encoding: object) -> str | None:
+    """Return Python's name of an encoding in which lines can be cut as bytes, else None."""
+    try:
+        found = codecs.lookup(encoding).name if isinstance(encoding, str) else ""
+    except (LookupError, ValueError):
+        return None
+    if found in ("utf-8", "utf-8-sig"):
+        return "utf-8"
+    if found in _TWO_BYTES:
+        return found
+    return found if _SINGLE_BYTE.fullmatch(found) and _extends_ascii(found) else None
+
+
+def _extends_ascii(codec: str) -> bool:
+    """Tell whether each byte is one character, the first 128 those of ASCII and no other is."""
+    low, high = bytes(range(128)), bytes(range(128, 256))
+    text = low.decode(codec, "replace") + high.decode(codec, "replace")
+    return (
+        text[:128] == low.decode("ascii")
+        and len(text) == 256
+        and not any(character.isascii() for character in text[128:])
+    )
+
+
+# -- The physical lines of a text file, as bytes: a record ends at LF, whatever stands in it ------
+# Lines are cut before anything is decoded or split into cells, so that no line can swallow, split
+# or retype another. Threads read pieces of a file: a piece holds the lines that begin in it.
+
+LONGEST_LINE = 1 << 20
+"""Bytes before the LF; a longer line is an empty one, that is, a row of missing cells."""
+
+_BLOCK = 1 << 20
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, decompressing one that ends in .gz."""
+    if path.suffix.lower() == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return open(path, "rb", buffering=0)
+
+
+def first_line(file: IO[bytes], *, longest: int = LONGEST_LINE) -> tuple[bytes | None, int]:
+    r"""Return the first line, None if it is too long, and where the second one begins.
+
+    >>> import io
+    >>> first_line(io.BytesIO(b"age,income\n40,100\n"))
+    (b'age,income', 11)
+    """
+    file.seek(0)
+    start = b""
+    while len(start) <= longest and b"\n" not in start and (block := file.read(_BLOCK)):
+        start += block
+    line, end, _ = start.partition(b"\n")
+    return (None if len(line) > longest else line), len(line) + len(end)
+
+
+def count_lines(file: IO[bytes]) -> int:
+    r"""Return the number of lines; the last one may lack its LF.
+
+    >>> import io
+    >>> count_lines(io.BytesIO(b"a\n\nb")), count_lines(io.BytesIO(b""))
+    (3, 0)
+    """
+    file.seek(0)
+    lines, last = 0, b"\n"
+    while block := file.read(_BLOCK):
+        lines += newlines(block)
+        last = block[-1:]
+    return lines + (last != b"\n")
+
+
+def newlines(chunk: bytes) -> int:
+    """Return the number of LF bytes."""
+    return int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == 10))
+
+
+def line_chunks(
+    file: IO[bytes],
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    block: int = _BLOCK,
+    longest: int = LONGEST_LINE,
+) -> Iterator[bytes]:
+    r"""Yield the lines that begin in [start, stop) as chunks of whole lines, each ended by LF.
+
+    A line of more than `longest` bytes comes as an empty one; no more than that is ever held.
+
+    >>> import io
+    >>> list(line_chunks(io.BytesIO(b"1\n22\n333"), 1, 6))
+    [b'22\n', b'333\n']
+    """
+    block = min(block, longest)  # so that only a line begun in an earlier block can be too long
+    position = max(0, start - 1)  # a line begins at `start` if the byte before it is LF
+    file.seek(position)
+    skipping, last, dropped = start > 0, False, False
+    rest = b""
+    while not last and (data := file.read(block)):
+        if skipping:
+            begin = data.find(b"\n") + 1
+            skipping = begin == 0
+            position += begin or len(data)
+            data = data[begin or len(data) :]
+            if stop is not None and position >= stop:
+                return
+        if stop is not None and position + len(data) >= stop:
+            end = data.find(b"\n", max(0, stop - 1 - position)) + 1
+            last, data = end > 0, data[: end or len(data)]
+        position += len(data)
+        first, cut = data.find(b"\n"), data.rfind(b"\n") + 1
+        if dropped or len(rest) + (first if cut else len(data)) > longest:
+            dropped, rest = True, b""
+        if not cut:
+            rest = b"" if dropped else rest + data
+            continue
+        yield data[first:cut] if dropped else rest + data[:cut]
+        dropped, rest = False, data[cut:]
+    if rest or dropped:
+        yield rest + b"\n"
+
+
+# -- CSV files, plain or .gz: a row is one physical line of the file, whatever stands in it -------
+# PyArrow parses whole chunks where it is installed; without it lines are read one by one, to the
+# same cells. Nothing is inferred: not the delimiter, not a type, and no line tells how another is
+# read.
+
+_PART = 1 << 24
+"""Bytes of a file that one thread reads: a few hundred thousand lines."""
+
+
+@final
+class CsvReader(Reader):
+    """The lines of CSV files; `declared` names the columns of files without a header."""
+
+    __slots__ = ("_files", "_form", "_names", "_part", "_starts", "_text")
+
+    def __init__(
+        self,
+        source: Any,
+        form: CsvFormat | None = None,
+        *,
+        declared: Sequence[str] = (),
+        part: int = _PART,
+    ) -> None:
+        self._form = CsvFormat() if form is None else form
+        self._files = found_files(source)
+        self._text, self._part = shown_files(source, self._files, "CSV"), part
+        self._names: list[tuple[str, ...]] = []
+        self._starts: list[int] = []
+        for path in self._files:
+            names, start = (tuple(declared), 0) if not self._form.header else self._header(path)
+            self._names.append(names)
+            self._starts.append(start)
+        same_names(self._names, "CSV")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The cells of the first file's header, or the declared names."""
+        return self._names[0]
+
+    @property
+    def premise(self) -> None:
+        """None: this library cuts and reads the lines."""
+        return None
+
+    @property
+    def bare(self) -> bool:
+        """False: nobody prepared the cells."""
+        return False
+
+    @property
+    def row(self) -> str:
+        """What is protected."""
+        return "one line of the file"
+
+    @property
+    def text(self) -> str:
+        """The name of the file or pattern."""
+        return self._text
+
+    def count(self) -> int:
+        """Return the number of lines after the header."""
+        return attempt(lambda: sum(map(self._count, self._files)))
+
+    def parts(
+        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return pieces of the files by position; of a compressed file there is one."""
+        parts: list[Part] = []
+        for path, names, start in zip(self._files, self._names, self._starts, strict=True):
+            found = places(names, columns)
+            asked = tuple((at, name in numbers) for at, name in zip(found, columns, strict=True))
+            for begin, end in self._ranges(path, start):
+                parts.append(partial(self._piece, path, len(names), asked, begin, end, batch))
+        return parts
+
+    def _piece(
+        self, path: Path, width: int, asked: Wanted, begin: int, end: int | None, batch: int
+    ) -> Iterator[Batch]:
+        return guarded(partial(self._batches, path, width, asked, begin, end, batch))
+
+    def _batches(
+        self, path: Path, width: int, asked: Wanted, begin: int, end: int | None, batch: int
+    ) -> Iterator[Batch]:
+        read = self._chunk_reader(width, asked)
+        with open_bytes(path) as file:
+            for place, chunk in enumerate(line_chunks(file, begin, end)):
+                at_start = begin == 0 and place == 0 and self._form.codec == "utf-8"
+                columns = read(chunk.removeprefix(BOM) if at_start else chunk)
+                for row in range(0, len(columns[0]), batch):
+                    yield tuple(column[row : row + batch] for column in columns)
+
+    def _chunk_reader(self, width: int, asked: Wanted) -> Callable[[bytes], Batch]:
+        if find_spec("pyarrow") is None:
+            return lambda chunk: read_lines(chunk.split(b"\n")[:-1], self._form, asked)
+        from zerodelta.data.arrow_cells import ArrowChunks
+
+        return ArrowChunks(self._form, width, asked).read
+
+    def _ranges(self, path: Path, start: int) -> list[tuple[int, int | None]]:
+        if path.suffix.lower() == ".gz":
+            return [(start, None)]
+        size = attempt(lambda: path.stat().st_size)
+        bounds: list[int] = [*range(start, max(size, start + 1), self._part)]
+        return list(zip(bounds, [*bounds[1:], None], strict=True))
+
+    def _count(self, path: Path) -> int:
+        with open_bytes(path) as file:
+            return count_lines(file) - self._form.header
+
+    def _header(self, path: Path) -> tuple[tuple[str, ...], int]:
+        try:
+            with open_bytes(path) as file:
+                line, start = first_line(file)
+        except (OSError, EOFError, ValueError):
+            line, start = None, 0
+        if line is None or start == 0:
+            raise ParameterError(
+                "source",
+                path.name,
+                expected="a CSV file that can be read and whose first line names the columns",
+                remedy="pass header=False if the first line is a row",
+            )
+        if self._form.codec == "utf-8":
+            line = line.removeprefix(BOM)
+        return tuple("" if cell is None else cell for cell in line_cells(line, self._form)), start

@@ -1,0 +1,668 @@
+"""One column of items of any type, and how often each item of a public universe occurs.
+
+An item is found in the universe by itself, whatever the other items are; one that is not there is
+counted nowhere, or for a public item. No item raises. Rows of a source are counted block by block.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data import cells as one_cell
+from zerodelta.data.arrow_cells import read_column
+from zerodelta.data.cells import Options
+from zerodelta.data.columns import Unread, as_frame, as_objects
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Bounds, Kind, Number, Text
+from zerodelta.data.pieces import Keeping, group_codes, kept, together
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import DerivedSource, Given, Source, Ticket, ours
+from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.exact.arrays import Array, Integers
+from zerodelta.exact.rational import Rational, as_rational, number_text
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.spaces import Finite
+from zerodelta.spaces.keys import CodeKeys, KeyUniverse, ProductKeys, RangeKeys, TextKeys
+from zerodelta.value import value
+
+# -- Group keys -----------------------------------------------------------------------------------
+# Which of several public groups a row is in, by its own cells: the keys of a table (theory P).
+#
+# A key is a column of codes (a category, a boolean, a date), or a column of numbers cut at public
+# edges (`zd.bins`). Groups are all combinations of keys, the last key fastest; a row with a
+# missing key is in none.
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+Inside: TypeAlias = npt.NDArray[np.bool_]
+
+
+@value
+class Bins:
+    """Intervals between public edges, each with its lower edge, the last with both.
+
+    Made by `zd.bins`.
+    """
+
+    edges: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        floats = [float(edge) for edge in self.edges]
+        require(
+            len(floats) >= 2 and all(a < b for a, b in itertools.pairwise(floats)),
+            "bins",
+            [number_text(edge) for edge in self.edges],
+            expected="two edges or more, each larger than the one before",
+            remedy="pass them in rising order, as in zd.bins([0, 18, 65, 120])",
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of bins."""
+        return len(self.edges) - 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The bins as texts.
+
+        >>> bins([0, "0.5", 2]).labels
+        ('[0, 0.5)', '[0.5, 2]')
+        """
+        ends = [_shown(edge) for edge in self.edges]
+        pairs = list(itertools.pairwise(ends))
+        return (*(f"[{a}, {b})" for a, b in pairs[:-1]), f"[{pairs[-1][0]}, {pairs[-1][1]}]")
+
+    def codes(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the place of each number among the bins; NaN beyond the edges, and for NaN.
+
+        >>> bins([0, 18, 65]).codes(np.array([-1.0, 0.0, 18.0, 65.0, 66.0, np.nan]))
+        array([nan,  0.,  1.,  1., nan, nan])
+        """
+        edges = np.array([float(edge) for edge in self.edges])
+        places = np.searchsorted(edges, values, side="right") - 1
+        places = np.where(values == edges[-1], self.size - 1, places)
+        inside = (values >= edges[0]) & (values <= edges[-1])
+        return np.where(inside, places, np.nan)
+
+
+def bins(edges: Iterable[Rational]) -> Bins:
+    """Declare the public edges by which a column of numbers is cut into groups.
+
+    A bin has its lower edge, the last one both, as in `np.histogram`; a number beyond the edges is
+    in none.
+
+    Parameters
+    ----------
+    edges : list of numbers
+        In rising order, known without the rows.
+
+    Returns
+    -------
+    Bins
+        For ``by={"age": zd.bins([0, 18, 65, 120])}``.
+
+    Examples
+    --------
+    >>> bins([0, 18, 65, 120]).labels
+    ('[0, 18)', '[18, 65)', '[65, 120]')
+    """
+    remedy = "pass them in rising order, as in zd.bins([0, 18, 65, 120])"
+    require(is_list(edges), "bins", edges, "a list of edges", remedy)
+    return Bins(edges=tuple(as_rational(edge, "bins") for edge in edges))
+
+
+@value
+class GroupKey:
+    """One column by which rows are grouped, what its codes stand for, and how these are found.
+
+    `bins`: the column holds numbers, clipped to `ends` if they have declared bounds, which are cut
+    there; otherwise it holds codes 0, 1, … itself.
+    """
+
+    name: str
+    labels: tuple[Any, ...]
+    bins: Bins | None = None
+    ends: Bounds | None = None
+    complete: bool = False
+    """Whether every row that counts has a code."""
+
+    def codes(self, column: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the code of each cell; NaN, or no code at all, where it is in no group."""
+        if self.bins is None:
+            return column
+        if self.ends is not None:
+            column = np.clip(column, float(self.ends[0]), float(self.ends[1]))
+        return self.bins.codes(column)
+
+
+@value
+class GroupKeys:
+    """The keys of a table; without any, all rows are one group."""
+
+    keys: tuple[GroupKey, ...] = ()
+    possible: int | None = None
+    """How many groups there can be, where keys are yet to be found: these have no labels."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of each key."""
+        return tuple(len(key.labels) for key in self.keys)
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return math.prod(self.sizes) if self.possible is None else self.possible
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold the keys."""
+        return tuple(key.name for key in self.keys)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row that counts is in a group."""
+        return all(key.complete for key in self.keys)
+
+    def labels(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the labels of each group, the last key fastest."""
+        return itertools.product(*(key.labels for key in self.keys))
+
+    def codes(self, block: Block) -> tuple[Codes, Inside]:
+        """Return the group of each row, and whether it is in one, from the columns of the keys."""
+        found = (key.codes(block[:, place]) for place, key in enumerate(self.keys))
+        return group_codes(found, self.sizes, len(block))
+
+
+def _shown(edge: Fraction) -> str:
+    """Return an edge as it is read best."""
+    if edge.denominator == 1 and abs(edge) < 10**15:
+        return str(edge.numerator)
+    return repr(float(edge))  # of different edges never the same
+
+
+_MOST_DENSE = 1 << 24
+"""Up to here one counter for each item of the universe is cheaper than sorting the items."""
+_FEW = 1 << 12
+"""A table of so many counts is made of each block of rows."""
+_BLOCK = 1 << 17
+_WAITING = 1 << 22
+
+
+@value
+class Tally:
+    """The indices that occur, in rising order, and how often; all others occur 0 times."""
+
+    indices: Integers
+    counts: Integers
+
+    def dense(self, size: int) -> Integers:
+        """Return one count for each of 0..size-1."""
+        every = np.zeros(size, dtype=np.int64)
+        every[self.indices] = self.counts
+        return every
+
+
+def as_items(items: Any, column: str | None = None) -> tuple[Source | Given[Any], int]:
+    """Return one column of items, closed until there is a ticket, and their public number.
+
+    `column` names one of a data frame. A text, a mapping, a set, a single number or a generator is
+    refused by its type, several columns by their shape; no item is read.
+
+    >>> as_items("abc")
+    Traceback (most recent call last):
+    ...
+    zerodelta.errors.ParameterError: items = <class 'str'>: expected one column of items; pass a \
+list, an array or a series with one item for each row.
+    """
+    if column is not None:
+        items = _named(items, column)
+    if isinstance(items, Source):
+        shape: tuple[int, ...] = (items.rows, len(items.columns))
+    else:
+        listed = isinstance(items, Iterable) or hasattr(items, "__len__")
+        single = isinstance(items, np.ndarray) and items.ndim == 0
+        odd = isinstance(items, (str, bytes, bytearray, Mapping, Set, Iterator))
+        require(
+            listed and not single and not odd,
+            "items",
+            type(items),
+            expected="one column of items",
+            remedy="pass a list, an array or a series with one item for each row",
+        )
+        unread = Unread(items)
+        # in a list each item is one, a list or a tuple too
+        shape = unread.shape[:1] if isinstance(items, (list, tuple)) else unread.shape
+    require(
+        shape[1:] in ((), (1,)),
+        "dimensions of items",
+        shape,
+        expected="one column",
+        remedy="pass the column whose items are counted",
+    )
+    if isinstance(items, Source):
+        return items, items.rows
+    return Given(items, known=unread.known, read=unread.read_column), unread.rows
+
+
+def _named(items: Any, column: str) -> Any:
+    """Return one column of a data frame."""
+    frame = None if isinstance(items, (Source, np.ndarray, list, tuple)) else as_frame(items)
+    require(
+        frame is not None and isinstance(column, str) and column in frame.columns,
+        "columns",
+        column,
+        expected="one column of a data set or a frame",
+        remedy="name a column of a frame, or leave columns out",
+    )
+    return None if frame is None else frame[column].to_native()
+
+
+def column(rows: Rows) -> Block:
+    """Return the first column of opened rows as floats, NaN for what is no number."""
+    first = (block[:, :1] for block in rows.blocks())
+    many, keeping = rows.rows, rows.keeping
+    return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
+
+
+def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
+    """Count opened items; what is no item of the universe counts at `unknown`, or nowhere.
+
+    Replacing one item moves at most two counts, each by one.
+    """
+    options = Options(space)
+    if space.size <= _MOST_DENSE and isinstance(items, Rows):
+        found, missing = _added(items, options, space.size)
+    else:
+        places = (options.places(cells) for cells in _blocks(items))
+        found, missing = _sparse(places) if space.size > _MOST_DENSE else _dense(places, space.size)
+    if unknown is None or missing == 0:
+        return found
+    place = int(np.searchsorted(found.indices, unknown))
+    if place < len(found.indices) and found.indices[place] == unknown:
+        counts = found.counts.copy()
+        counts[place] += missing
+        return Tally(indices=found.indices, counts=counts)
+    return Tally(
+        indices=np.insert(found.indices, place, unknown),
+        counts=np.insert(found.counts, place, missing),
+    )
+
+
+def _blocks(items: Any) -> Iterator[npt.NDArray[Any]]:
+    """Yield the items as columns of cells; an item of a list may be a tuple."""
+    if isinstance(items, Rows):
+        yield from (block[:, 0] for block in items.blocks())
+        return
+    column = items if type(items) is np.ndarray else Unread(items).read_column()
+    column = column[:, 0] if column.ndim == 2 else column
+    yield from (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
+
+
+def _dense(blocks: Iterator[Integers], size: int) -> tuple[Tally, int]:
+    """Return the tally of places 0..size-1, and how often the place is -1."""
+    every = np.zeros(size + 1, dtype=np.int64)  # the first: of no item
+    for places in blocks:
+        if size < len(places):
+            every += np.bincount(places + 1, minlength=size + 1)
+        else:
+            np.add.at(every, places + 1, 1)
+    return _of_counts(every)
+
+
+def _of_counts(every: Integers) -> tuple[Tally, int]:
+    indices = np.flatnonzero(every[1:])
+    return Tally(indices=indices, counts=every[1:][indices]), int(every[0])
+
+
+def _added(rows: Rows, options: Options, size: int) -> tuple[Tally, int]:
+    """Return the same of the first column of rows, counted where these are."""
+    keyed = size > _FEW
+
+    def counted(values: Block) -> IntegerArray:
+        places = options.places(values[:, 0]) + 1
+        return places if keyed else np.bincount(places, minlength=size + 1)
+
+    every = rows.total(counted, [0], shape=(size + 1,), bound=1, keyed=keyed)
+    return _of_counts(every.astype(np.int64))
+
+
+def _sparse(blocks: Iterator[Integers]) -> tuple[Tally, int]:
+    """Return the same in memory for the places that occur."""
+    indices, counts = np.zeros((2, 0), dtype=np.int64)
+    waiting: list[Integers] = []
+    missing = 0
+    for places in itertools.chain(blocks, [None]):
+        if places is not None:
+            waiting.append(places[places >= 0])
+            missing += len(places) - len(waiting[-1])
+        if places is None or sum(map(len, waiting)) > max(_WAITING, len(indices)):
+            joined = np.concatenate([indices, *waiting])
+            added = np.ones(len(joined), dtype=np.int64)
+            added[: len(indices)] = counts
+            indices, where = np.unique(joined, return_inverse=True)
+            counts = np.zeros(len(indices), dtype=np.int64)
+            np.add.at(counts, where, added)
+            waiting = []
+    return Tally(indices=indices, counts=counts), missing
+
+
+# -- Rows as keys: how often each key of a public universe occurs, from any columns (theory U) ----
+# A key is one cell, or a tuple of several, read by itself; a row whose key is not in the universe
+# (a text that is too long, a number out of range, a missing cell) counts nowhere. Nothing is
+# listed but the keys that occur.
+
+_EXACT_FLOATS = 1 << 53
+
+
+def universe_of(kinds: Mapping[str, Kind]) -> KeyUniverse:
+    """Return the keys that columns of these kinds can have; one without a size is refused.
+
+    >>> from zerodelta.data.declare import number
+    >>> universe_of({"hash": number(0, 2**64 - 1, integer=True)}).size == 2**64
+    True
+    """
+    parts = [_universe(name, kind) for name, kind in kinds.items()]
+    return parts[0] if len(parts) == 1 else ProductKeys(parts=tuple(parts))
+
+
+def _universe(name: str, kind: Kind) -> KeyUniverse:
+    if isinstance(kind, Text):
+        if kind.alphabet is None:
+            raise ParameterError(
+                f"column {name!r}",
+                str(kind),
+                expected="a universe of keys with a size: texts over a public alphabet",
+                remedy=f"declare zd.text({kind.length}, alphabet=…), all letters there can be",
+            )
+        return TextKeys(alphabet=kind.alphabet, length=kind.length)
+    if isinstance(kind, Number):
+        require(
+            kind.integer,
+            f"column {name!r}",
+            str(kind),
+            expected="a universe of keys with a size: whole numbers",
+            remedy="declare zd.number(lower, upper, integer=True), or ask for a histogram",
+        )
+        return RangeKeys(lower=int(kind.lower), upper=int(kind.upper))
+    return CodeKeys(labels=kind.labels or ())
+
+
+@ours
+@final
+class KeySource(DerivedSource):
+    """The keys of a data set's columns; opened by a ticket they are counted.
+
+    As a source it has one column, 1 where a row has a key of the universe.
+    """
+
+    __slots__ = ("universe",)
+
+    _of: Dataset
+
+    def __init__(self, dataset: Dataset) -> None:
+        require(
+            not dataset.remote,
+            "data",
+            "a Spark DataFrame",
+            expected="rows that this process reads: keys are not counted on a cluster",
+            remedy="group and count there by a query of your own, or collect the key columns",
+        )
+        self._of = dataset
+        self.universe = universe_of(dataset.kinds)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return ("key",)
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The columns of which a key is made, and what they were declared as."""
+        return self._of.kinds
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether a row may have no key."""
+        return True
+
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
+        """Yield 1 for each row that has a key, NaN for all others."""
+        for keys in self._keys(ticket):
+            yield np.array([[np.nan if is_absent(key) else 1.0] for key in keys]).reshape(-1, 1)
+
+    def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
+        """Return how often each key occurs, in no order that means anything."""
+        if keep:  # for programs that ask many times
+            rows: Rows = super().open(ticket, keep=keep)
+            return rows
+        counts: Counter[Any] = Counter()
+        for keys in self._keys(ticket):
+            counts.update(keys)
+        return {key: count for key, count in counts.items() if not is_absent(key)}
+
+    def _keys(self, ticket: Ticket) -> Iterator[list[Any]]:
+        kinds = self._of.kinds
+        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+            yield keys_in(kinds, cells, counts)
+
+
+def not_floats(kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the columns of keys that are numbers: floats would not tell them apart."""
+    return frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))
+
+
+def keys_in(
+    kinds: Mapping[str, Kind], cells: Mapping[str, Any], counts: npt.NDArray[np.bool_] | None
+) -> list[Any]:
+    """Return the key of each row of a batch that counts (None: all do); see `is_absent`."""
+    columns = [_read(kind, cells[name]) for name, kind in kinds.items()]
+    if counts is not None:
+        columns = [column[counts] for column in columns]
+    lists = [column.tolist() for column in columns]
+    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+
+def is_absent(key: Any) -> bool:
+    """Tell whether a row has no key of the universe."""
+    return key is None or (type(key) is tuple and None in key)
+
+
+def _read(kind: Kind, cells: Any) -> Array:
+    """Return the key of each cell, each by itself; None where there is none."""
+    if isinstance(kind, Text):
+        return kind.read(cells)
+    if isinstance(kind, Number):
+        lower, upper = int(kind.lower), int(kind.upper)
+        return read_column(cells, lambda found: _whole_numbers(found, lower, upper))
+    codes = kind.read(cells)
+    here = ~np.isnan(codes)
+    keys = np.where(here, codes, 0).astype(np.int64)
+    return keys if here.all() else _or_none(keys, here)
+
+
+def _whole_numbers(cells: Array, lower: int, upper: int) -> Array:
+    """Return whole numbers exactly, 64 bits and beyond; None for those out of range."""
+    if cells.dtype.kind in "iu":
+        here = _within(cells, lower, upper)
+        return cells if here.all() else _or_none(cells, here)
+    if cells.dtype.kind == "f":
+        with np.errstate(all="ignore"):  # a signaling NaN must not warn
+            rounded = np.rint(cells.astype(np.float64))
+            fits = np.abs(rounded) < _EXACT_FLOATS
+        if fits.all():
+            return _whole_numbers(rounded.astype(np.int64), lower, upper)
+    keys = [_whole(one_cell.category(cell)) for cell in cells.tolist()]
+    inside = [None if key is None or not lower <= key <= upper else key for key in keys]
+    return as_objects(inside)
+
+
+def _or_none(keys: Array, here: npt.NDArray[np.bool_]) -> Array:
+    objects = keys.astype(object)
+    objects[~here] = None
+    return objects
+
+
+def _within(cells: Array, lower: int, upper: int) -> npt.NDArray[np.bool_]:
+    """Compare with ends that may not fit the array's own type."""
+    info = np.iinfo(cells.dtype)
+    here: npt.NDArray[np.bool_] = np.full(len(cells), lower <= info.max and upper >= info.min)
+    if lower > info.min and lower <= info.max:
+        here &= cells >= cells.dtype.type(lower)
+    if info.min <= upper < info.max:
+        here &= cells <= cells.dtype.type(upper)
+    return here
+
+
+def _whole(key: Any) -> int | None:
+    if type(key) is int:
+        return key
+    return round(key) if type(key) is float and abs(key) < _EXACT_FLOATS else None
+
+
+# -- Rows by key ----------------------------------------------------------------------------------
+# Rows with a key each and numbers beside it, read once: keys are found first, then summed up.
+#
+# A query may yield other rows the next time, so both come from one copy. In the copy a key is a
+# number, in the order in which keys occur; only the groups that were found leave it.
+
+GROUP = "\1"
+"""The name of the column with the group of each row: no source has such a name."""
+
+
+@ours
+@final
+class RowsByKey(DerivedSource):
+    """Columns of numbers of a data set, and other columns that are the key of a row.
+
+    As a source it has the columns of numbers; opened it is a `KeyedRows`.
+    """
+
+    __slots__ = ("_values", "keys")
+
+    _of: Dataset
+
+    def __init__(self, dataset: Dataset, by: Sequence[str], of: Sequence[str]) -> None:
+        self.keys = KeySource(dataset[list(by)])
+        self._of = dataset[list(dict.fromkeys([*by, *of]))]
+        self._values = dataset[list(of)]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of numbers."""
+        return self._values.columns
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether a row may have no key."""
+        return True
+
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
+        """Yield the columns of numbers."""
+        return self._values.blocks(ticket)
+
+    def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
+        """Return the rows, of which the first question makes a copy."""
+        if keep:  # for programs that ask many times
+            return super().open(ticket, keep=keep)
+        Ticket.check(ticket)
+        return KeyedRows(self, ticket)
+
+    def _coded(self, ticket: Ticket, numbers: dict[Any, int]) -> Iterator[Block]:
+        """Yield the rows that count, before their numbers that of their key; -1 without one."""
+        kinds, values = self.keys.kinds, self._values.chosen
+        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+            block = values.read({name: cells[name] for name in values.needed})
+            found = keys_in(kinds, cells, counts)
+            codes = [
+                -1 if is_absent(key) else numbers.setdefault(key, len(numbers)) for key in found
+            ]
+            kept_rows = block if counts is None else block[counts]
+            yield np.column_stack([np.array(codes, dtype=np.float64), kept_rows])
+
+
+@final
+class KeyedRows:
+    """Rows that a ticket has opened: how often each key occurs, then rows by groups of keys."""
+
+    __slots__ = ("_blocks", "_numbers", "_source", "_ticket")
+
+    def __init__(self, source: RowsByKey, ticket: Ticket) -> None:
+        self._source, self._ticket = source, ticket
+        self._numbers: dict[Any, int] = {}
+        self._blocks: tuple[Block, ...] | None = None
+
+    def _copy(self) -> tuple[Block, ...]:
+        if self._blocks is None:
+            read = self._source._coded(self._ticket, self._numbers)
+            self._blocks = kept(read, self._source.keeping)
+        return self._blocks
+
+    def counts(self) -> dict[Any, int]:
+        """Return how often each key occurs, in no order that means anything."""
+        blocks = self._copy()
+        total = np.zeros(len(self._numbers), dtype=np.int64)
+        for block in blocks:
+            codes = block[:, 0].astype(np.int64)
+            total += np.bincount(codes[codes >= 0], minlength=len(total))
+        return dict(zip(self._numbers, total.tolist(), strict=True))
+
+    def by_group(self, groups: Mapping[Any, int], rest: int) -> Rows:
+        """Return the same rows with a column `GROUP`: that of their key, `rest` for all others."""
+        blocks = self._copy()
+        codes = np.full(len(self._numbers) + 1, rest, dtype=np.float64)  # the last: without a key
+        for key, group in groups.items():
+            if key in self._numbers:
+                codes[self._numbers[key]] = group
+        return _GroupedRows(self._source, blocks, codes)
+
+
+@final
+class _GroupedRows(Rows):
+    """Rows of the copy by group."""
+
+    __slots__ = ("_blocks", "_codes", "_source")
+
+    def __init__(self, source: RowsByKey, blocks: tuple[Block, ...], codes: Block) -> None:
+        self._source, self._blocks, self._codes = source, blocks, codes
+
+    @property
+    def rows(self) -> int:
+        """A number of rows to plan with."""
+        return self._source.rows
+
+    @property
+    def whole(self) -> bool:
+        """False: rows that count nowhere were left out."""
+        return False
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether missing cells count nowhere."""
+        return True
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where what is made of the rows may be kept."""
+        return self._source.keeping
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The group, then the columns of numbers."""
+        return (GROUP, *self._source.columns)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows."""
+        for block in self._blocks:
+            group = self._codes[block[:, 0].astype(np.int64)]
+            yield np.column_stack([group, block[:, 1:]])
+
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        return compute()

@@ -1,0 +1,1 @@
+"""Tables of categorical columns: workloads, strategies, synthetic rows."""

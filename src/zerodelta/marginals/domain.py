@@ -1,0 +1,576 @@
+"""Rows in memory as category codes, counted into tables; and cells written back as such rows.
+
+Each entry is looked up by itself, so no row depends on another one, and no entry raises.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import field
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.cells import Options
+from zerodelta.data.columns import Unread, as_frame, as_one_column
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Coded
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Given, Source, protection_of
+from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.exact.arrays import Integers
+from zerodelta.exact.rational import as_count
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.spaces import Finite
+from zerodelta.spine.plan import MOST_BYTES, Facts
+from zerodelta.spine.public_inputs import needed
+from zerodelta.value import value
+
+# -- Domain ---------------------------------------------------------------------------------------
+# A public domain of categorical columns, and a workload: the sets of columns to be tabulated.
+#
+# A table counts rows by the categories of a few columns; everything here is public.
+
+Column: TypeAlias = str | int
+Columns: TypeAlias = tuple[int, ...]
+"""Positions of columns in the domain, rising."""
+
+MOST_CELLS = 1 << 24
+"""A distribution over all cells is held in memory: at most 128 MB."""
+
+_MOST_TABLES = 1 << 16
+
+
+@value
+class Domain:
+    """The columns, in the caller's order, and the categories of each.
+
+    >>> domain = as_domain({"sex": ["f", "m"], "age": 3})
+    >>> domain.sizes, domain.cells, domain.cells_of((0,))
+    ((2, 3), 6, 2)
+    """
+
+    columns: tuple[Column, ...]
+    categories: tuple[Finite, ...]
+    sizes: tuple[int, ...] = field(init=False)
+    """The number of categories of each column."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(space.size for space in self.categories))
+
+    @property
+    def cells(self) -> int:
+        """The number of different rows."""
+        return math.prod(self.sizes)
+
+    def shape(self, columns: Columns) -> tuple[int, ...]:
+        """Return the shape of the table of these columns."""
+        return tuple([self.sizes[i] for i in columns])
+
+    def cells_of(self, columns: Columns) -> int:
+        """Return the number of cells of the table of these columns."""
+        return math.prod(self.shape(columns))
+
+
+@value
+class TableWorkload:
+    """The tables that are asked for, and for each the order in which its columns were named."""
+
+    tables: tuple[Columns, ...]
+    names: tuple[tuple[Column, ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+
+    @property
+    def closure(self) -> tuple[Columns, ...]:
+        """All sets of columns within a table but the empty one, small ones first."""
+        found = set(itertools.chain.from_iterable(map(parts_of, self.tables)))
+        return tuple(sorted(found, key=lambda part: (len(part), part)))
+
+    @property
+    def maximal(self) -> tuple[Columns, ...]:
+        """The tables that are no part of another one; they determine the others."""
+        longest = max(map(len, self.tables))
+        around: dict[int, list[frozenset[int]]] = defaultdict(list)
+        for table in self.tables:
+            for column in table:
+                around[column].append(frozenset(table))
+        return tuple(
+            table
+            for table in self.tables
+            if len(table) == longest or not any(set(table) < other for other in around[table[0]])
+        )
+
+
+def parts_of(table: Columns) -> list[Columns]:
+    """Return all sets of columns within a table but the empty one."""
+    sizes = range(1, len(table) + 1)
+    return [part for size in sizes for part in itertools.combinations(table, size)]
+
+
+def as_domain(domain: Any) -> Domain:
+    """Return the domain of a mapping from columns to categories; a number N stands for 0..N-1."""
+    given = needed(
+        domain, "domain", 'pass domain={"column": ["category", ...], ...}, known without the rows'
+    )
+    if isinstance(given, Domain):
+        return given
+    require(
+        isinstance(given, Mapping) and given,
+        "domain",
+        type(domain),
+        expected="a mapping from columns to lists of categories",
+        remedy='pass domain={"sex": ["f", "m"], "age": [...]}',
+    )
+    spaces = tuple(
+        value if isinstance(value, Finite) else Finite(value) for value in given.values()
+    )
+    for column, space in zip(given, spaces, strict=True):
+        Options(space, f"domain of {column!r}")  # refuses categories that are read alike
+    return _domain(tuple(given), spaces)
+
+
+def _domain(columns: tuple[Column, ...], spaces: tuple[Finite, ...]) -> Domain:
+    small = [column for column, space in zip(columns, spaces, strict=True) if space.size < 2]
+    require(
+        not small,
+        "domain",
+        small,
+        expected="at least 2 categories in each column",
+        remedy="leave out a column that has one category only",
+    )
+    return Domain(columns=columns, categories=spaces)
+
+
+def table_domain(
+    rows: Any, columns: Any, domain: Any, *, unknown: Any = None
+) -> tuple[Any, Domain]:
+    """Return the rows to be tabulated and their domain: of a data set, what was declared."""
+    if not isinstance(rows, Dataset):
+        require(
+            columns is None,
+            "columns",
+            columns,
+            expected="None: the domain names the columns of an array or a frame",
+            remedy='pass domain={"sex": ["f", "m"]}, or open the data with zd.open',
+        )
+        return rows, as_domain(domain)
+    require(
+        domain is None,
+        "domain",
+        type(domain),
+        expected="None for a data set, which has the categories declared",
+        remedy='name its columns: columns=["city", "member"]',
+    )
+    require(
+        unknown is None or not rows.drops,
+        "unknown",
+        unknown,
+        expected="None where rows may count nowhere (a condition, units, add-remove)",
+        remedy="declare it: zd.category([…], other=True)",
+    )
+    chosen = rows if columns is None else rows[columns]
+    odd = [name for name, kind in chosen.kinds.items() if not isinstance(kind, Coded)]
+    require(
+        not odd,
+        "columns",
+        odd,
+        expected="categories, booleans or dates",
+        remedy="name such columns only; a number can be declared as zd.category([...]) of its "
+        "values",
+    )
+    # of codes: labels that would be read alike, such as "01" and "1" if exact, are not read again
+    spaces = tuple(Finite(list(kind.labels or ())) for kind in chosen.kinds.values())
+    return chosen, _domain(tuple(chosen.kinds), spaces)
+
+
+def as_workload(workload: Any, domain: Domain) -> TableWorkload:
+    """Return all tables of k columns for a number k, else the listed ones.
+
+    None stands for pairs of columns, or for the only one.
+    """
+    if isinstance(workload, TableWorkload):
+        return workload
+    if workload is None:
+        workload = min(2, len(domain.columns))
+    if isinstance(workload, (int, np.integer)) and not isinstance(workload, bool):
+        order = as_count(int(workload), "workload", minimum=1)
+        require(
+            1 <= math.comb(len(domain.columns), order) <= _MOST_TABLES,
+            "workload",
+            workload,
+            expected=f"at most the {len(domain.columns)} columns, and at most 2^16 tables",
+            remedy="ask for tables of fewer columns, or list the tables",
+        )
+        wanted: list[Any] = list(itertools.combinations(domain.columns, order))
+    elif is_list(workload) or isinstance(workload, Set):
+        wanted = list(workload)
+    else:
+        wanted = []
+    names = tuple(_as_columns(entry, domain) for entry in wanted)
+    places = {column: i for i, column in enumerate(domain.columns)}
+    unsorted = [tuple(places[column] for column in name) for name in names]
+    tables = tuple(tuple(sorted(place)) for place in unsorted)
+    cells = sum(map(domain.cells_of, tables))
+    require(
+        tables and len(set(tables)) == len(tables) and cells <= MOST_CELLS,
+        "workload",
+        workload if not isinstance(workload, Iterable) else f"{len(wanted)} tables",
+        expected="a number of columns, or a list of different tables with at most 2^24 cells",
+        remedy='pass workload=2 for all pairs of columns, or [("sex", "age"), ("age",)]',
+    )
+    orders = tuple(
+        tuple(table.index(place) for place in given)
+        for table, given in zip(tables, unsorted, strict=True)
+    )
+    return TableWorkload(tables=tables, names=names, orders=orders)
+
+
+def _as_columns(entry: Any, domain: Domain) -> tuple[Column, ...]:
+    named = (entry,) if isinstance(entry, (str, int)) else entry
+    require(
+        isinstance(named, (tuple, list))
+        and len(named) > 0
+        and all(isinstance(column, Hashable) and column in domain.columns for column in named)
+        and len(set(named)) == len(named),
+        "workload",
+        entry,
+        expected=f"different columns of the domain, some of {list(domain.columns)[:10]}",
+        remedy="name the columns of a table as in the domain",
+    )
+    return tuple(named)
+
+
+Cells: TypeAlias = npt.NDArray[Any]
+
+
+@value(eq=False)
+class CodedRows:
+    """For each column and row the number of the category, or the number of categories for none.
+
+    Equal rows are counted together where that is shorter: `weights`, None for 1 each.
+    """
+
+    domain: Domain
+    rows: int
+    codes: tuple[npt.NDArray[Any], ...]
+    weights: Integers | None = None
+    private: bool = False
+    """Whether `rows` is not their number, which is private, but a public guess."""
+
+    def table(self, columns: Columns) -> Integers:
+        """Return how many rows have each combination of categories.
+
+        A row with an out-of-domain value in one of the columns counts nowhere. Replacing one row
+        moves at most two cells, each by one.
+        """
+        shape = self.domain.shape(columns)
+        keys = np.zeros(len(self.codes[0]), dtype=np.int64)
+        known = np.ones(len(keys), dtype=np.bool_)
+        for column, size in zip(columns, shape, strict=True):
+            keys = keys * size + self.codes[column]
+            known &= self.codes[column] < size
+        total = np.zeros(math.prod(shape), dtype=np.int64)
+        if self.weights is None:
+            total += np.bincount(keys if known.all() else keys[known], minlength=len(total))
+        else:
+            np.add.at(total, keys[known], self.weights[known])
+        return total.reshape(shape)
+
+
+def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], Facts]:
+    """Return the domain's columns, shut until there is a ticket, and what is public of them.
+
+    Refuses by the shape and the columns of the rows only.
+    """
+    given: Source | Given[list[Cells]]
+    private, neighbors = False, Neighbors.REPLACE
+    if isinstance(rows, Source):
+        positions(domain, rows.columns)
+        given, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
+        private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
+    else:
+        unread = row_columns(rows, domain)
+        given, count = Given(rows, known=unread.known, read=unread.read), unread.rows
+    some = "at least one row"
+    require(count or private, "rows", expected=some, remedy="pass the rows to be tabulated")
+    facts = Facts(
+        rows=None if private else count,
+        expected_rows=max(1, count) if private else None,
+        columns=tuple(map(str, domain.columns)),
+        neighbors=neighbors,
+    )
+    return given, facts
+
+
+def row_columns(rows: Any, domain: Domain) -> Unread:
+    """Return the domain's columns of an array, a list of rows or a data frame, unread."""
+    if not isinstance(rows, (np.ndarray, list, tuple)):
+        frame = as_frame(as_one_column(rows), "rows")
+        return Unread(rows).choose(positions(domain, frame.columns, numbered=False))
+    table = Unread(rows)
+    require(
+        len(table.shape) in (1, 2),
+        "dimensions of rows",
+        len(table.shape),
+        expected="2",
+        remedy="reshape to (rows, columns)",
+    )
+    return table.choose(positions(domain, table.names))
+
+
+def code_rows(
+    parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+) -> CodedRows:
+    """Return the rows in numbers; an out-of-domain value has its column's `out_of_domain` code."""
+    codes = cell_codes(parts, domain, out_of_domain)
+    return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=codes))
+
+
+def cell_codes(
+    parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+) -> tuple[Integers, ...]:
+    """Return for each column the numbers of the categories."""
+    codes = domain.sizes if out_of_domain is None else out_of_domain
+    places = [
+        Options(space).places(part) for part, space in zip(parts, domain.categories, strict=True)
+    ]
+    return tuple(np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
+
+
+def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
+    """Return each column's code of the category `unknown`, or of none: it is counted nowhere."""
+    spaces = domain.categories
+    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
+    require(
+        unknown is None or any(place is not None for place in found),
+        "unknown",
+        unknown,
+        expected="a category of some column, or None to count out-of-domain values nowhere",
+        remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
+    )
+    sizes = domain.sizes
+    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
+
+
+def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
+    """Return a function from codes (n, columns) to rows of the caller's kind.
+
+    Types follow from the categories, never from the data; what cannot hold them is refused here.
+    """
+    options = [
+        space.options if space.options is not None else tuple(range(space.size))
+        for space in domain.categories
+    ]
+    if isinstance(rows, Dataset):
+        names = domain.columns
+        return lambda codes: {
+            name: _as_array(codes[:, [i]], [options[i]])[:, 0] for i, name in enumerate(names)
+        }
+    if isinstance(rows, (np.ndarray, list, tuple, Source)):
+        return lambda codes: _as_array(codes, options)
+    frame = as_frame(as_one_column(rows), "rows")
+    namespace = nw.get_native_namespace(frame)
+    chosen = [frame.columns[i] for i in positions(domain, frame.columns, numbered=False)]
+
+    def write(codes: Integers) -> Any:
+        parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
+        return nw.concat(map(nw.maybe_reset_index, parts), how="horizontal").to_native()
+
+    try:
+        columns = [
+            nw.new_series(name, _alike(column), backend=namespace)
+            for name, column in zip(chosen, options, strict=True)
+        ]
+        write(np.zeros((1, len(options)), dtype=np.int64))
+    except Exception:
+        raise ParameterError(
+            "domain",
+            "categories of several types",
+            expected="categories that one column of this kind of data frame can hold",
+            remedy="use only texts, or only numbers, in each column of the domain",
+        ) from None
+    return write
+
+
+def _alike(options: Sequence[Any]) -> list[Any]:
+    """Return numbers as floats if some of them are, as integers if some of those are."""
+    kinds = {type(option) for option in options if option is not None}
+    if not kinds <= {bool, int, float}:
+        return list(options)
+    kind = float if float in kinds else int if int in kinds else bool
+    return [None if option is None else kind(option) for option in options]
+
+
+def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
+    every = [option for column in options for option in column]
+    kinds = {type(option) for option in every}
+    small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
+    plain = kinds <= {int, bool, float} and small
+    dtype: type = object if not plain else float if float in kinds else int
+    dtype = bool if kinds == {bool} and len(options) == 1 else dtype
+    table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
+    for i, column in enumerate(options):
+        table[:, i] = np.fromiter(column, dtype=dtype, count=len(column))[codes[:, i]]
+    return table
+
+
+def positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
+    """Return where the domain's columns are: by name or, if `numbered`, as 0, 1, ... or "0", ..."""
+    names = list(columns)
+    if all(column in names for column in domain.columns):  # numbers may be names in pandas
+        return [names.index(column) for column in domain.columns]
+    places = {str(i): i for i in range(len(names) if numbered else 0)}
+    require(
+        all(str(column) in places for column in domain.columns),
+        "columns of the domain",
+        list(domain.columns)[:10],
+        expected=f"columns of the rows, which are {names[:10]}",
+        remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
+    )
+    return [places[str(column)] for column in domain.columns]
+
+
+def _grouped(coded: CodedRows) -> CodedRows:
+    """Return each different row once, if there are fewer cells than rows."""
+    wide = [size + 1 for size in coded.domain.sizes]
+    if math.prod(wide) > coded.rows:
+        return coded
+    counts = np.bincount(np.ravel_multi_index(coded.codes, wide), minlength=math.prod(wide))
+    present = np.flatnonzero(counts)
+    codes = tuple(code.astype(np.int64) for code in np.unravel_index(present, wide))
+    return CodedRows(domain=coded.domain, rows=coded.rows, codes=codes, weights=counts[present])
+
+
+# -- Tables counted while rows stream by: memory follows the tables, not the number of rows -------
+# Each row is looked up by itself and counts are integers, so batches change nothing.
+
+_FEW = 1 << 12
+"""So many counts are made of each block; more are added where they are."""
+
+_MOST_WIDE = 1 << 24
+"""So many counts are held while rows stream by: 128 MiB."""
+
+
+@value(eq=False)
+class TableCounts:
+    """Some tables, each with one more category in every column: what is out of the domain.
+
+    So each table of fewer columns follows, as `CodedRows` would count it.
+    """
+
+    domain: Domain
+    rows: int
+    wide: dict[Columns, Integers]
+    private: bool = False
+    """Whether `rows` is not their number, which is private, but a public guess."""
+
+    def table(self, columns: Columns) -> Integers:
+        """Return how many rows have each combination of categories, in these columns."""
+        around = next(table for table in self.wide if set(columns) <= set(table))
+        others = tuple(axis for axis, column in enumerate(around) if column not in columns)
+        counts: Integers = self.wide[around].sum(axis=others, dtype=np.int64)
+        left = [column for column in around if column in columns]
+        inside = counts[tuple(slice(0, self.domain.sizes[column]) for column in left)]
+        return np.ascontiguousarray(inside.transpose([left.index(column) for column in columns]))
+
+
+Tabulated: TypeAlias = CodedRows | TableCounts
+
+
+def count_rows(
+    rows: Rows,
+    domain: Domain,
+    workload: TableWorkload,
+    *,
+    unknown: Sequence[int],
+    declared: bool,
+    planned: int,
+    private: bool,
+    whole: bool = False,
+) -> Tabulated:
+    """Return what is needed of the rows for the tables of a workload, in one pass.
+
+    `declared`: rows hold the codes of the categories already, as those of a data set do. `whole`:
+    the table of all columns is needed. `unknown`: the code of what is out of the domain.
+    """
+    codes_of = _Codes(domain=domain, unknown=tuple(unknown), declared=declared)
+    places = positions(domain, rows.columns)
+    tables = _held(domain, workload, whole=whole)
+    if tables is None:
+        blocks = (codes_of(block[:, places]) for block in rows.blocks())
+        kinds = [np.min_scalar_type(size) for size in domain.sizes]
+        parts = [[part.astype(k) for part, k in zip(b, kinds, strict=True)] for b in blocks]
+        empty = [[np.zeros(0, dtype=kind) for kind in kinds]]
+        codes = tuple(np.concatenate(column) for column in zip(*(empty + parts), strict=True))
+        return CodedRows(domain=domain, rows=planned, codes=codes, private=private)
+    shapes = {table: [domain.sizes[i] + 1 for i in table] for table in tables}
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    size = int(ends[-1])
+    keyed = size > _FEW
+
+    def counted(values: Block) -> IntegerArray:  # may run elsewhere
+        columns = codes_of(values)
+        found: list[Integers] = []
+        for (table, shape), end in zip(shapes.items(), ends, strict=True):
+            first = end - math.prod(shape)
+            found.append(np.ravel_multi_index([columns[i] for i in table], shape) + first)
+        keys = np.concatenate(found)
+        return keys if keyed else np.bincount(keys, minlength=size)
+
+    counts = rows.total(counted, places, shape=(size,), bound=1, keyed=keyed).astype(np.int64)
+    parts_of = zip(shapes.items(), np.split(counts, ends[:-1]), strict=True)
+    shaped = {table: part.reshape(shape) for (table, shape), part in parts_of}
+    return TableCounts(domain=domain, rows=planned, wide=shaped, private=private)
+
+
+def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
+    """Refuse by public numbers what would hold all rows of a data set in too much memory."""
+    each = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
+    require(
+        _held(domain, workload, whole=False) is not None or facts.may_hold(each, most=MOST_BYTES),
+        "workload",
+        f"{len(workload.tables)} tables of {len(domain.columns)} columns",
+        expected=f"tables that are counted while rows stream by, or fewer rows than "
+        f"{facts.planned_rows}",
+        remedy="ask for tables of fewer columns, or list the tables",
+    )
+
+
+def _held(domain: Domain, workload: TableWorkload, *, whole: bool) -> tuple[Columns, ...] | None:
+    """Return the tables that are counted: one of all columns, or those asked for if that is less.
+
+    None if both are too large.
+    """
+    full = tuple(range(len(domain.columns)))
+
+    def cells(tables: Sequence[Columns]) -> int:
+        return sum(math.prod(domain.sizes[i] + 1 for i in table) for table in tables)
+
+    choices: list[tuple[Columns, ...]] = [(full,), *([] if whole else [workload.maximal])]
+    best = min(choices, key=cells)
+    return best if cells(best) <= _MOST_WIDE else None
+
+
+@value
+class _Codes:
+    """What the cells of a block are in the domain, column by column."""
+
+    domain: Domain
+    unknown: tuple[int, ...]
+    declared: bool
+
+    def __call__(self, block: Block) -> tuple[npt.NDArray[Any], ...]:
+        columns = [np.ascontiguousarray(column) for column in block.T]
+        if not self.declared:
+            return cell_codes(columns, self.domain, self.unknown)
+        return tuple(
+            np.where(np.isnan(column), code, column).astype(np.int64)
+            for column, code in zip(columns, self.unknown, strict=True)
+        )

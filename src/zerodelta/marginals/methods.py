@@ -1,0 +1,277 @@
+"""The methods that release tables: their forecasts, the choice among them, the plan of a release.
+
+`answer_queries` and `synthesize` differ only in what they make of the answers: post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from zerodelta.data.rows import Rows
+from zerodelta.errors import is_name, require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
+from zerodelta.marginals.domain import (
+    MOST_CELLS,
+    Cells,
+    Domain,
+    TableWorkload,
+    Tabulated,
+    check_memory,
+    code_rows,
+    count_rows,
+    out_of_domain_codes,
+)
+from zerodelta.marginals.fit import Answers, fit
+from zerodelta.marginals.mwem import (
+    SamplePlan,
+    TableRounds,
+    least_sample_error,
+    sampled_answers,
+    table_sample,
+)
+from zerodelta.marginals.strategies import (
+    MOST_FITTED,
+    Strategy,
+    best_rounds,
+    box_strategy,
+    rounds_error,
+    table_strategy,
+    tables_error,
+)
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.spine.plan import Facts, LazyMethods, Method, ReleasePlan, choose, ranked
+from zerodelta.value import value
+
+Mechanism: TypeAlias = Strategy | TableRounds | SamplePlan
+
+_CLEARLY = 0.75
+_CHEAP = ("k-norm", "counts", "laplace", "mwem")
+_NAMES = (*_CHEAP, "purified")
+"""A forecast of the last one takes longer than a small release."""
+
+_COUNTING = {Neighbors.REPLACE: ("counts", "laplace"), Neighbors.ADD_REMOVE: ("laplace",)}
+"""Noise on the cells themselves, which show how many rows there are where that is private.
+
+Noise fitted to the two cells of a replaced row gains nothing where a row comes or goes (theory H).
+"""
+
+
+@value(eq=False)
+class Candidate:
+    """A method with its forecast, and what carries it out; None where it does not apply."""
+
+    method: Method
+    mechanism: Mechanism | None
+
+    @property
+    def error(self) -> float:
+        """The forecast: the expected absolute error of a frequency, averaged over all cells."""
+        return self.method.error
+
+
+@value
+class TableMethods:
+    """What can release these tables of `rows` rows with this ε; all public."""
+
+    domain: Domain
+    workload: TableWorkload
+    epsilon: Fraction
+    rows: int
+    counted: bool = True
+    """Whether that is the number of rows, which is public, or a public guess."""
+    neighbors: Neighbors = Neighbors.REPLACE
+    _known: dict[str, Method] = field(default_factory=dict, compare=False, repr=False)
+
+    def ranked(self) -> tuple[Method, ...]:
+        """Return all methods, best first; what `chosen` forecast is not forecast again."""
+        names = _NAMES if self.counted else _COUNTING[self.neighbors]
+        return ranked(*(self._known.get(name) or self.candidate(name).method for name in names))
+
+    def chosen(self, method: str) -> Candidate:
+        """Return the named method, or for "auto" the first of `ranked`.
+
+        A purified sample is forecast only where a lower bound on its error leaves it a chance.
+        """
+        counting = _COUNTING[self.neighbors]
+        require(
+            self.counted or is_name(method, ("auto", *counting)),
+            "method",
+            method,
+            expected=f"one of {sorted(counting)}: the others divide by the number of rows, which "
+            f"is private{'' if 'counts' in counting else ', or are for replaced rows'}",
+            remedy='pass method="auto", or release the tables of all rows, without a filter',
+        )
+        if not is_name(method, ["auto"]):
+            named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
+            return self.candidate(choose(tuple(named), method).name)
+        cheap = [self.candidate(name) for name in (_CHEAP if self.counted else counting)]
+        self._known.update((found.method.name, found.method) for found in cheap)
+        best = min(cheap, key=lambda found: found.error)
+        if self.counted and least_sample_error(self.domain, self.workload) < best.error:
+            best = min(best, self._sample(below=best.error), key=lambda found: found.error)
+        return best
+
+    def candidate(self, name: str) -> Candidate:
+        """Return one method, planned and forecast."""
+        if name == "mwem":
+            return self._rounds()
+        if name == "purified":
+            return self._sample()
+        count, strategy = len(self.workload.tables), self._strategy(name)
+        moves = count if self.neighbors is Neighbors.ADD_REMOVE else 2 * count
+        spends, why = {
+            "k-norm": (
+                "ε on orthogonal coefficients, each measured once, split among orders",
+                "tables share coefficients: small tables of many columns need the least noise",
+            ),
+            "counts": (f"ε/{count} on each table", "noise fitted to the two cells of a row"),
+            "laplace": (
+                f"ε on {count} tables together",
+                f"independent noise; one row has l1 sensitivity {moves}",
+            ),
+        }[name]
+        if strategy is None:
+            return _candidate(None, name, math.inf, spends, "too many cells")
+        return _candidate(strategy, name, self._error(strategy), spends, why)
+
+    def _error(self, strategy: Strategy) -> float:
+        return tables_error(self.domain, self.workload, strategy.variances(self.rows))
+
+    def _strategy(self, name: str) -> Strategy | None:
+        domain, workload, epsilon = self.domain, self.workload, self.epsilon
+        if name != "k-norm":
+            joint, related = name == "counts", self.neighbors
+            return table_strategy(domain, workload, epsilon, joint=joint, neighbors=related)
+        highest = max(map(len, workload.tables))
+        full = box_strategy(domain, workload, epsilon, self.rows)
+        if full is None or domain.cells > MOST_FITTED:  # what is not measured must be fitted
+            return full
+        lower = (
+            box_strategy(domain, workload, epsilon, self.rows, order=order)
+            for order in range(1, highest)
+        )
+        errors = [(self._error(part), i, part) for i, part in enumerate(lower) if part is not None]
+        error, _, best = min(errors, default=(math.inf, 0, full))
+        # a guess about data must promise a lot to beat what is certain
+        return best if error < _CLEARLY * self._error(full) else full
+
+    def _rounds(self) -> Candidate:
+        domain, workload, epsilon, rows = self.domain, self.workload, self.epsilon, self.rows
+        if domain.cells > MOST_FITTED:
+            spends = "ε/2 on choosing, ε/2 on measuring tables"
+            why = "the domain has more than 2^20 cells, and every round goes through all of them"
+            return _candidate(None, "mwem", math.inf, spends, why)
+        rounds = best_rounds(domain, workload, epsilon, rows)
+        return _candidate(
+            TableRounds(domain, workload, epsilon, rounds),
+            "mwem",
+            rounds_error(domain, workload, epsilon, rows, rounds),
+            f"ε/2 on choosing, ε/2 on measuring {rounds} of {len(workload.tables)} tables",
+            "tables that look alike are not measured; its error depends on the data (a guess)",
+        )
+
+    def _sample(self, *, below: float = math.inf) -> Candidate:
+        plan = table_sample(self.domain, self.workload, self.epsilon, self.rows, below=below)
+        if plan is None:
+            spends, why = "ε on internal rounds and mixing", "too many cells for all queries"
+            return _candidate(None, "purified", math.inf, spends, why)
+        return _candidate(
+            plan,
+            "purified",
+            plan.error,
+            f"ε on {plan.rounds.rounds} internal rounds, mixed over multisets of "
+            f"{plan.sample_size} rows",
+            "a bound on the largest error; the published sample is small",
+        )
+
+
+def tables_plan(
+    domain: Domain,
+    workload: TableWorkload,
+    *,
+    facts: Facts,
+    epsilon: Rational,
+    unknown: Any,
+    method: str,
+    whole: bool,
+    value: Callable[[Answers], Any],
+    extra_error: float = 0.0,
+    declared: bool = False,
+) -> ReleasePlan[Any]:
+    """Return the plan that releases `value` of the tables; with `whole` they are always fitted.
+
+    Where the number of rows is private, frequencies are fractions of what the noisy cells add up
+    to. `declared`: the rows are those of a data set, whose columns hold codes.
+    """
+    planned, private = facts.planned_rows, facts.rows is None
+    if declared:
+        check_memory(facts, domain, workload)
+    methods = TableMethods(
+        domain=domain,
+        workload=workload,
+        epsilon=as_usable_epsilon(epsilon),
+        rows=planned,
+        counted=not private,
+        neighbors=facts.neighbors,
+    )
+    codes, chosen = out_of_domain_codes(unknown, domain), methods.chosen(method)
+    mechanism = chosen.mechanism
+    require(
+        mechanism is not None,
+        "method",
+        chosen.method.name,
+        expected=f"one that applies to {domain.cells} cells: {chosen.method.why}",
+        remedy='pass method="auto", or ask for smaller tables',
+    )
+    assert mechanism is not None
+
+    def answer(rows: Rows | Sequence[Cells], bits: BitSource) -> Any:
+        data: Tabulated
+        if isinstance(rows, Rows):
+            data = count_rows(
+                rows,
+                domain,
+                workload,
+                unknown=codes,
+                declared=declared,
+                planned=planned,
+                private=private,
+                whole=isinstance(mechanism, SamplePlan),
+            )
+        else:
+            data = code_rows(rows, domain, codes)
+        return value(_answers(mechanism, data, bits, whole=whole))
+
+    return ReleasePlan(
+        claim=PureDP(methods.epsilon, neighbors=facts.neighbors),
+        steps=mechanism.steps(),
+        answer=answer,
+        error=chosen.error + extra_error,
+        methods=LazyMethods(
+            lambda: tuple(replace(m, error=m.error + extra_error) for m in methods.ranked())
+        ),
+        public=("the domain", "the workload", *(() if private else ("the number of rows",))),
+    )
+
+
+def _candidate(
+    mechanism: Mechanism | None, name: str, error: float, spends: str, why: str
+) -> Candidate:
+    method = Method(name=name, error=error, spends=spends, why=why)
+    return Candidate(method=method, mechanism=mechanism)
+
+
+def _answers(mechanism: Mechanism, data: Tabulated, bits: BitSource, *, whole: bool) -> Answers:
+    if isinstance(mechanism, SamplePlan):
+        return sampled_answers(mechanism, data, bits)
+    if isinstance(mechanism, TableRounds):
+        return mechanism.run(data, bits)
+    estimate = mechanism.measure(data, bits)
+    small = data.domain.cells <= (MOST_CELLS if whole else MOST_FITTED)
+    return Answers(fitted=fit(estimate) if small else None, estimate=estimate)

@@ -1,0 +1,275 @@
+"""Runs of rows on a fine grid, found in bounded memory (theory Q).
+
+Up to some millions of rows are sorted. Of more, cells are counted in one pass, and a second one
+collects the rows of those around the ranks that are asked for; a row's place within the cell of its
+point is drawn when its point is looked at, and kept: the law is the same in all cases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.joint_ranks import Ranks, Runs, SortedRuns, joint_points, ranks_asked_first
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.ranks import GridRows
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
+from zerodelta.privacy.theorems.noise import joint_quantiles_epsilon
+from zerodelta.value import value
+
+# -- Several quantiles drawn together: their number costs no ε (theory Q) -------------------------
+# `JointExponential` is the mechanism. It is handed runs of a grid that is finer than the public
+# one: every row is moved to a random place within its own cell, by itself, so that rows on one
+# point are apart (`fine_rows`); the cell of a drawn point is published.
+
+CELL_BITS = 20
+"""A cell of the public grid has 2^20 places."""
+
+
+@value
+class JointExponential:
+    """Releases m points in rising order, of each group, drawn by how many rows lie between them.
+
+    **Neighbors**: one row replaced, or added or removed; a row may be absent, or in no group.
+    **Guarantee**: pure DP with ε = 4·rate for one group, twice 4·rate·(1 - the smallest gap) for
+    several, half of that for add-remove; gaps are the differences of 0, levels and 1 (theory Q).
+    **Public**: everything stored here. The number N of rows is not: level q aims at rank q·N.
+    **Error**: `rank_error`.
+
+    >>> joint = JointExponential.for_epsilon(epsilon=1, levels=["1/4", "1/2", "3/4"])
+    >>> joint.rate, joint.gaps[0], round(joint.rank_error, 1)
+    (Fraction(1, 4), Fraction(1, 4), 3.3)
+    """
+
+    levels: tuple[Fraction, ...]
+    rate: Fraction
+    groups: int
+    neighbors: Neighbors
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        levels: Sequence[Rational],
+        groups: int = 1,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> JointExponential:
+        """Return the mechanism with exactly this ε."""
+        exact = tuple(Fraction(level) for level in levels)
+        rising = all(a < b for a, b in itertools.pairwise(exact))
+        require(
+            bool(exact) and rising and exact[0] >= 0 and exact[-1] <= 1,
+            "levels",
+            [str(level) for level in exact],
+            expected="numbers from 0 to 1 in rising order",
+            remedy="pass each level once, sorted",
+        )
+        count = as_count(groups, "groups", minimum=1)
+        unit = cls(levels=exact, rate=Fraction(1), groups=count, neighbors=neighbors)
+        rate = as_positive(epsilon, "epsilon") / unit.claim.exact_epsilon
+        return replace(unit, rate=rate)
+
+    @property
+    def gaps(self) -> tuple[Fraction, ...]:
+        """Which part of the rows should lie before, between and behind the points."""
+        ends = (Fraction(0), *self.levels, Fraction(1))
+        return tuple(b - a for a, b in itertools.pairwise(ends))
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        epsilon = joint_quantiles_epsilon(
+            rate=self.rate,
+            levels=len(self.levels),
+            least_gap=min(self.gaps),
+            groups=self.groups,
+            neighbors=self.neighbors,
+        )
+        return PureDP(epsilon, neighbors=self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        numbers = {
+            "rate": self.rate,
+            "levels": len(self.levels),
+            "least_gap": min(self.gaps),
+            "groups": self.groups,
+        }
+        return Step(theorem="joint-quantiles", numbers=numbers, neighbors=self.neighbors)
+
+    def draw(self, runs: Runs, bits: BitSource) -> list[int]:
+        """Return the cells of the drawn points, in rising order."""
+        # a fixed part of N, not a whole rank: that would move by 1 where N does (theory Q)
+        gaps = [runs.count * gap for gap in self.gaps]
+        found = joint_points(runs, gaps, rate=self.rate, bits=bits)
+        return [point >> CELL_BITS for point in found]
+
+    def near(self, count: int, *, points: int) -> tuple[Ranks, ...]:
+        """Return which ranks of so many rows a draw will ask for first: only time rests on it."""
+        gaps = [count * gap for gap in self.gaps]
+        return ranks_asked_first(count, gaps, self.rate, points=points << CELL_BITS)
+
+    @property
+    def rank_error(self) -> float:
+        """The expected rank error of a point, in rows, where rows lie densely.
+
+        1.9·√m/ε at ε = 4·rate, measured in bench/tables_quantiles.py.
+        """
+        return 1.9 * math.sqrt(len(self.levels)) / float(4 * self.rate)
+
+
+def fine_rows(points: Integers, bits: BitSource) -> Integers:
+    """Return a place of the fine grid for each row, uniform among those of its cell.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> (fine_rows(np.array([3, 3]), SystemBits()) >> CELL_BITS).tolist()
+    [3, 3]
+    """
+    places = bits.words(len(points)) >> np.uint64(64 - CELL_BITS)
+    moved: Integers = (points << CELL_BITS) | places.astype(np.int64)
+    return moved
+
+
+MOST_TOGETHER = 1 << 22
+"""Rows of one point that are placed at once."""
+
+
+def grid_runs(column: GridRows, bits: BitSource) -> Runs:
+    """Return the runs of one column on the fine grid."""
+    held, cells = column.first_pass()
+    points = column.points.size << CELL_BITS
+    if held is not None:
+        return SortedRuns(rows=np.sort(fine_rows(held, bits)), points=points)
+    return CountedRuns(column, cells, bits)
+
+
+@final
+class CountedRuns:
+    """The runs of rows that were counted by cell and are read again where they are needed."""
+
+    __slots__ = ("_behind", "_bits", "_cells", "_column", "_pieces")
+
+    def __init__(self, column: GridRows, cells: Integers, bits: BitSource) -> None:
+        self._column, self._cells, self._bits = column, cells, bits
+        self._behind = np.cumsum(cells)
+        self._pieces: dict[int, tuple[int, PlacedCell]] = {}
+        """Each cell that was read, and the rank of its first row."""
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self._behind[-1])
+
+    @property
+    def points(self) -> int:
+        """The number of points of the fine grid."""
+        return self._column.points.size << CELL_BITS
+
+    def fetch(self, ranges: Sequence[Ranks]) -> None:
+        """Read, in one pass, what the borders of these ranks need."""
+        wanted: set[int] = set()
+        for ranks in ranges:
+            start, stop = max(0, ranks.first - 1), min(self.count, ranks.last + 1)
+            if start < stop:
+                low, high = np.searchsorted(self._behind, [start, stop - 1], side="right")
+                inside = np.arange(int(low), int(high) + 1)
+                wanted.update(inside[self._cells[inside] > 0].tolist())
+        missing = np.array(sorted(wanted - set(self._pieces)), dtype=np.int64)
+        if not len(missing):
+            return
+        points, counts = self._column.tally(missing, self._cells)
+        shift = self._column.shift
+        # the cells of all points, which are in order
+        edges = np.searchsorted(points >> shift, np.append(missing, self._cells.size))
+        for at, cell in enumerate(missing.tolist()):
+            part, total = slice(int(edges[at]), int(edges[at + 1])), int(self._cells[cell])
+            piece = PlacedCell(*_as_counted(points[part], counts[part], total), self._bits)
+            self._pieces[cell] = int(self._behind[cell]) - total, piece
+
+    def borders(self, first: int, last: int) -> Integers:
+        """Return where runs `first` to `last` begin, and where the last one ends."""
+        self.fetch([Ranks(first=first, last=last)])
+        start, stop = max(0, first - 1), min(self.count, last + 1)
+        low = np.searchsorted(self._behind, start, side="right")
+        found: list[Integers] = [np.zeros(1 if first == 0 else 0, dtype=np.int64)]
+        at, cell = start, int(low)
+        while at < stop:
+            if self._cells[cell]:
+                begins, piece = self._pieces[cell]
+                ends = begins + int(self._cells[cell])
+                found.append(piece.rows(at - begins, min(stop, ends) - begins))
+                at = ends
+            cell += 1
+        end = [self.points] if last == self.count else []
+        return np.concatenate([*found, np.array(end, dtype=np.int64)])
+
+
+@final
+class PlacedCell:
+    """The rows of one cell by their points; a point's rows are placed when one is asked for."""
+
+    __slots__ = ("_behind", "_bits", "_counts", "_placed", "_points")
+
+    def __init__(self, points: Integers, counts: Integers, bits: BitSource) -> None:
+        self._points, self._counts, self._bits = points, counts, bits
+        self._behind = np.cumsum(counts)
+        self._placed: dict[int, Integers] = {}
+        if len(counts) and self._behind[-1] <= MOST_TOGETHER:  # all at once
+            rows = np.sort(fine_rows(np.repeat(points, counts), bits))
+            self._points, self._counts = points[:1], self._behind[-1:]
+            self._behind, self._placed = self._counts, {0: rows}
+
+    def rows(self, start: int, stop: int) -> Integers:
+        """Return the fine rows from rank `start` on and before `stop` in this cell."""
+        low, high = np.searchsorted(self._behind, [start, stop - 1], side="right")
+        found = []
+        for at in range(int(low), int(high) + 1):
+            begins = int(self._behind[at] - self._counts[at])
+            wanted = np.arange(max(start, begins), min(stop, int(self._behind[at]))) - begins
+            found.append(self._point(at, wanted))
+        return np.concatenate(found)
+
+    def _point(self, at: int, wanted: Integers) -> Integers:
+        count = int(self._counts[at])
+        if at not in self._placed:
+            self._placed[at] = self._placed_rows(int(self._points[at]), count)
+        placed = self._placed[at]
+        if count <= MOST_TOGETHER:
+            return placed[wanted]
+        places = np.searchsorted(placed, wanted, side="right")
+        found: Integers = (int(self._points[at]) << CELL_BITS) + places
+        return found
+
+    def _placed_rows(self, point: int, count: int) -> Integers:
+        """Return the fine rows of a point in order; of very many, how many are up to each place."""
+        if count <= MOST_TOGETHER:
+            return np.sort(fine_rows(np.full(count, point, dtype=np.int64), self._bits))
+        places = np.zeros(1 << CELL_BITS, dtype=np.int64)
+        for start in range(0, count, MOST_TOGETHER):
+            some = np.zeros(min(MOST_TOGETHER, count - start), dtype=np.int64)
+            places += np.bincount(fine_rows(some, self._bits), minlength=1 << CELL_BITS)
+        return np.cumsum(places)
+
+
+def _as_counted(points: Integers, counts: Integers, total: int) -> tuple[Integers, Integers]:
+    """Return points and counts of as many rows as were counted, whatever came in between."""
+    if int(counts.sum()) == total:
+        return points, counts
+    if not len(points):
+        return np.zeros(1, dtype=np.int64), np.array([total])
+    counts = counts.copy()
+    counts[0] += max(0, total - int(counts.sum()))
+    behind = np.minimum(np.cumsum(counts), total)
+    return points, np.diff(behind, prepend=0)

@@ -1,0 +1,487 @@
+"""K-norm noise on exact integer sums: pure DP in the norm that fits the rows (theory R, C10.4)."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise import (
+    rounded_count_noise,
+    rounded_gaussian,
+    rounded_k_norm,
+    rounded_laplace,
+)
+from zerodelta.exact.noise_tails import NoiseLaw
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.privacy.claims import GaussianDP, PureDP
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import MOST_ENTRIES, Step
+from zerodelta.privacy.theorems.noise import (
+    OWN_UNITS,
+    gaussian_mu_squared,
+    k_norm_epsilon,
+    laplace_epsilon,
+)
+
+# -- Adding integer noise to exact integer sums without ever wrapping around (theory R) -----------
+# A sum that wraps or saturates *before* the noise has another sensitivity than the one that was
+# proved, so wherever 64 bits might not do, Python integers are used.
+
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+
+
+def check_sums(sums: npt.NDArray[np.generic], *, dimension: int | None = None) -> None:
+    """Refuse anything but one vector of integers, looking at shape and types only."""
+    array = isinstance(sums, np.ndarray)
+    require(
+        array and sums.ndim == 1 and _holds_integers(sums),
+        "type of sums",
+        f"{sums.dtype}, {sums.ndim}-d" if array else type(sums),  # never an entry: it may be data
+        expected="a one-dimensional NumPy array of integers",
+        remedy="pass what Rows.sum, Rows.counts or exact_sum returns",
+    )
+    require(
+        dimension is None or len(sums) == dimension,
+        "length of sums",
+        len(sums),
+        expected=f"{dimension}, the dimension of the noise",
+        remedy="build the mechanism for the dimension of the sum",
+    )
+
+
+def add_exactly(sums: npt.NDArray[Any], noise: npt.NDArray[Any]) -> IntegerArray:
+    """Return sums + noise: int64 if every result fits, else Python integers.
+
+    The type follows from the *result*, never from the sums: it is part of what is released.
+
+    >>> add_exactly(np.array([2**63 - 1, 5]), np.array([1, -7]))
+    array([9223372036854775808, -2], dtype=object)
+    """
+    if len(sums) == 0:
+        return np.zeros(0, dtype=np.int64)
+    wide = object in (sums.dtype, noise.dtype)
+    low, high = int(sums.min()) + int(noise.min()), int(sums.max()) + int(noise.max())
+    if not wide and low >= _SMALLEST and high <= _LARGEST:
+        return np.add(sums.astype(np.int64), noise.astype(np.int64))
+    total = [int(value) + int(draw) for value, draw in zip(sums, noise, strict=True)]
+    fits = min(total) >= _SMALLEST and max(total) <= _LARGEST
+    return np.array(total, dtype=np.int64) if fits else np.array(total, dtype=np.object_)
+
+
+def _holds_integers(sums: npt.NDArray[np.generic]) -> bool:
+    if sums.dtype == object:
+        return all(isinstance(v, numbers.Integral) and not isinstance(v, bool) for v in sums)
+    return sums.dtype.kind in "iu"
+
+
+# -- Counts ---------------------------------------------------------------------------------------
+# K-norm noise fitted to counts: pure DP where one row moves two counts by one (theory C10.4).
+
+_COARSE = 8
+"""Beyond this scale rounding changes the error by less than 0.1 %."""
+_FAR, _TERMS = 120, 512
+"""What is farther, or has a smaller weight (about 2^-i), adds less than floats can tell."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class CountNoise:
+    """Releases counts plus round(z), z with density proportional to exp(-max(Σz⁺, Σz⁻)/scale).
+
+    **Neighbors**: replace-one: a row leaves one count (or none) and joins another (or none).
+    **Guarantee**: pure DP with ε = 1 / scale: neighboring counts are at most 1 apart in that norm
+    (theory R, C10.4).
+    **Public**: everything stored here.
+    **Error**: 2·scale·d/(d+1) per count before rounding; independent Laplace noise needs 2·scale.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = CountNoise.for_epsilon(epsilon="1/2", dimension=3)
+    >>> mechanism.scale, round(mechanism.error(), 1)
+    (Fraction(2, 1), 3.0)
+    >>> mechanism.apply(np.array([100, 200, 300]), SystemBits()).shape
+    (3,)
+    """
+
+    dimension: int
+    scale: Fraction
+
+    def __init__(self, *, dimension: int, scale: Rational) -> None:
+        object.__setattr__(self, "dimension", as_count(dimension, "dimension", minimum=1))
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+
+    @classmethod
+    def for_epsilon(cls, *, epsilon: Rational, dimension: int) -> CountNoise:
+        """Return the mechanism with exactly this ε."""
+        return cls(dimension=dimension, scale=1 / as_positive(epsilon, "epsilon"))
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        return PureDP(k_norm_epsilon(1, self.scale), neighbors=Neighbors.REPLACE)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        numbers = {"norm": "counts", "quantum": 1, "sensitivity": 1, "scale": self.scale}
+        return Step(theorem="k-norm-noise", numbers=numbers)
+
+    def apply(self, counts: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy counts; never wraps around."""
+        check_sums(counts, dimension=self.dimension)
+        noise = rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
+        return add_exactly(counts, noise)
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(family="counts", dimension=self.dimension, scale=self.scale, unit=unit)
+
+    def error(self) -> float:
+        """Return E|round(z_j)|, the expected absolute error of a count.
+
+        Σ_k P(|z_j| > k + 1/2), whose terms are those of `noise_tails`. At large scales E|z_j|:
+        E G = (d+1)·scale; a coordinate of a k-simplex has mean 1/(k+1), and with weights C(d,k)²
+        the mean of k/(k+1) is (d/(d+1))², so that E|U_j| = 2d/(d+1)².
+        """
+        d, scale = self.dimension, float(self.scale)
+        if scale > _COARSE:
+            return 2 * scale * d / (d + 1)
+        tau = (np.arange(math.ceil(_FAR * scale) + 1) + 0.5) / scale
+        term, weight = np.exp(-tau), 1.0
+        total = term.copy()
+        for i in range(1, min(d, _TERMS)):
+            term, weight = term * (tau / i), weight * (d - i) / (2 * d - i)
+            total += weight * term
+        return float(total.sum())
+
+
+# -- Gaussian -------------------------------------------------------------------------------------
+# Rounded Gaussian noise on exact integer sums: Gaussian DP for l2 sensitivity (theory R, R2).
+
+_SMOOTH_DEVIATION = 50
+"""From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class RoundedGaussian:
+    """Answers an internal query: an integer vector plus independent noises round(N(0, variance)).
+
+    This is not pure: its answers are purified before anything is published.
+
+    **Neighbors**: those for which `sensitivity_squared` holds; replace-one unless said otherwise.
+    **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighboring vectors
+    are at most √sensitivity_squared apart in the l2 norm (theory R); also when the
+    vector was chosen after earlier answers (R2).
+    **Public**: everything stored here, and the length of the vector.
+    **Error**: about √(2/π) standard deviations per coordinate.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = RoundedGaussian.for_mu_squared(mu_squared="1/50", sensitivity_squared=2)
+    >>> mechanism.variance, round(mechanism.error(), 3)
+    (Fraction(100, 1), 7.976)
+    >>> mechanism.apply(np.array([100, 200]), SystemBits()).shape
+    (2,)
+    """
+
+    sensitivity_squared: Fraction
+    variance: Fraction
+    neighbors: Neighbors
+
+    def __init__(
+        self,
+        *,
+        sensitivity_squared: Rational,
+        variance: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> None:
+        squared = as_positive(sensitivity_squared, "sensitivity_squared")
+        object.__setattr__(self, "sensitivity_squared", squared)
+        object.__setattr__(self, "variance", as_positive(variance, "variance"))
+        object.__setattr__(self, "neighbors", neighbors)
+
+    @classmethod
+    def for_mu_squared(
+        cls,
+        *,
+        mu_squared: Rational,
+        sensitivity_squared: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> RoundedGaussian:
+        """Return the mechanism with exactly this μ²; `calibrate` turns ε and ln δ into one."""
+        squared = as_positive(sensitivity_squared, "sensitivity_squared")
+        variance = squared / as_positive(mu_squared, "mu_squared")
+        return cls(sensitivity_squared=squared, variance=variance, neighbors=neighbors)
+
+    @property
+    def claim(self) -> GaussianDP:
+        """What one answer costs."""
+        mu_squared = gaussian_mu_squared(self.sensitivity_squared, self.variance)
+        return GaussianDP(mu_squared=mu_squared, neighbors=self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one answer."""
+        numbers = {"sensitivity_squared": self.sensitivity_squared, "variance": self.variance}
+        return Step(theorem="rounded-gaussian", numbers=numbers, neighbors=self.neighbors)
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy vector; never wraps around."""
+        check_sums(sums)
+        return add_exactly(
+            sums, rounded_gaussian(variance=self.variance, size=len(sums), bits=bits)
+        )
+
+    def error(self) -> float:
+        """Return the expected absolute error of a coordinate: 2 sum_{k>=1} P(noise >= k)."""
+        deviation = math.sqrt(self.variance)
+        if deviation > _SMOOTH_DEVIATION:  # the sum is a midpoint rule for E|N(0, σ²)|
+            return deviation * math.sqrt(2 / math.pi) - 1 / (
+                12 * math.sqrt(2 * math.pi) * deviation
+            )
+        cells = range(1, 2 + math.ceil(40 * deviation))
+        return math.fsum(math.erfc((k - 0.5) / (deviation * math.sqrt(2))) for k in cells)
+
+
+def noisy_gram(
+    gram: IntegerArray, on_diagonal: RoundedGaussian, beside: RoundedGaussian, bits: BitSource
+) -> npt.NDArray[np.float64]:
+    """Return a symmetric matrix with symmetric noise.
+
+    In the Frobenius norm each entry beside the diagonal counts twice, so its noise has half the
+    variance.
+    """
+    noisy = np.zeros(gram.shape)
+    above = np.triu_indices(len(gram), 1)
+    noisy[above] = beside.apply(gram[above], bits)
+    noisy += noisy.T
+    noisy[np.diag_indices(len(gram))] = on_diagonal.apply(gram.diagonal().copy(), bits)
+    return noisy
+
+
+def as_norm(norm: float) -> float:
+    """Return the norm as a float, refusing all but 1, 2 and infinity."""
+    plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
+    known = plain and norm in (1, 2, math.inf)
+    remedy = "pass one of these three norms"
+    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
+    return float(norm)
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class KNorm:
+    """Releases an integer vector plus round(z), z with density proportional to exp(-‖z‖/scale).
+
+    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
+    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
+    `sensitivity` apart in `norm` (1, 2 or ``math.inf``), whatever the dimension (theory R, C10.4).
+    **Public**: everything stored here.
+    **Error**: per coordinate scale (l1), scale·(d+1)/2 (linf), about scale·√(2d/π) (l2).
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = KNorm.for_epsilon(epsilon=1, norm=math.inf, dimension=3, sensitivity=10)
+    >>> mechanism.scale, mechanism.error()
+    (Fraction(10, 1), 20.0)
+    >>> mechanism.apply(np.array([100, 200, 300]), SystemBits()).shape
+    (3,)
+    """
+
+    norm: float
+    dimension: int
+    sensitivity: Fraction
+    scale: Fraction
+    neighbors: Neighbors
+
+    def __init__(
+        self,
+        *,
+        norm: float,
+        dimension: int,
+        sensitivity: Rational,
+        scale: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> None:
+        object.__setattr__(self, "norm", as_norm(norm))
+        object.__setattr__(self, "dimension", as_count(dimension, "dimension", minimum=1))
+        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+        object.__setattr__(self, "neighbors", neighbors)
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        norm: float,
+        dimension: int,
+        sensitivity: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> KNorm:
+        """Return the mechanism with exactly this ε."""
+        moved = as_positive(sensitivity, "sensitivity")
+        return cls(
+            norm=norm,
+            dimension=dimension,
+            sensitivity=moved,
+            scale=moved / as_positive(epsilon, "epsilon"),
+            neighbors=neighbors,
+        )
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        epsilon = k_norm_epsilon(self.sensitivity, self.scale)
+        return PureDP(epsilon, neighbors=self.neighbors)
+
+    def step(
+        self, *, quantum: Fraction | tuple[Fraction, ...] | None, blocks: bool = False
+    ) -> Step:
+        """Return the proof step of one release, or of one for each block of a longer vector.
+
+        `quantum` says what one unit of the integers is in the data's own units, for every
+        coordinate or for each; None where the integers are counts, or have no other unit.
+        With ``blocks=True`` the noise of all blocks together has the sum of their l2 norms as its
+        norm, in which neighboring vectors are at most `sensitivity` apart.
+        """
+        remedy = "pass KNorm(norm=2, ...)"
+        require(
+            not blocks or self.norm == 2,
+            "blocks",
+            blocks,
+            expected="False unless norm=2",
+            remedy=remedy,
+        )
+        words = {1: 1, 2: "blocks" if blocks else 2, math.inf: "inf"}
+        numbers = {
+            "norm": words[self.norm],
+            "quantum": _short(quantum),
+            "sensitivity": self.sensitivity,
+            "scale": self.scale,
+        }
+        return Step(theorem="k-norm-noise", numbers=numbers, neighbors=self.neighbors)
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy vector; never wraps around."""
+        check_sums(sums, dimension=self.dimension)
+        noise = rounded_k_norm(
+            norm=self.norm, dimension=self.dimension, scale=self.scale, size=1, bits=bits
+        )
+        return add_exactly(sums, noise[0])
+
+    def law(self, *, unit: Fraction | tuple[Fraction, ...], rows: int = 1) -> NoiseLaw:
+        """Return the law of the noise on a sum, or on a mean of so many `rows`.
+
+        One integer is `unit` of the sum.
+        """
+        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
+        return NoiseLaw(
+            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=shared
+        )
+
+    def error(self) -> float:
+        """Return E|z_j|, the expected absolute error of a coordinate before rounding.
+
+        Rounding moves a coordinate by at most one half. For l2 it is E‖z‖ = d·scale times the mean
+        magnitude Γ(d/2) / (√π Γ((d+1)/2)) of a coordinate on the unit sphere.
+        """
+        scale, d = float(self.scale), self.dimension
+        if self.norm == 1:
+            return scale
+        if self.norm == 2:
+            logs = math.lgamma(d / 2) - math.lgamma((d + 1) / 2)
+            return scale * d * math.exp(logs) / math.sqrt(math.pi)
+        return scale * (d + 1) / 2
+
+
+def _short(quantum: Fraction | tuple[Fraction, ...] | None) -> Fraction | list[Fraction] | str:
+    """Return one quantum if all coordinates share it, a word for more than a step may list."""
+    if quantum is None:
+        return Fraction(1)
+    if isinstance(quantum, Fraction):
+        return quantum
+    if len(set(quantum)) == 1:
+        return quantum[0]
+    return list(quantum) if len(quantum) <= MOST_ENTRIES else OWN_UNITS
+
+
+# -- Rounded Laplace noise on exact integer sums: pure DP for l1 sensitivity (theory R) -----------
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class RoundedLaplace:
+    """Releases an integer vector plus independent noises round(Laplace(scale)).
+
+    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
+    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
+    `sensitivity` apart in the l1 norm (theory R).
+    **Public**: everything stored here, and the length of the vector.
+    **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = RoundedLaplace.for_epsilon(epsilon="1/2", sensitivity=2)
+    >>> mechanism.scale, round(mechanism.error(), 3)
+    (Fraction(4, 1), 3.99)
+    >>> mechanism.apply(np.array([100, 200]), SystemBits()).shape
+    (2,)
+    """
+
+    sensitivity: Fraction
+    scale: Fraction
+    neighbors: Neighbors
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Rational,
+        scale: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> None:
+        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+        object.__setattr__(self, "neighbors", neighbors)
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        sensitivity: Rational,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> RoundedLaplace:
+        """Return the mechanism with exactly this ε."""
+        moved = as_positive(sensitivity, "sensitivity")
+        scale = moved / as_positive(epsilon, "epsilon")
+        return cls(sensitivity=moved, scale=scale, neighbors=neighbors)
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        epsilon = laplace_epsilon(self.sensitivity, self.scale)
+        return PureDP(epsilon, neighbors=self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        numbers = {"sensitivity": self.sensitivity, "scale": self.scale}
+        return Step(theorem="rounded-laplace", numbers=numbers, neighbors=self.neighbors)
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy vector; never wraps around."""
+        check_sums(sums)
+        return add_exactly(sums, rounded_laplace(scale=self.scale, size=len(sums), bits=bits))
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
+
+    def error(self) -> float:
+        """Return the expected absolute error of a coordinate."""
+        half_rate = float(1 / (2 * self.scale))
+        return 0.0 if half_rate > 700 else 1 / (2 * math.sinh(half_rate))

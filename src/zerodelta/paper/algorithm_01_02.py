@@ -1,0 +1,546 @@
+"""Algorithm 1 (`alg:main`): purification of a vector in an l_q ball.
+
+With it Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory
+A1 and A3. For comparison: the library's own channels need neither ε' nor Laplace noise (B2).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flint import arb
+
+from zerodelta.channels.channel import Purifier
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, laplace_scale
+from zerodelta.data.source import Given
+from zerodelta.errors import GuaranteeError, require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.logs import ball, lower
+from zerodelta.exact.logs import ball as arb_ball
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.convex_sets import LqBall
+from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.verify import base_claim
+from zerodelta.spaces import Ball, FiniteSpace
+from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+_COARSEST, _FINEST = 4, 40
+"""Powers of two: how many lattice spacings there are in a radius."""
+
+_LEAST_SCALE = Fraction(1, 1 << 10)
+"""In spacings. Noise below it is rounded away anyway; more noise than needed is private too."""
+
+
+@debited
+def purify_ball(
+    value: Any,
+    *,
+    ball: Ball | LqBall,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+    mixing_weight: Rational,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Publish the output of an (ε, δ)-DP mechanism in a ball under pure DP (Algorithm 1).
+
+    Use it to reproduce Algorithm 1: the value, or with probability ω a uniform point of the ball,
+    plus Laplace noise of scale 2Δ/ε', on a lattice, projected onto the ball. `zd.purify` publishes
+    at no extra ε.
+
+    Parameters
+    ----------
+    value : object
+        x_apx of the paper, what the mechanism returned. Any object whatever is projected onto the
+        ball first.
+    ball : Ball or LqBall
+        Θ of the paper, in which the output lies: q = 1, 2 or inf, or any q (`zd.paper.LqBall`), for
+        which a uniform point of the smallest l1 or l2 ball around is mixed in, at the same noise.
+    epsilon : number
+        ε + ε' of the paper: the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
+        pays for the Laplace noise.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
+    mixing_weight : number
+        ω, the probability of a uniform point.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is x_pure, a vector of the ball.
+
+    Notes
+    -----
+    **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W: Δ = d^(1-1/q) D_q x with
+    x^d = (1-ω)δ/((1+e^ε)ω), where Line 2 has 2 d^(1-1/q) R (δ/2ω)^(1/d)).
+    **Neighbors**: replace-one.
+    **Error**: `theorem_1`; the release carries the rms forecast in l2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> release = purify_ball(
+    ...     np.array([0.3, -0.2]), ball=Ball(2, 1), epsilon="3/2", base_epsilon=1,
+    ...     log_delta=-60.0, mixing_weight="1e-9",
+    ... )
+    >>> release.value.round(3), release.certificate.claim.exact_epsilon
+    (array([ 0.3, -0.2]), Fraction(3, 2))
+
+    """
+    base, _ = split_epsilon(epsilon, base_epsilon)
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = channel_for(
+        ball=ball,
+        epsilon=epsilon,
+        base_epsilon=base,
+        log_delta=log_of,
+        mixing_weight=mixing_weight,
+    )
+    # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
+    return publish(
+        value,
+        channel,
+        claim=PureDP(epsilon),
+        steps=steps,
+        public=(f"the ball {ball!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
+        bits=bits,
+        within=ball if isinstance(ball, LqBall) else None,
+    )
+
+
+def publish(
+    value: Any,
+    channel: Purifier,
+    *,
+    claim: PureDP,
+    steps: tuple[Step, ...],
+    public: tuple[str, ...],
+    bare_rows: bool,
+    bits: BitSource | None,
+    within: LqBall | None = None,
+) -> Release:
+    """Release a value that somebody computed, through a channel, and by it in a smaller set."""
+
+    def answer(value: Any, drawn: BitSource) -> Any:
+        if within is None:
+            return channel.apply(value, drawn)
+        return within.project(channel.apply(within.project(value), drawn))
+
+    plan: ReleasePlan[Any] = ReleasePlan(
+        claim=claim,
+        steps=(*steps, channel.step()),
+        answer=answer,
+        error=channel.expected_error(),
+        public=public,
+        bare_rows=bare_rows,
+    )
+    return run(plan, Given(value), bits=bits)
+
+
+def channel_for(
+    *,
+    ball: Ball | LqBall,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float,
+    mixing_weight: Rational,
+) -> AlgorithmOne:
+    """Return Algorithm 1 with the smallest proven noise, on a lattice finer than that noise."""
+    ball = ball.enclosing() if isinstance(ball, LqBall) else ball
+    base, extra = split_epsilon(epsilon, base_epsilon)
+    weight = as_weight(mixing_weight, "mixing_weight")
+    claim = ApproxDP(base, log_delta)
+
+    def scale(diameter: Rational) -> Fraction:
+        # theory A1.1: Line 2 with D_q = 2r, the diameter of the ball that is mixed in, and the
+        # sharper ((1-ω)δ/((1+e^ε)ω))^(1/d) of Theorem W for the paper's 2R(δ/2ω)^(1/d).
+        return laplace_scale(
+            norm=ball.norm,
+            dimension=ball.dimension,
+            diameter=diameter,
+            weight=weight,
+            claim=claim,
+            epsilon=base,
+            extra_epsilon=extra,
+        )
+
+    ratio = ball.radius / scale(2 * ball.radius)  # radii per noise scale
+    power = min(max(math.ceil(16 * ratio - 1).bit_length(), _COARSEST), _FINEST)
+    many, every = 1 << power, ball.norm == math.inf
+    body = Body(lattice=ball.grid(2 * many + 1) if every else ball.lattice(ball.radius / many))
+    # theory A1b: AlgorithmOne projects the value onto this very body before it adds noise.
+    return AlgorithmOne(
+        body=body,
+        scale=max(scale(2 * body.radius), _LEAST_SCALE),
+        mixing_weight=weight,
+        base_epsilon=base,
+    )
+
+
+def proving_steps(
+    *, epsilon: Rational, log_delta: float, base_steps: tuple[Step, ...]
+) -> tuple[Step, ...]:
+    """Return the base's own steps if they prove (ε, δ), or the caller's assertion of it."""
+    claim = ApproxDP(as_positive(epsilon, "epsilon"), log_delta)
+    if not base_steps:
+        return (Step(theorem="given", numbers=claim.numbers(), status=Status.ASSERTED),)
+    proven: Claim = base_claim(base_steps)
+    actual = proven.log_delta(claim.exact_epsilon)
+    if actual > claim.exact_log_delta:
+        raise GuaranteeError(
+            f"the base steps prove ln δ = {actual:.6g} at ε = {float(claim.exact_epsilon):g}, not "
+            f"{claim.exact_log_delta:.6g}: add noise to the base, or state a larger log_delta."
+        )
+    return base_steps
+
+
+def printed_log_radius(
+    *,
+    dimension: int,
+    norm: float,
+    radius: float,
+    mixing_weight: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> float:
+    """Return ln Δ of Line 2 as printed, Δ = 2 d^(1-1/q) R (δ/2ω)^(1/d), for comparison only.
+
+    Parameters
+    ----------
+    dimension, norm, radius : number
+        d, q (math.inf too) and R.
+    mixing_weight : number
+        ω.
+    log_delta, delta : number
+        ln δ or δ, one of the two.
+
+    Returns
+    -------
+    float
+        ln Δ; it may be read as a radius or as a diameter, see docs/errata.md.
+
+    Examples
+    --------
+    >>> printed_log_radius(
+    ...     dimension=1, norm=2, radius=1.0, log_delta=-10.0, mixing_weight=0.5
+    ... ) == math.log(2) - 10.0
+    True
+
+    """
+    d = as_count(dimension, "dimension", minimum=1)
+    spread = math.log(2) + (1 - 1 / norm) * math.log(d) + math.log(radius)
+    return spread + (log_delta_from(delta, log_delta) - math.log(2 * mixing_weight)) / d
+
+
+def printed_theorem_1(*, dimension: int, radius: float, scale_power: float) -> float:
+    """Return 4Rd·(δ/2ω)^(1/d)/ε', the noise term as printed; `scale_power` = (δ/2ω)^(1/d)/ε'."""
+    return 4 * radius * dimension * scale_power
+
+
+def theorem_1(
+    *,
+    dimension: int,
+    norm: float,
+    diameter: float,
+    scale: float,
+    mixing_weight: float,
+    spacing: float = 0.0,
+    error_norm: float | None = None,
+) -> float:
+    """Return a bound on E‖x_pure - x_apx‖, x_apx in the l_q ball that is mixed in (q = `norm`).
+
+    Parameters
+    ----------
+    dimension, norm, diameter : number
+        d, q and D_q, the l_q diameter of Θ.
+    scale : number
+        b = 2Δ/ε', of the Laplace noise z.
+    mixing_weight : number
+        ω.
+    spacing : number
+        Of our lattice, for its roundings.
+    error_norm : number, optional
+        1, or q by default: the norm of the error.
+
+    Returns
+    -------
+    float
+        In l_q E‖z‖_q + ω D_q with E‖z‖_q <= (d Γ(q+1))^(1/q) b, and b·(1 + 1/2 + … + 1/d) for
+        q = inf; in l_1 d b + ω d^(1-1/q) D_q. Projection onto the ball afterwards does not increase
+        an l_q error for q = 2 or inf, and at most doubles the noise term in l_1; for any other q
+        this bounds the error before the projection.
+
+    Examples
+    --------
+    >>> round(theorem_1(dimension=2, norm=2, diameter=2.0, scale=0.5, mixing_weight=0.01), 6)
+    1.02
+
+    """
+    d = as_count(dimension, "dimension", minimum=1)
+    measured = norm if error_norm is None else error_norm
+    require(
+        measured in (1, norm),
+        "error_norm",
+        error_norm,
+        expected=f"1 or the ball's norm {norm}",
+        remedy="pass one",
+    )
+    # theory A3: the printed l_1 bound holds for q = 1 only; l_q needs Γ(q+1)^(1/q), l_1 d^(1-1/q).
+    if measured == math.inf:
+        noise, widening, cells = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
+    else:
+        noise = math.exp((math.log(d) + math.lgamma(measured + 1)) / measured) * scale
+        widening = d ** (1 - 1 / norm) if measured == 1 else 1.0
+        cells = d ** (1 / measured)
+    return noise + mixing_weight * widening * diameter + 1.5 * spacing * cells
+
+
+@value
+class Corollary1:
+    """ω and ln δ of Corollary 1, for a ball of l2 diameter `diameter`."""
+
+    rows: int
+    dimension: int
+    diameter: Fraction
+    mixing_weight: Fraction
+    log_delta: float
+
+    def error_bound(self, epsilon: Rational, base_epsilon: Rational | None = None) -> float:
+        """Return C/(n²ε') + C/n², a bound on E‖x_pure - x_apx‖₂; ε + ε' is `epsilon`.
+
+        Theory A3: it holds with room, √(2d) b = 0.354 C/(n²ε') with the printed Δ.
+        """
+        # theory A3: the printed 1/(n²ε) + C/n² adds a length to a number; both are lengths here.
+        _, extra = split_epsilon(epsilon, base_epsilon)
+        return float(self.diameter) * (1 / float(extra) + 1) / self.rows**2
+
+
+def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corollary1:
+    """Return Corollary 1's parameters: ω = 1/n², δ = 2ω/(16 d n²)^d, in units where C = 1.
+
+    Parameters
+    ----------
+    rows, dimension : int
+        n and d.
+    diameter : number
+        C, the l2 diameter of Θ, for `error_bound`.
+
+    Returns
+    -------
+    Corollary1
+        With `mixing_weight` ω and `log_delta` ln δ, rounded down.
+
+    Examples
+    --------
+    >>> chosen = corollary_1(rows=100, dimension=2)
+    >>> chosen.mixing_weight, round(chosen.log_delta, 3), round(chosen.error_bound(epsilon=1), 6)
+    (Fraction(1, 10000), -33.869, 0.0003)
+
+    """
+    n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
+    require(
+        n > 1,
+        "rows",
+        rows,
+        expected="at least 2 rows, because ω = 1/n² must be below 1",
+        remedy="pass mixing_weight and log_delta yourself, or more rows",
+    )
+
+    def log_delta() -> arb:
+        # theory A3: (16 C d n²)^d is not unit-consistent and exceeds 1 for small C: C = 1 here,
+        # which rescaling the space by C brings about.
+        return arb_ball(Fraction(2, n * n)).log() - d * arb_ball(16 * d * n * n).log()
+
+    return Corollary1(
+        rows=n,
+        dimension=d,
+        diameter=as_positive(diameter, "diameter"),
+        mixing_weight=Fraction(1, n * n),
+        log_delta=lower(log_delta),
+    )
+
+
+# -- Algorithm 02 ---------------------------------------------------------------------------------
+# Algorithm 2 (`alg:discrete`) and Theorem 3 (`thm:index_embed`): purification of a finite choice.
+#
+# The choice is written in binary, Algorithm 1 runs in the unit cube, and every coordinate is
+# rounded back to a bit. For comparison: B1 (`appendix_c`) needs no embedding and no extra ε.
+
+_ALGORITHM_02_LEAST_SCALE = Fraction(1, 1 << 12)
+"""Noise of this scale flips a bit with probability e^-2048; a larger scale is private too."""
+
+
+@debited
+def purify_choice(
+    value: Any,
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Publish the choice of an (ε, δ)-DP mechanism under pure DP (Algorithm 2).
+
+    Use it to reproduce Algorithm 2; `mix_choice` and `zd.purify` need no embedding, no extra ε.
+
+    Parameters
+    ----------
+    value : object
+        u_apx of the paper, what the mechanism chose. Any object whatever is mapped into the space
+        first.
+    space : Finite, Subsets or Multiset
+        Y of the paper, what may be published, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
+    epsilon : number
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
+        pays for the Laplace noise.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two; Theorem 3's is `theorem_3_log_delta`.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is u_pure, an element of the space.
+
+    Notes
+    -----
+    **Guarantee**: pure DP with ε + ε' for every δ (Theorem 3 by Theorem W on the cube, A4).
+    **Neighbors**: replace-one.
+    **Error**: the probability of another element, at most 1 - `theorem_3` if ln δ is below
+    `theorem_3_log_delta`.
+
+    Examples
+    --------
+    >>> from zerodelta.spaces import Finite
+    >>> log_delta = theorem_3_log_delta(code_length=30, base_epsilon=1)
+    >>> release = purify_choice(5, space=Finite(1 << 30), epsilon=2, log_delta=log_delta)
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (5, Fraction(2, 1))
+
+    """
+    base, _ = split_epsilon(epsilon, base_epsilon)
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = choice_channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
+    return publish(
+        value,
+        channel,
+        claim=PureDP(epsilon),
+        steps=steps,
+        public=(f"the space {space!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
+        bits=bits,
+    )
+
+
+def choice_channel_for(
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float,
+) -> AlgorithmTwo:
+    """Return Algorithm 2 with the smallest proven noise."""
+    base, extra = split_epsilon(epsilon, base_epsilon)
+    length = code_length(space.size)
+    scale = laplace_scale(
+        # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
+        norm=math.inf,
+        dimension=length,
+        diameter=1,
+        weight=Fraction(1, 1 << length),
+        claim=ApproxDP(base, log_delta),
+        epsilon=base,
+        extra_epsilon=extra,
+    )
+    return AlgorithmTwo(space=space, scale=max(scale, _ALGORITHM_02_LEAST_SCALE), base_epsilon=base)
+
+
+def code_length(size: int) -> int:
+    """Return d = ⌈log2 |Y|⌉, at least 1.
+
+    >>> [code_length(size) for size in (1, 2, 3, 16, 17)]
+    [1, 1, 2, 4, 5]
+    """
+    # theory A4: |Y| need not be a power of two; codes beyond it are decoded by a fixed public rule.
+    return max(1, (as_count(size, "size", minimum=1) - 1).bit_length())
+
+
+def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
+    """Return the largest float below ln(ε^d/(2d)^(3d)), the δ of Theorem 3.
+
+    Parameters
+    ----------
+    code_length : int
+        d, the number of bits.
+    base_epsilon : number
+        ε, half of the total.
+
+    Returns
+    -------
+    float
+        ln δ.
+
+    Examples
+    --------
+    >>> round(theorem_3_log_delta(code_length=4, base_epsilon=1), 4)
+    -24.9533
+
+    """
+    d = as_count(code_length, "code_length", minimum=1)
+    exact = as_positive(base_epsilon, "base_epsilon")
+
+    def log() -> arb:
+        return d * (ball(exact).log() - 3 * ball(2 * d).log())
+
+    return math.nextafter(lower(log), -math.inf)
+
+
+def theorem_3(code_length: int) -> float:
+    """Return (1 - 2^-d)(1 - (d/2)e^-d), a bound on P[u_pure = u_apx] that holds for every d.
+
+    >>> round(theorem_3(10), 4)
+    0.9988
+    """
+    d = as_count(code_length, "code_length", minimum=1)
+    # theory A4: the uniform branch must *not* be taken, and the noise stays below 1/2 everywhere.
+    return (1 - 2.0**-d) * (1 - d / 2 * math.exp(-d))
+
+
+def printed_theorem_3(code_length: int) -> float:
+    """Return 1 - 2^-d - (d/2)e^-d, the bound as printed (weaker by the product of the two)."""
+    d = as_count(code_length, "code_length", minimum=1)
+    return 1 - 2.0**-d - d / 2 * math.exp(-d)

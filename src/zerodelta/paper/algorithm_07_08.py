@@ -1,0 +1,556 @@
+"""Algorithm 7 (`alg: fw_pure`): pure Frank-Wolfe by a Gaussian sketch, Algorithm 1 and Algorithm 8.
+
+Here for reproduction. Theory A11: with the paper's δ the T internal steps get *less* noise by basic
+composition than by advanced composition, so `frank_wolfe_pure` (no sketch, no purification, no LP)
+is better in every respect.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
+from zerodelta.data.rows import Rows
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.noise import rounded_gaussian
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.spaces import Ball
+from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.training.frank_wolfe import Composition, GradientFunction, VertexSteps, step_epsilon
+from zerodelta.training.losses import Loss
+from zerodelta.training.polytopes import L1Ball
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+# -- Algorithm 08 ---------------------------------------------------------------------------------
+# Algorithm 8 (`alg: sparse-rec`): the sparsest vector that explains noisy measurements, by an LP.
+#
+# It only ever sees what is already published, so nothing here needs to be private or exact; but
+# what it returns is published, so a failure of the solver becomes the vector 0 (theory A11).
+# `highspy` is used where installed (this file alone imports it), else the HiGHS inside scipy.
+
+Solver: TypeAlias = Literal["auto", "highspy", "scipy"]
+
+
+def sparse_recovery(
+    measurements: Floats,
+    sketch: Floats,
+    *,
+    tolerance: float,
+    solver: Solver = "auto",
+    time_limit: float = 60.0,
+) -> Floats:
+    """Return argmin ‖θ‖₁ subject to ‖Φθ - b‖₁ <= ξ, and 0 if there is none or the solver fails.
+
+    Not private by itself: post-processing of what is public. The LP has θ = u⁺ - u⁻ and the
+    residual r⁺ - r⁻, all >= 0: k + 1 rows, where the paper's form has 2k + 2d + 1. A Gaussian Φ
+    with k < d has full row rank, so it is feasible (theory A11).
+
+    Parameters
+    ----------
+    measurements : array
+        b, the k public measurements (θ_pure-k in Algorithm 7).
+    sketch : array
+        Φ, the public k x d matrix.
+    tolerance : float
+        ξ, the l1 error of the measurements that is allowed.
+    solver : "auto", "highspy" or "scipy"
+        Which HiGHS is called; "auto" takes highspy where it is installed.
+    time_limit : float
+        In seconds, after which the solver has failed.
+
+    Returns
+    -------
+    array
+        θ̂ of the paper, d entries.
+
+    Examples
+    --------
+    >>> phi = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> sparse_recovery(np.array([0.5, 0.5]), phi, tolerance=0.0)
+    array([0. , 0. , 0.5])
+
+    """
+    phi, b, xi = _checked(sketch, measurements, tolerance)
+    if solver not in ("auto", "highspy", "scipy"):
+        raise ParameterError(
+            "solver", solver, expected='"auto", "highspy" or "scipy"', remedy="leave it at auto"
+        )
+    installed = importlib.util.find_spec("highspy") is not None
+    solve = _by_highspy if solver == "highspy" or (solver == "auto" and installed) else _by_scipy
+    dimension = phi.shape[1]
+    if not np.isfinite(b).all():  # computed, not chosen: no error
+        return np.zeros(dimension)
+    try:
+        solution = solve(phi, b, xi, time_limit)
+    except Exception:  # the solver may do what it likes; its failure is an output (theory A14.4)
+        solution = None
+    if solution is None or solution.shape != (dimension,) or not np.isfinite(solution).all():
+        return np.zeros(dimension)
+    return solution
+
+
+def recovery_error(*, sparsity: int, tolerance: float, distortion: float = 0.25) -> float:
+    """Return 4√s ξ/√(1-e): the l1 error for s-sparse vectors, *if* Φ is (e, 4s)-RWC.
+
+    Parameters
+    ----------
+    sparsity : int
+        s, the number of entries that are not 0 (T after T steps of Frank-Wolfe).
+    tolerance : float
+        ξ.
+    distortion : float
+        e, 1/4 in the paper.
+
+    Returns
+    -------
+    float
+        A bound on ‖θ̂ - θ‖₁.
+
+    Examples
+    --------
+    >>> recovery_error(sparsity=4, tolerance=0.01, distortion=0.75)
+    0.16
+
+    """
+    if not 0 < distortion < 1:
+        raise ParameterError(
+            "distortion", distortion, expected="between 0 and 1", remedy="pass 0.25, as the paper"
+        )
+    return 4 * math.sqrt(sparsity) * tolerance / math.sqrt(1 - distortion)
+
+
+def _checked(
+    sketch: Floats, measurements: Floats, tolerance: float
+) -> tuple[Floats, Floats, float]:
+    phi, b = np.asarray(sketch, dtype=np.float64), np.asarray(measurements, dtype=np.float64)
+    if phi.ndim != 2 or min(phi.shape) < 1 or not np.isfinite(phi).all():
+        raise ParameterError(
+            "sketch",
+            f"shape {phi.shape}",
+            expected="a finite matrix with one line for each measurement",
+            remedy="pass what gaussian_sketch returns",
+        )
+    if b.shape != phi.shape[:1]:
+        raise ParameterError(
+            "measurements",
+            f"shape {b.shape}",
+            expected=f"{len(phi)} numbers, one for each line of the sketch",
+            remedy="pass Φθ plus noise",
+        )
+    xi = float(tolerance)
+    if not 0 <= xi < math.inf:
+        raise ParameterError(
+            "tolerance", tolerance, expected="a finite number of at least 0", remedy="pass ξ"
+        )
+    return phi, b, xi
+
+
+def _program(phi: Floats, xi: float) -> tuple[Floats, Floats, Floats]:
+    """Return the costs of (u⁺, u⁻, r⁺, r⁻), the k equations, and the row Σ(r⁺ + r⁻) <= ξ."""
+    k, d = phi.shape
+    costs = np.concatenate([np.ones(2 * d), np.zeros(2 * k)])
+    equations = np.hstack([phi, -phi, np.eye(k), -np.eye(k)])
+    return costs, equations, 1.0 - costs
+
+
+def _by_scipy(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
+    from scipy.optimize import linprog
+
+    costs, equations, budget = _program(phi, xi)
+    result = linprog(
+        costs,
+        A_ub=budget[np.newaxis],
+        b_ub=[xi],
+        A_eq=equations,
+        b_eq=b,
+        method="highs",
+        options={"time_limit": time_limit, "presolve": False},  # a dense LP has nothing to remove
+    )
+    return _difference(result.x, phi.shape[1]) if result.status == 0 else None
+
+
+def _by_highspy(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
+    highspy: Any = importlib.import_module("highspy")
+    costs, equations, budget = _program(phi, xi)
+    (k, d), columns = phi.shape, len(costs)
+    matrix = np.vstack([equations, budget])
+    lines, entries = np.nonzero(matrix.T)  # column by column
+    problem: Any = highspy.HighsLp()
+    problem.num_col_, problem.num_row_ = columns, k + 1
+    problem.col_cost_ = costs
+    problem.col_lower_, problem.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
+    problem.row_lower_ = np.append(b, -highspy.kHighsInf)
+    problem.row_upper_ = np.append(b, xi)
+    problem.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    problem.a_matrix_.start_ = np.searchsorted(lines, np.arange(columns + 1))
+    problem.a_matrix_.index_ = entries
+    problem.a_matrix_.value_ = matrix.T[lines, entries]
+    engine: Any = highspy.Highs()
+    engine.setOptionValue("output_flag", False)
+    engine.setOptionValue("time_limit", time_limit)
+    engine.setOptionValue("presolve", "off")
+    engine.passModel(problem)
+    engine.run()
+    if engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return _difference(np.array(engine.getSolution().col_value), d)
+
+
+def _difference(parts: Floats, dimension: int) -> Floats:
+    found: Floats = parts[:dimension] - parts[dimension : 2 * dimension]
+    return found + 0.0  # no negative zeros
+
+
+_FINENESS = 1 << 30
+"""Sketch entries are multiples of 2^-30; only accuracy depends on it."""
+
+
+def printed_iterations(
+    *,
+    rows: int,
+    base_epsilon: Rational,
+    smoothness: Rational,
+    length: Rational,
+    lipschitz: Rational,
+) -> int:
+    """Return T = ⌈√(β ‖C‖₁ n ε/L₁)⌉, the constant of the paper's Θ̃ taken as 1.
+
+    >>> printed_iterations(rows=1000, base_epsilon=1, smoothness=1, length=1, lipschitz=1)
+    32
+    """
+    beta, width = as_positive(smoothness, "smoothness"), as_positive(length, "length")
+    inner = as_positive(base_epsilon, "base_epsilon")
+    ratio = beta * width * as_count(rows, "rows", minimum=1) * inner
+    return max(1, math.ceil(math.sqrt(ratio / as_positive(lipschitz, "lipschitz"))))
+
+
+def printed_measurements(*, iterations: int, dimension: int, rows: int) -> int:
+    """Return k = max(16T, ⌈T ln(d/T) + ln n⌉), at most d: k = d means "no sketch".
+
+    The constant in the paper's Θ is unknown: what its lemmas prove needs k >= 400 · 1600 T, which
+    is above d in any realistic case (theory A11).
+
+    >>> printed_measurements(iterations=5, dimension=2000, rows=1000)
+    80
+    """
+    steps, d = as_count(iterations, "iterations", minimum=1), as_count(dimension, "dimension")
+    printed = steps * math.log(max(d / steps, 1)) + math.log(as_count(rows, "rows", minimum=1))
+    # theory A11: the bound on (a) in the proof needs k >= 16T
+    return min(max(16 * steps, math.ceil(printed)), as_count(d, "dimension", minimum=1))
+
+
+def printed_mixing_weight(*, rows: int) -> Fraction:
+    """Return ω = 1/n."""
+    # theory A1.3: ω must be below 1, so one row alone gets 1/2
+    return Fraction(1, max(2, as_count(rows, "rows", minimum=1)))
+
+
+def printed_log_delta(*, measurements: int, rows: int, mixing_weight: Rational) -> float:
+    """Return ln δ, δ = 2ω/(nk)^k; as a logarithm, because the float of δ is 0.0 for larger k.
+
+    >>> round(printed_log_delta(measurements=80, rows=1000, mixing_weight="1/1000"), 3)
+    -909.397
+    """
+    k, n = as_count(measurements, "measurements", minimum=1), as_count(rows, "rows", minimum=1)
+    weight = math.log(as_positive(mixing_weight, "mixing_weight"))
+    # theory A1.3: for n = k = 1 the printed δ is not below ω
+    return min(math.log(2) + weight - k * math.log(n * k), weight)
+
+
+def tolerance(*, noise_scale: float, measurements: int, rows: int, spacing: float = 0.0) -> float:
+    """Return ξ = 2b(k + ln n) + k · spacing: above ‖noise‖₁ but with probability 1/n.
+
+    >>> round(tolerance(noise_scale=0.001, measurements=80, rows=1000), 4)
+    0.1738
+    """
+    k, n = as_count(measurements, "measurements", minimum=1), as_count(rows, "rows", minimum=1)
+    # theory A11: the text's t = b(k + 2 ln n) should be 2b(k + ln n), which ξ does use;
+    # rounding to the lattice moves a coordinate by at most one spacing
+    return 2 * noise_scale * (k + math.log(n)) + k * spacing
+
+
+def gaussian_sketch(measurements: int, dimension: int, *, bits: BitSource | None = None) -> Floats:
+    """Draw Φ, k x d with independent N(0, 1/k) entries: public, never a function of data.
+
+    >>> gaussian_sketch(3, 5).shape
+    (3, 5)
+    """
+    k = as_count(measurements, "measurements", minimum=1)
+    d = as_count(dimension, "dimension", minimum=1)
+    source = SystemBits() if bits is None else bits
+    entries = rounded_gaussian(variance=Fraction(_FINENESS**2, k), size=k * d, bits=source)
+    sketch: Floats = entries.astype(np.float64).reshape(k, d) / _FINENESS
+    return sketch
+
+
+@value
+class _Purification:
+    """Algorithm 1 for θ_FW: in k dimensions after the sketch, in all d of them without one."""
+
+    channel: AlgorithmOne
+    sketch: Floats | None
+
+    @staticmethod
+    def plan(
+        *,
+        polytope: L1Ball,
+        sketch: Floats | None,
+        claim: ApproxDP,
+        extra_epsilon: Rational,
+        mixing_weight: Rational,
+    ) -> _Purification:
+        if sketch is None:
+            # θ_FW lies in the l1 ball itself: q = 1 needs no factor d^(1-1/q)
+            space = Ball(polytope.dimension, polytope.radius, norm=1)
+        else:
+            space = Ball(len(sketch), 2 * polytope.radius)
+        size = {
+            "norm": space.norm,
+            "dimension": space.dimension,
+            "weight": mixing_weight,
+            "claim": claim,
+            "epsilon": claim.exact_epsilon,
+            "extra_epsilon": extra_epsilon,
+        }
+        # theory A1: the diameter of the ball that is mixed in, and Theorem W: half of the printed Δ
+        wanted = float(laplace_scale(diameter=2 * space.radius, **size))  # type: ignore[arg-type]
+        finest = float(space.radius) * 2.0**-44
+        spacing = Fraction(2) ** math.floor(math.log2(max(wanted / 8, finest)))
+        body = Body(lattice=space.lattice(spacing))
+        scale = laplace_scale(diameter=2 * body.radius, **size)  # type: ignore[arg-type]
+        channel = AlgorithmOne(
+            body=body,
+            scale=scale,
+            mixing_weight=as_weight(mixing_weight),
+            base_epsilon=claim.exact_epsilon,
+        )
+        return _Purification(channel=channel, sketch=sketch)
+
+    @property
+    def spacing(self) -> float:
+        return self.channel.body.unit
+
+    @property
+    def noise_scale(self) -> float:
+        """b, in units of θ."""
+        return float(self.channel.scale) * self.spacing
+
+    def xi(self, rows: int) -> float:
+        return tolerance(
+            noise_scale=self.noise_scale,
+            measurements=self.channel.body.lattice.dimension,
+            rows=rows,
+            spacing=self.spacing,
+        )
+
+    def publish(self, theta: Floats, polytope: L1Ball, rows: int, bits: BitSource) -> Floats:
+        """Purify, recover, clip: all that happens after the purification is post-processing."""
+        space = Ball(polytope.dimension, polytope.radius, norm=1)
+        if self.sketch is None:
+            return space.project(self.channel.apply(theta, bits))
+        measured = self.channel.apply(self.sketch @ theta, bits)
+        return space.project(sparse_recovery(measured, self.sketch, tolerance=self.xi(rows)))
+
+    def error(self, vertices: VertexSteps, base: float) -> float:
+        """Return the internal steps' own error plus what purification adds to the loss.
+
+        With a sketch that is its error if Φ is (1/4, 4T)-RWC.
+        """
+        rows, slope = vertices.source.rows, float(vertices.lipschitz)
+        dimension = self.channel.body.lattice.dimension
+        width = 2 * slope * float(vertices.polytope.length)
+        if self.sketch is None:
+            moved = dimension * (self.noise_scale + self.spacing)
+            return base + slope * moved + float(self.channel.mixing_weight) * width
+        recovery = recovery_error(sparsity=vertices.iterations, tolerance=self.xi(rows))
+        return base + slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
+
+    def seconds(self) -> float:
+        """Return roughly how long drawing the sketch and the linear program take."""
+        return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
+
+
+@partial(debited, rows=("features", "labels"))
+def pure_frank_wolfe(
+    features: Any,
+    labels: Any = None,
+    *,
+    loss: Loss | GradientFunction,
+    domain: Ball,
+    lipschitz: Rational,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    iterations: int | None = None,
+    measurements: int | None = None,
+    sketch: Floats | None = None,
+    mixing_weight: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+    smoothness: Rational | None = None,
+    composition: Composition = "best",
+    steps: int = 1 << 20,
+    rowwise: bool = False,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
+
+    Use it to reproduce the paper; `frank_wolfe_pure` is better in every respect. Internal:
+    Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a sparse
+    vector is recovered from that by Algorithm 8.
+
+    Parameters
+    ----------
+    features, labels, loss, lipschitz, smoothness, composition, steps, rowwise
+        As in `approximate_frank_wolfe`.
+    domain : Ball
+        C, an l1 ball around 0 of radius ‖C‖₁.
+    epsilon : number
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the internal steps, Algorithm 6; half of `epsilon` by default. The rest is ε' of
+        Algorithm 1.
+    iterations : int, optional
+        The number T of steps; `printed_iterations` by default.
+    measurements : int, optional
+        The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
+        skipped and θ_FW itself is purified in the l1 ball (theory A11).
+    sketch : array, optional
+        Φ, which must not depend on the data; drawn afresh by default.
+    mixing_weight : number, optional
+        ω; the printed 1/n by default.
+    log_delta, delta : number, optional
+        ln δ or δ of the internal steps, at most one of the two; the printed 2ω/(nk)^k by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the ball; 0 if the linear program fails.
+
+    Notes
+    -----
+    **Guarantee**: pure (ε + ε')-DP: Theorem W on T steps of the exponential mechanism that are
+    (ε, δ)-DP together. `proven` for a built-in loss, else `asserted`.
+    **Neighbors**: replace-one; n is public.
+    **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e), e = 1/4, if Φ is (e, 4T)-RWC, plus
+    2L₁‖C‖₁ with probability 3/n.
+
+    Examples
+    --------
+    >>> x = np.tile([0.5, -2.0], (20_000, 1))
+    >>> release = pure_frank_wolfe(
+    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=3,
+    ...     epsilon=1, iterations=20, mixing_weight="1e-9")
+    >>> release.value.round(1) + 0.0, release.certificate.claim.exact_epsilon
+    (array([ 0., -1.]), Fraction(1, 1))
+
+    """
+    inner, extra = split_epsilon(epsilon, base_epsilon)
+    log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
+    bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
+    vertices = VertexSteps.plan(
+        features,
+        labels,
+        loss=loss,
+        domain=domain,
+        lipschitz=lipschitz,
+        iterations=1 if iterations is None else iterations,
+        steps=steps,
+        rowwise=rowwise,
+    )
+    polytope, count = vertices.polytope, vertices.source.rows
+    if not isinstance(polytope, L1Ball):
+        raise ParameterError(
+            "domain",
+            domain,
+            expected="an l1 ball around 0",
+            remedy="use zerodelta.training.frank_wolfe for any other polytope",
+        )
+    if iterations is None:
+        iterations = printed_iterations(
+            rows=count,
+            base_epsilon=inner,
+            smoothness=vertices.smoothness(smoothness),
+            length=polytope.length,
+            lipschitz=vertices.lipschitz,
+        )
+        vertices = replace(vertices, iterations=iterations)
+    matrix = _sketch(sketch, measurements, vertices, bits)
+    weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
+    if log_of is None:
+        size = polytope.dimension if matrix is None else len(matrix)
+        log_of = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
+    base = ApproxDP(inner, log_of)
+    share = step_epsilon(
+        epsilon=inner, log_delta=log_of, iterations=iterations, composition=composition
+    )
+    mechanism = vertices.exponential(share)
+    purification = _Purification.plan(
+        polytope=polytope, sketch=matrix, claim=base, extra_epsilon=extra, mixing_weight=weight
+    )
+
+    def answer(rows: Rows, bits: BitSource) -> Floats:
+        theta = polytope.iterate(vertices.run(mechanism, rows, bits))
+        return purification.publish(theta, polytope, count, bits)
+
+    plan: ReleasePlan[Rows] = ReleasePlan(
+        claim=PureDP(epsilon),
+        steps=(vertices.step(mechanism), purification.channel.step()),
+        answer=answer,
+        error=purification.error(vertices, vertices.expected_error(mechanism, smoothness)),
+        seconds=vertices.seconds() + purification.seconds(),
+        public=(*vertices.public(), _described(matrix)),
+        assumed=vertices.assumed,
+    )
+    return run(plan, vertices.source, bits=bits)
+
+
+def _described(sketch: Floats | None) -> str:
+    return "no sketch (k >= d)" if sketch is None else f"a sketch of k = {len(sketch)} lines"
+
+
+def _sketch(
+    given: Floats | None, measurements: int | None, vertices: VertexSteps, bits: BitSource
+) -> Floats | None:
+    """Return Φ, or None where k >= d makes it pointless."""
+    dimension = vertices.polytope.dimension
+    if given is not None:
+        matrix = np.array(given, dtype=np.float64)
+        good = matrix.ndim == 2 and matrix.shape[1] == dimension and len(matrix) > 0
+        if not good or not np.isfinite(matrix).all() or measurements not in (None, len(matrix)):
+            raise ParameterError(
+                "sketch",
+                f"shape {matrix.shape}",
+                expected=f"a finite k x {dimension} matrix, k as `measurements` says",
+                remedy="pass what gaussian_sketch returns, or leave it out",
+            )
+    k = measurements if given is None else len(given)
+    if k is None:
+        k = printed_measurements(
+            iterations=vertices.iterations, dimension=dimension, rows=vertices.source.rows
+        )
+    if as_count(k, "measurements", minimum=1) >= dimension:
+        return None
+    return gaussian_sketch(k, dimension, bits=bits) if given is None else matrix

@@ -1,0 +1,350 @@
+"""Appendix C (`sec:discrete`): folklore mixing on a finite space, its cited bound and B1.
+
+B1 is exact and never worse than the cited lemma; on continuous spaces mixing alone fails.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flint import arb
+
+from zerodelta.channels.mixes import FiniteMix, GridMix
+from zerodelta.errors import GuaranteeError, ParameterError, require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.logs import ball, upper
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_01_02 import proving_steps, publish
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Step
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
+from zerodelta.spaces import Box, Finite, FiniteSpace
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@debited
+def mix_choice(
+    value: Any,
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+    mixing_weight: Rational,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Publish the choice of an (ε, δ)-DP mechanism, or with probability ω a uniform one.
+
+    Use it to compare with Algorithm 2; `zd.purify` chooses ω by itself.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism chose. Any object whatever is mapped into the space first.
+    space : Finite, Subsets or Multiset
+        What may be published.
+    epsilon : number
+        The pure ε of the release.
+    base_epsilon : number, optional
+        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
+    mixing_weight : number
+        The probability ω of a uniform element.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an element of the space. `GuaranteeError` if `epsilon` is below
+        `mixed_epsilon`, which says how much is needed.
+
+    Notes
+    -----
+    **Guarantee**: pure DP with `epsilon` >= max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
+    **Neighbors**: replace-one.
+    **Error**: another element with probability ω(1 - 1/|Y|).
+
+    Examples
+    --------
+    >>> from zerodelta.spaces import Finite
+    >>> release = mix_choice(
+    ...     2, space=Finite(10), epsilon=1, log_delta=-40.0, mixing_weight="1e-9"
+    ... )
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (2, Fraction(1, 1))
+
+    """
+    total = as_positive(epsilon, "epsilon")
+    base = total if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = FiniteMix(space=space, mixing_weight=as_weight(mixing_weight, "mixing_weight"))
+    if not channel.proves(total, ApproxDP(base, log_of)):
+        needed = mixed_epsilon(
+            size=space.size, base_epsilon=base, log_delta=log_of, mixing_weight=mixing_weight
+        )
+        raise GuaranteeError(
+            f"mixing proves ε = {float(needed):.6g} here, not {float(total):.6g}: pass that "
+            f"epsilon, add noise to the base, or allow a larger mixing_weight."
+        )
+    return publish(
+        value,
+        channel,
+        claim=PureDP(total),
+        steps=steps,
+        public=(f"the space {space!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
+        bits=bits,
+    )
+
+
+def mixed_epsilon(
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> Fraction:
+    """Return what B1 proves, max(ε, ln(1 + (1-ω)δ|Y|/ω)), rounded up; at most the cited bound.
+
+    >>> mixed_epsilon(size=10, base_epsilon="1/10", log_delta=-20.0, mixing_weight="1/100")
+    Fraction(1, 10)
+    """
+    base, count = as_positive(base_epsilon, "base_epsilon"), as_count(size, "size", minimum=1)
+    claim = ApproxDP(base, log_delta_from(delta, log_delta))
+    # theory A12: the cited bound is valid but weak; B1 is exact above the zero-cost threshold.
+    weight = as_weight(mixing_weight, "mixing_weight")
+    channel = FiniteMix(space=Finite(count), mixing_weight=weight)
+    return base if channel.proves(base, claim) else Fraction(channel.epsilon(claim))
+
+
+def printed_epsilon(
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> float:
+    """Return ε + ln(1 + δ|Y|e^-ε/ω), the bound the paper cites, rounded up."""
+    base = as_positive(base_epsilon, "base_epsilon")
+    weight = as_weight(mixing_weight, "mixing_weight")
+    log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=1)
+
+    def cited() -> arb:
+        return ball(base) + (ball(count / weight) * (ball(log_of) - ball(base)).exp()).log1p()
+
+    return upper(cited)
+
+
+def worst_epsilon(
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> float:
+    """Return the exact worst loss of mixing over all (ε, δ)-DP bases (B1, "Tightness"), rounded up.
+
+    This is ln max{1 + (1-ω)δN/ω, ((1-ω)(e^ε+δ) + ω(1+e^ε)/N)/((1-ω)(1-δ) + ω(1+e^ε)/N)}, N >= 2.
+
+    >>> round(worst_epsilon(size=2, base_epsilon=1, log_delta=-1.0, mixing_weight="1/2"), 6)
+    0.685649
+    """
+    base = as_positive(base_epsilon, "base_epsilon")
+    w = as_weight(mixing_weight, "mixing_weight")
+    log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=2)
+
+    def worst() -> arb:
+        lost, factor = ball(log_of).exp(), ball(base).exp()
+        floor = ball(w / count) * (1 + factor)
+        kept = ball(1 - w)
+        alone = 1 + ball((1 - w) / w * count) * lost
+        both = (kept * (factor + lost) + floor) / (kept * (1 - lost) + floor)
+        return alone.max(both).log()
+
+    return upper(worst)
+
+
+def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fraction, Fraction]:
+    """Return the masses at f(D) and of the uniform part after mixing δ·Dirac + (1-δ)·Uniform.
+
+    The first is what a neighbor's law does not have there: δ stays, whatever ω < 1.
+
+    >>> continuous_example(delta="1/10", mixing_weight="1/2")
+    (Fraction(1, 20), Fraction(19, 20))
+    """
+    d, w = as_positive(delta, "delta"), as_weight(mixing_weight, "mixing_weight")
+    # theory A12: the uniform part is 1 - δ + δω (printed: 1 - δ - δω, which does not add up to 1).
+    return (1 - w) * d, 1 - d + d * w
+
+
+# -- Appendix D (`sec:baseline`): a net of small cubes plus mixing, done right (theory B2) --------
+# The printed parameters do not give 2ε-DP in low dimension (A12); they are here to show by how
+# much.
+
+
+@debited
+def mix_on_grid(
+    value: Any,
+    *,
+    box: Box,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+    mixing_weight: Rational,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
+
+    Use it to compare with Algorithm 1; `zd.purify` chooses channel and ω by itself.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism returned. Any object whatever is projected onto the box first.
+    box : Box
+        In which the output lies; it has K^d cells, K as large as δ allows.
+    epsilon : number
+        The pure ε of the release.
+    base_epsilon : number, optional
+        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
+    mixing_weight : number
+        The probability ω of a uniform cell.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the center of a cell. `GuaranteeError` if δ is too large even for one cell.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
+    (theory B2).
+    **Neighbors**: replace-one.
+    **Error**: rms rounding plus ω times the rms width of the box.
+
+    Examples
+    --------
+    >>> release = mix_on_grid(
+    ...     0.3, box=Box(0, 1), epsilon=1, log_delta=-40.0, mixing_weight="1e-9"
+    ... )
+    >>> release.value.round(3), release.certificate.claim.exact_epsilon
+    (array([0.3]), Fraction(1, 1))
+
+    """
+    total = as_positive(epsilon, "epsilon")
+    base = total if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    require(
+        base <= total,
+        "base_epsilon",
+        base_epsilon,
+        expected=f"at most epsilon = {float(total):g}",
+        remedy="leave it out: all of epsilon is the mechanism's",
+    )
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = channel_for(box=box, epsilon=total, log_delta=log_of, mixing_weight=mixing_weight)
+    return publish(
+        value,
+        channel,
+        claim=PureDP(epsilon),
+        steps=steps,
+        public=(f"the box {box!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
+        bits=bits,
+    )
+
+
+def channel_for(
+    *, box: Box, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> GridMix:
+    """Return the finest grid that (ε, δ) allows with this mixing weight."""
+    weight = as_weight(mixing_weight, "mixing_weight")
+    # theory A12: K from B2's condition at the base's own ε, instead of 2⌊R/Δ⌋ and "2ε".
+    allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=0.0)
+    budget = math.nextafter(allowed - as_log_delta(log_delta), -math.inf)
+    if budget < 0:
+        raise GuaranteeError(
+            f"ln δ = {float(log_delta):.6g} exceeds {allowed:.6g}, what even one cell needs at "
+            f"this ε and weight: add noise to the base, or allow a larger mixing_weight."
+        )
+    return GridMix(lattice=box.grid(1), mixing_weight=weight).finest(budget, weight)
+
+
+@value
+class PrintedNet:
+    """Δ and K as printed, with the loss that is claimed and the one that mixing really has."""
+
+    spacing: float
+    cells: int
+    claimed_epsilon: float
+    worst_epsilon: float
+
+
+def printed_net(
+    *,
+    side: Rational,
+    dimension: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> PrintedNet:
+    """Return the printed net on [0, R]^d: Δ = 2R(δ/2ω)^(1/d) log d, K = 2⌊R/Δ⌋, "2ε"-DP.
+
+    >>> net = printed_net(
+    ...     side=1, dimension=2, base_epsilon="0.1", log_delta=-30.0, mixing_weight="0.01"
+    ... )
+    >>> net.claimed_epsilon, round(net.worst_epsilon, 2)
+    (0.2, 1.63)
+    """
+    width, d = float(as_positive(side, "side")), as_count(dimension, "dimension", minimum=1)
+    weight = as_weight(mixing_weight, "mixing_weight")
+    # theory A12: log d is 0 for d = 1, and for small d the net is far too fine for 2ε.
+    if d == 1:
+        raise ParameterError(
+            "dimension", d, expected="at least 2: the printed Δ is 0 for d = 1", remedy="use B2"
+        )
+    log_of = log_delta_from(delta, log_delta)
+    log_power = (log_of - math.log(2 * weight)) / d
+    spacing = 2 * width * math.exp(log_power) * math.log(d)
+    cells = 2 * math.floor(width / spacing)
+    if cells < 2:
+        raise ParameterError(
+            "log_delta", log_of, expected="so small that Δ <= R", remedy="pass a smaller one"
+        )
+    return PrintedNet(
+        spacing=spacing,
+        cells=cells,
+        claimed_epsilon=2 * float(as_positive(base_epsilon, "base_epsilon")),
+        worst_epsilon=worst_epsilon(
+            size=cells**d, base_epsilon=base_epsilon, log_delta=log_of, mixing_weight=weight
+        ),
+    )

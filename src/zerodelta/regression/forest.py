@@ -1,0 +1,215 @@
+"""A forest with public random splits: noisy counts of the classes in all leaves (theory P1).
+
+Splits are drawn before a row is read and depend on nothing but the public bounds, so that only the
+counts cost ε. Every row is in one leaf of each of T trees: it adds T to all counts together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
+from zerodelta.errors import require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.regression.classes import forest_error
+from zerodelta.regression.encoded_columns import ColumnBounds
+from zerodelta.spine.plan import Facts, Method, ReleasePlan
+from zerodelta.value import value
+
+_Places: TypeAlias = npt.NDArray[np.int64]
+
+_MOST_CELLS = 1 << 24
+_MOST_TREES, _MOST_DEPTH = 100, 16
+_TREES_A_VOICE = 5
+"""All trees see the same rows: so many of them count as one where probabilities are asked for."""
+
+
+@value(eq=False)
+class Splits:
+    """Complete trees: the feature and the threshold, in [-1, 1], of every node, level by level."""
+
+    features: _Places
+    """Of shape (trees, 2^depth - 1)."""
+    thresholds: Floats
+
+    @staticmethod
+    def draw(*, trees: int, depth: int, columns: int, seed: int) -> Splits:
+        """Draw features uniformly, thresholds in the middle half of what is left of the feature.
+
+        >>> splits = Splits.draw(trees=2, depth=3, columns=5, seed=0)
+        >>> splits.features.shape, bool(np.all(np.abs(splits.thresholds) < 1))
+        ((2, 7), True)
+        """
+        rng = np.random.default_rng(seed)
+        nodes = (1 << depth) - 1
+        features = rng.integers(0, columns, size=(trees, nodes))
+        middle = rng.uniform(0.25, 0.75, size=(trees, nodes))
+        thresholds = np.empty((trees, nodes))
+        every = np.arange(trees)
+        lower = np.full((1, trees, columns), -1.0)  # of the nodes of a level
+        upper = np.full((1, trees, columns), 1.0)
+        for level in range(depth):
+            first = (1 << level) - 1
+            below, above = [], []
+            for place in range(1 << level):
+                node = first + place
+                feature = features[:, node]
+                low, high = lower[place], upper[place]
+                ends = low[every, feature], high[every, feature]
+                cut = ends[0] + middle[:, node] * (ends[1] - ends[0])
+                thresholds[:, node] = cut
+                left, right = high.copy(), low.copy()
+                left[every, feature] = right[every, feature] = cut
+                below += [low, right]
+                above += [left, high]
+            lower, upper = np.stack(below), np.stack(above)
+        return Splits(features=features, thresholds=thresholds)
+
+    @property
+    def trees(self) -> int:
+        """The number of trees."""
+        return len(self.features)
+
+    @property
+    def depth(self) -> int:
+        """The questions on the way to a leaf."""
+        return int(self.features.shape[1] + 1).bit_length() - 1
+
+    def leaves(self, scaled: Floats, tree: int) -> _Places:
+        """Return in which of the 2^depth leaves of a tree each row is."""
+        node = np.zeros(len(scaled), dtype=np.int64)
+        every = np.arange(len(scaled))
+        for _ in range(self.depth):
+            cell = scaled[every, self.features[tree, node]]
+            node = 2 * node + 1 + (cell > self.thresholds[tree, node])
+        return np.asarray(node - self.features.shape[1], dtype=np.int64)
+
+
+@value(eq=False)
+class Forest:
+    """The released forest: of each leaf the logarithms of the classes' probabilities."""
+
+    splits: Splits
+    scores: Floats
+    """Of shape (trees, leaves, classes)."""
+    bounds: ColumnBounds
+    classes: tuple[Any, ...] = ()
+    temperature: float = 1.0
+    """What scores are divided by before they become probabilities; public numbers alone say it."""
+
+    def decision(self, rows: Any) -> Floats:
+        """Return one score for each class; a missing number is the middle of its bounds."""
+        scaled = self.bounds.scaled(np.asarray(rows, dtype=np.float64))
+        scaled = np.where(np.isnan(scaled), 0.0, scaled)
+        total = np.zeros((len(scaled), self.scores.shape[2]))
+        for tree, scores in enumerate(self.scores):
+            total += scores[self.splits.leaves(scaled, tree)]
+        return total
+
+
+@value(eq=False)
+class ForestQuestion:
+    """The classes in the leaves of public trees are counted."""
+
+    bounds: ColumnBounds
+    classes: tuple[Any, ...]
+    seed: int
+    """Of the splits, which are public; noise has no seed."""
+    trees: int | None = None
+    depth: int | None = None
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose the number and the depth of the trees by n·ε, draw them, calibrate the noise."""
+        exact, expected = as_usable_epsilon(epsilon), facts.planned_rows
+        columns, classes = len(self.bounds.lower), len(self.classes)
+        trees, depth = self._size(max(1.0, expected * float(exact)))
+        shape = (trees, 1 << depth, classes)
+        cells = math.prod(shape)
+        require(
+            cells <= _MOST_CELLS,
+            "max_depth",
+            depth,
+            expected=f"at most 2^24 counts in all: {trees} trees have {cells}",
+            remedy="pass a smaller max_depth or n_estimators",
+        )
+        splits = Splits.draw(trees=trees, depth=depth, columns=columns, seed=self.seed)
+        noise = PartitionNoise.for_epsilon(
+            epsilon=exact,
+            cells=cells,
+            row_total=trees,
+            neighbors=facts.neighbors,
+            method="laplace",
+        )
+        error = forest_error(epsilon=exact, n=expected, classes=classes)
+
+        def part(block: Block) -> IntegerArray:
+            usable = ~np.isnan(block).any(axis=1)
+            scaled = self.bounds.scaled(block[usable, :-1])
+            places = block[usable, -1].astype(np.int64)
+            found = np.empty((trees, shape[1] * classes), dtype=np.int64)
+            for tree in range(trees):
+                keys = splits.leaves(scaled, tree) * classes + places
+                found[tree] = np.bincount(keys, minlength=found.shape[1])
+            return found.reshape(-1)
+
+        def answer(rows: Rows, bits: BitSource) -> Forest:
+            counts = rows.total(part, list(range(columns + 1)), shape=(cells,), bound=1)
+            noisy = noise.apply(counts, bits).astype(np.float64).reshape(shape)
+            likely = np.maximum(noisy, 0.0) + float(noise.scale)
+            return Forest(
+                splits=splits,
+                scores=np.log(likely / likely.sum(axis=2, keepdims=True)),
+                bounds=self.bounds,
+                classes=self.classes,
+                temperature=max(1.0, trees / _TREES_A_VOICE),
+            )
+
+        return ReleasePlan(
+            claim=noise.claim,
+            steps=(noise.step(),),
+            answer=answer,
+            error=error,
+            methods=(
+                Method(
+                    name="forest",
+                    error=error,
+                    spends=f"ε on the counts of {trees} trees of {1 << depth} leaves",
+                    why="splits are random and public; every row is in every tree",
+                ),
+            ),
+            public=(
+                *facts.counted,
+                "the number of features",
+                "bounds on the features",
+                "the classes",
+                "all splits, drawn before a row was read",
+            ),
+            row="one row: all of its features and its label",
+        )
+
+    def _size(self, size: float) -> tuple[int, int]:
+        """Return how many trees of which depth, for n·ε; from `bench/tables_classifiers.py`."""
+        trees = max(1, min(_MOST_TREES, round(math.sqrt(size) / 4)))
+        depth = max(2, min(_MOST_DEPTH, round(math.log2(size) / 2 + 0.7)))
+        if self.trees is not None:
+            trees = as_count(self.trees, "n_estimators", minimum=1)
+        if self.depth is not None:
+            depth = as_count(self.depth, "max_depth", minimum=1)
+            most = f"at most {_MOST_DEPTH}"
+            require(
+                depth <= _MOST_DEPTH, "max_depth", depth, expected=most, remedy="pass a smaller one"
+            )
+            return trees, depth
+        while trees * len(self.classes) << depth > _MOST_CELLS and depth > 2:
+            depth -= 1
+        return trees, depth

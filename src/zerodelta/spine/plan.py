@@ -1,0 +1,488 @@
+"""The plan of a release, and its certificate: all that is decided before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar, final
+
+from zerodelta.data.rows import MOST_HERE
+from zerodelta.data.source import Protection, Source, protection_of
+from zerodelta.errors import (
+    GuaranteeError,
+    ParameterError,
+    did_you_mean,
+    is_name,
+    printable,
+    require,
+)
+from zerodelta.exact.bits import BitSource, is_private
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.certificate import BARE_ROWS, REPLAYED, Certificate, check_work
+from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Part, Status, Step, weakest
+from zerodelta.privacy.verify import check_parts
+from zerodelta.value import value
+
+# -- What is public about rows before any of them is read, and questions, which plan with that ----
+
+MOST_BYTES = 2 << 30
+"""Rows that a method needs together may take so much memory, unless the data set says less."""
+
+
+@value
+class Facts:
+    """The number of rows, if it is public, and the columns; a plan may use nothing else of them.
+
+    `rows` is None where the number is private (under add-remove or units): then `expected_rows`,
+    a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
+    `may_miss`: missing cells, and the rows that a filter drops (`drops`), count nowhere, so that
+    the number of those that count is private too.
+
+    >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
+    1000
+    """
+
+    rows: int | None
+    columns: tuple[str, ...] = ("0",)
+    expected_rows: int | None = None
+    may_miss: bool = False
+    drops: bool = False
+    neighbors: Neighbors = Neighbors.REPLACE
+    memory: int | None = None
+    """How many bytes of rows may be held together, if that is limited."""
+    remote: bool = False
+    """Whether rows are on a cluster, which adds them up, and stay there if that is possible."""
+
+    @staticmethod
+    def of(source: Source) -> Facts:
+        """Return what is public of a source."""
+        rows = source.rows
+        require(rows or not source.whole, "rows", expected="at least one row", remedy="pass some")
+        return Facts(
+            rows=rows if source.whole else None,
+            columns=source.columns,
+            # of units that were counted there may be none
+            expected_rows=None if source.whole else max(1, rows),
+            may_miss=source.may_miss,
+            drops=source.drops,
+            neighbors=protection_of(source).neighbors,
+            memory=source.keeping.memory,
+            remote=source.remote,
+        )
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What a certificate lists as public where every row counts: how many there are."""
+        private = self.rows is None or self.may_miss or self.drops
+        return () if private else ("the number of rows",)
+
+    def as_number(self, sentence: str) -> str:
+        """Return what a certificate lists as public, with the number that it names.
+
+        >>> Facts(rows=400).as_number("the number of rows")
+        'the number of rows, 400'
+        """
+        of_rows = sentence in ("the number of rows", "the number of all rows")
+        guessed = sentence == "how many rows are expected"
+        number = self.rows if of_rows else self.expected_rows if guessed else None
+        return sentence if number is None else f"{sentence}, {number}"
+
+    @property
+    def complete(self) -> Facts | None:
+        """The same, if no cell were missing; None where that is so, or would not be enough."""
+        if not self.may_miss or self.drops or self.rows is None:
+            return None
+        return replace(self, may_miss=False)
+
+    def only_replaced(self) -> None:
+        """Refuse add-remove, for mechanisms whose theorem is about replaced rows."""
+        require(
+            self.neighbors is Neighbors.REPLACE,
+            "neighbors",
+            self.neighbors.value,
+            expected="replace: this mechanism has no proof for rows that are added or removed",
+            remedy='open the data with neighbors="replace"',
+        )
+
+    def may_hold(self, size: int, *, most: int = MOST_BYTES) -> bool:
+        """Tell by public numbers whether `size` bytes of every row may be held at once.
+
+        >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
+        (True, False)
+        """
+        if self.remote and self.planned_rows * self.width > MOST_HERE:
+            return False
+        return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
+
+    def rows_in_memory(self, size: int) -> None:
+        """Refuse by public numbers what needs `size` bytes of every row at once."""
+        require(
+            self.may_hold(size),
+            "rows",
+            self.planned_rows,
+            expected=f"rows that fit into memory together, {size} bytes each",
+            remedy="pass zd.open(…, memory=…) if there is more, or ask for what is added up",
+        )
+
+    @property
+    def public_rows(self) -> int:
+        """The number of rows, for mechanisms that have no theorem where it is private."""
+        if self.rows is None:
+            raise ParameterError(
+                "rows",
+                expected="a public number of them: this mechanism divides or ranks by it",
+                remedy="ask all rows, without expected_rows or a unit, under replace-one",
+            )
+        return self.rows
+
+    @property
+    def all_rows(self) -> int:
+        """The number of rows, each of which counts: for mechanisms that rank them all."""
+        require(
+            not self.may_miss,
+            "rows",
+            expected="a public number of them, all of which count: no missing cells that are "
+            "skipped, no filter, no units, no add-remove",
+            remedy="pass missing=None (none is missing) or a number, or declare it for the column",
+        )
+        return self.public_rows
+
+    @property
+    def planned_rows(self) -> int:
+        """The number of rows to plan with."""
+        planned = self.expected_rows if self.rows is None else self.rows
+        if planned is None:
+            raise ParameterError(
+                "expected_rows",
+                None,
+                expected="about how many rows there are: their number is private here",
+                remedy="pass expected_rows=, known without the rows",
+            )
+        return planned
+
+
+class Question(Protocol):
+    """A frozen dataclass of public inputs (`MeanQuestion`, `QuantileQuestion`, …).
+
+    `zd.advise` looks at the plan's `methods`; a verb runs the plan.
+    """
+
+    def plan(self, facts: Facts, epsilon: Rational) -> Any:
+        """Return the plan for rows of which these facts are public; nothing is read.
+
+        A `ReleasePlan`, or where the chosen method asks many internal queries a `StudyProgram`.
+        """
+        ...  # pragma: no cover
+
+
+# -- What a task can be solved with, and which method has the least predicted error ---------------
+# Every task has a pure function of public numbers that returns its methods, best first; it serves
+# ``method="auto"``, the advisor and the error forecast of a release.
+
+
+@value
+class Method:
+    """One method, and what it is predicted to cost in accuracy.
+
+    `name` is what ``method=`` accepts; `error` is in the task's unit, ``math.inf`` where the method
+    does not apply; `spends` says what is spent on what; `why` is one line for or against it here.
+    """
+
+    name: str
+    error: float
+    spends: str
+    why: str
+
+
+@final
+class LazyMethods(Sequence[Method]):
+    """Methods that are forecast when somebody looks at them: a costly forecast can wait.
+
+    >>> lazy = LazyMethods(lambda: (Method(name="a", error=1.0, spends="ε", why=""),))
+    >>> [method.name for method in lazy]
+    ['a']
+    """
+
+    __slots__ = ("_found", "_rank")
+
+    def __init__(self, rank: Callable[[], tuple[Method, ...]]) -> None:
+        self._rank = rank
+        self._found: tuple[Method, ...] | None = None
+
+    def _all(self) -> tuple[Method, ...]:
+        if self._found is None:
+            self._found = self._rank()
+        return self._found
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._all()[place]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def ranked(*methods: Method) -> tuple[Method, ...]:
+    """Return the methods, least predicted error first; equal ones in the order given.
+
+    >>> a = Method(name="a", error=2.0, spends="ε", why="")
+    >>> b = Method(name="b", error=1.0, spends="ε", why="")
+    >>> [method.name for method in ranked(a, b)]
+    ['b', 'a']
+    """
+    return tuple(sorted(methods, key=lambda method: method.error))
+
+
+def choose(methods: Sequence[Method], method: str) -> Method:
+    """Return the best method for "auto", else the named one; a name that is none is refused."""
+    named = {known.name: known for known in methods}
+    if is_name(method, ["auto"]):
+        return min(methods, key=lambda known: known.error)
+    if not isinstance(method, str) or method not in named:
+        raise ParameterError(
+            "method",
+            method,
+            expected=f'"auto" or one of {sorted(named)}',
+            remedy=did_you_mean(method, ["auto", *named], "pass one of these names"),
+        )
+    return named[method]
+
+
+R = TypeVar("R")
+
+_MOST_CHECKED = 4096
+_CHECKED: dict[str, None] = {}
+"""Digests of certificates whose proof was checked in this process, oldest first."""
+
+
+@value
+class Measured:
+    """An answer with the noisy integers that it was made of, which may be released as well."""
+
+    value: Any
+    sums: tuple[NoisySums, ...]
+
+
+@value
+class ReleasePlan(Generic[R]):
+    """What will be claimed and by which steps, and the mechanism that turns rows into the value.
+
+    A function of the question and of public facts only. `answer` is handed the opened rows and
+    fresh bits by the runner (`spine/run.py`), and by nobody else.
+    """
+
+    claim: Claim
+    steps: tuple[Step, ...]
+    answer: Callable[[R, BitSource], Any]
+    """Of rows and bits it makes the value, or `Measured`."""
+    error: float | str | Callable[[Any], float | str]
+    """The forecast: a number, a sentence, or a function of the released value."""
+    methods: Sequence[Method] = ()
+    """What was weighed, best first."""
+    public: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    row: str = "one row of the data"
+    parts: tuple[Part, ...] = ()
+    """Instead of `steps`: several pure proofs that add up."""
+    unit: str | None = None
+    """Who is protected, if it is not a row."""
+    bare_rows: bool = True
+    """Whether rows came as an array, a list or a frame that the caller may have prepared."""
+    noise: NoiseLaw | None = None
+    """The law of the noise on the value, where it is public and simple."""
+    seconds: float | None = None
+    """Roughly how long a run takes on one ordinary core, where that may be long."""
+    if_complete: Callable[[], ReleasePlan[R]] | None = None
+    """The plan for missing=None, where cells may be missing and are skipped."""
+    details: object | None = None
+    """What was decided, for people to print: the `plan` of the release."""
+
+    @property
+    def price(self) -> Fraction | None:
+        """The pure ε that a run costs; None for a claim that is not pure."""
+        return self.claim.exact_epsilon if type(self.claim) is PureDP else None
+
+    @property
+    def complete_error(self) -> float | None:
+        """The forecast for missing=None (no cell is missing), to be compared with `error`.
+
+        None where nothing is skipped, or where the method is one for missing cells only.
+        """
+        if self.if_complete is None:
+            return None
+        try:
+            error = self.if_complete().error
+        except ParameterError:
+            return None
+        return error if isinstance(error, float) else None
+
+    def protecting(self, protection: Protection, *, whole: bool = False) -> ReleasePlan[R]:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+
+        One without a proof stands for a study, which protects units by itself. With `whole` all
+        rows of a unit cost what one of them does: they are in one block that votes (V3).
+        """
+        if protection.unit is None or not (self.steps or self.parts):
+            return self
+        most = protection.max_rows
+        claim = self.claim
+        if type(claim) is not PureDP:
+            raise ParameterError(
+                "unit",
+                protection.unit,
+                expected="a pure release: several rows of one unit add up to a multiple of its ε",
+                remedy="ask for a task that is pure, or open the data without a unit",
+            )
+        last = Step(theorem="units", numbers={"max_rows": most}, neighbors=protection.neighbors)
+        if whole:
+            last = replace(last, theorem="unit-votes", status=Status.ASSERTED)
+            return replace(self, steps=(*self.steps, last), unit=protection.unit)
+        return replace(
+            self,
+            claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
+            # a plan without steps is run by a study, which states its own
+            steps=(*self.steps, last) if self.steps else (),
+            parts=tuple(_times(part, most, last) for part in self.parts),
+            unit=protection.unit,
+        )
+
+    def beside(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
+        """Return the plan whose certificate is for another release from the same rows, too."""
+        own, others = self.price, other.price
+        if own is None or others is None:
+            raise ParameterError(
+                "diagnostics",
+                expected="a pure release: the parts of its certificate add up",
+                remedy="choose a pure method, or leave diagnostics out",
+            )
+        return replace(
+            self,
+            claim=PureDP(own + others, neighbors=self.claim.neighbors),
+            parts=(*self._parts(own), *other._parts(others)),
+            public=tuple(dict.fromkeys((*self.public, *other.public))),
+            assumed=tuple(dict.fromkeys((*self.assumed, *other.assumed))),
+        )
+
+    def _parts(self, epsilon: Fraction) -> tuple[Part, ...]:
+        return self.parts or (Part(steps=self.steps, epsilon=epsilon),)
+
+    def certificate(self, bits: BitSource, protection: Protection | None = None) -> Certificate:
+        """Issue the certificate of a release from rows that are protected so."""
+        given = Protection() if protection is None else protection
+        matches = (self.unit, self.claim.neighbors) == (given.unit, given.neighbors)
+        if not matches:  # a mistake of ours, found before a row is read
+            raise GuaranteeError(
+                f"a plan for {_relation(self.unit, self.claim.neighbors)} cannot be run on data "
+                f"opened for {_relation(given.unit, given.neighbors)}."
+            )
+        steps, parts, assumed = self.steps, self.parts, self.assumed
+        if given.premise is not None:
+            steps = _asserted(steps)
+            parts = tuple(replace(part, steps=_asserted(part.steps)) for part in parts)
+            assumed = (*assumed, *([] if given.premise in assumed else [given.premise]))
+        return issue(
+            claim=self.claim,
+            steps=steps if not self.parts else None,
+            parts=parts,
+            bits=bits,
+            unit=self.unit,
+            row=given.words or self.row,
+            public=self.public,
+            assumed=assumed,
+            bare_rows=self.bare_rows and given.bare,
+        )
+
+
+def _relation(unit: str | None, neighbors: Neighbors) -> str:
+    return f"{'rows' if unit is None else unit!r} under {neighbors.value}"
+
+
+def _times(part: Part, most: int, last: Step) -> Part:
+    """Return the part for a unit of so many rows."""
+    epsilon = None if part.epsilon is None else part.epsilon * most
+    return Part(steps=(*part.steps, last), epsilon=epsilon)
+
+
+def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps of a proof whose rows somebody else reads."""
+    return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
+
+
+def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit.
+
+    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    """
+    if unit is None:
+        return ()
+    if weight is not None:
+        numbers = {"max_rows": max_rows, "weight": weight}
+        return (Step(theorem="clipped-units", numbers=numbers),)
+    return (Step(theorem="units", numbers={"max_rows": max_rows}),)
+
+
+def rows_told(rows: int, *, public: bool) -> str:
+    """Return what a certificate lists of the number of rows."""
+    return f"the number of rows{'' if public else ' to plan with'}, {rows}"
+
+
+def issue(
+    *,
+    claim: Claim,
+    steps: tuple[Step, ...] | None = None,
+    parts: tuple[Part, ...] = (),
+    bits: BitSource,
+    unit: str | None = None,
+    row: str = "one row of the data",
+    public: tuple[str, ...] = (),
+    assumed: tuple[str, ...] = (),
+    bare_rows: bool = True,
+) -> Certificate:
+    """Return the certificate of a release drawn from `bits`, from public numbers only.
+
+    A chain that does not prove its claim raises `CertificateError` here, before anything is drawn.
+    Pass `steps` for a proof of one part, `parts` for several pure ones that add up. `unit` names
+    who is protected if it is not a row. `bare_rows`: the release reads rows that came as an array,
+    a list or a frame; False where it is given no rows, only a value.
+    """
+    certificate = Certificate(
+        claim=claim,
+        steps=steps,
+        parts=parts,
+        unit=None if unit is None else _line(unit),
+        row=_line(row),
+        public=tuple(map(_line, public)),
+        assumed=tuple(map(_line, (*assumed, *([BARE_ROWS] if bare_rows else [])))),
+    )
+    if certificate.digest not in _CHECKED:
+        _check(certificate)
+    if is_private(bits):
+        return certificate
+    return replace(certificate, randomness=REPLAYED, digest="")
+
+
+def _check(certificate: Certificate) -> None:
+    """Refuse a certificate that `verify` would refuse, and remember the digest of one that holds.
+
+    The digest was computed just now, of all that the proof depends on: the same digest is the same
+    proof. `zd.verify` has no such memory.
+    """
+    body = certificate.body()
+    check_work(body["claim"], body["parts"])
+    check_parts(certificate)  # a test reads what is issued back from its JSON
+    while len(_CHECKED) >= _MOST_CHECKED:
+        _CHECKED.pop(next(iter(_CHECKED), ""), None)
+    _CHECKED[certificate.digest] = None
+
+
+def _line(text: str) -> str:
+    """Return the text on one line, as a certificate is read: a long repr may have several."""
+    return printable(" ".join(text.split()))

@@ -1,0 +1,516 @@
+"""Data for a table: which columns are keys and which are summed up, with what is public of them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from importlib.util import find_spec
+from typing import Any, TypeAlias, final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.arrays import DEFAULT_MISSING, reader_of
+from zerodelta.data.chosen import ITSELF, Base
+from zerodelta.data.columns import as_frame, check_number_column
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.declare import number
+from zerodelta.data.keys import Bins, GroupKey, GroupKeys, KeySource, RowsByKey
+from zerodelta.data.kinds import Boolean, Coded, Kind, Number, Text, skips
+from zerodelta.data.readers import places
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
+from zerodelta.mechanisms.ranks import grid_of
+from zerodelta.spine.public_inputs import as_bounds, needed
+from zerodelta.tables.parts import AskedColumn, ColumnStatistic
+from zerodelta.value import value
+
+# -- Group table ----------------------------------------------------------------------------------
+# A released table: the labels of its groups, statistics and their errors, one line per group.
+#
+# It is what `zd.table` releases where the data is no frame; `to_frame` makes a frame of any kind.
+
+FRAMES = ("pandas", "polars", "pyarrow")
+
+_SHOWN = 20
+"""Lines that are printed; of a longer table the first and the last ones."""
+
+
+@final
+class Table:
+    """Columns by name, all of one length: first the keys, then numbers; and a note beside them.
+
+    >>> table = Table({"city": ["oslo", "rome"]}, {"count": np.array([3, 5])})
+    >>> table
+    city  count
+    oslo      3
+    rome      5
+    >>> table["count"].tolist(), len(table), table.columns
+    ([3, 5], 2, ('city', 'count'))
+    """
+
+    __slots__ = ("_keys", "_numbers", "note")
+
+    def __init__(
+        self,
+        keys: Mapping[str, Sequence[Any]],
+        numbers: Mapping[str, npt.NDArray[Any]],
+        *,
+        note: str = "",
+    ) -> None:
+        self.note = note
+        self._keys = {name: list(labels) for name, labels in keys.items()}
+        self._numbers = {name: np.asarray(values) for name, values in numbers.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return (*self._keys, *self._numbers)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns that say which group it is."""
+        return tuple(self._keys)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of groups, and of columns."""
+        return len(self), len(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._numbers.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)  # as frames do
+
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        """Return one column: numbers, or the labels of a key as objects."""
+        if column in self._numbers:
+            return self._numbers[column]
+        if column not in self._keys:
+            remedy = did_you_mean(column, self.columns, f"name one of {', '.join(self.columns)}")
+            raise ParameterError("column", column, expected="one of the table", remedy=remedy)
+        labels = np.empty(len(self), dtype=object)
+        labels[:] = self._keys[column]
+        return labels
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield each group as a dictionary."""
+        for cells in zip(*map(self.__getitem__, self.columns), strict=True):
+            yield dict(zip(self.columns, cells, strict=True))
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return the table as a data frame: "pandas", "polars" or "pyarrow".
+
+        By default the first of these that is installed.
+        """
+        require(
+            kind is None or kind in FRAMES,
+            "kind",
+            kind,
+            expected=f"one of {', '.join(FRAMES)}",
+            remedy=did_you_mean(kind, FRAMES, 'pass kind="pandas"'),
+        )
+        there = (each for each in FRAMES if find_spec(each) is not None)
+        chosen: Any = next(there, FRAMES[0]) if kind is None else kind
+        require_extra(chosen, "all")
+        columns = {name: _alike(labels) for name, labels in self._keys.items()}
+        numbers = {name: values.tolist() for name, values in self._numbers.items()}
+        made = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        if self.note and hasattr(made, "attrs"):  # of pandas
+            made.attrs["note"] = self.note
+        return made
+
+    def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
+        """Return the same groups with other numbers."""
+        return Table(self._keys, numbers, note=self.note)
+
+    # -- showing ------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        names, lines, left = self._texts()
+        columns = list(zip(names, *lines, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        keyed = len(self._keys)
+
+        def line(cells: Sequence[str]) -> str:
+            padded = [
+                cell.ljust(width) if place < keyed else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            ]
+            return "  ".join(padded).rstrip()
+
+        shown = [line(names), *map(line, lines)]
+        if left:
+            half = 1 + len(lines) // 2
+            shown.insert(half, f"… {left} more")
+        shown += [f"({self.note})"] if self.note else []
+        return "\n".join(shown)
+
+    def _repr_html_(self) -> str:
+        names, lines, left = self._texts()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        rows = [
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            for cells in lines
+        ]
+        if left:
+            rows.insert(len(lines) // 2, f'<tr><td colspan="{len(names)}">… {left} more</td></tr>')
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
+
+    def _texts(self) -> tuple[list[str], list[list[str]], int]:
+        """Return the names, the lines that are shown as texts, and how many are not."""
+        every = range(len(self))
+        half = _SHOWN // 2
+        places = list(every) if len(every) <= _SHOWN else [*every[:half], *every[-half:]]
+        lines = [
+            [
+                *(printable(str(labels[place])) for labels in self._keys.values()),
+                *(_number(values[place]) for values in self._numbers.values()),
+            ]
+            for place in places
+        ]
+        return [printable(name) for name in self.columns], lines, len(every) - len(places)
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, (int, np.integer)) else f"{value:.5g}"
+
+
+def _alike(labels: list[Any]) -> list[Any]:
+    """Return labels of one type: False, True and "missing" are texts."""
+    return labels if len(set(map(type, labels))) == 1 else [str(label) for label in labels]
+
+
+By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
+
+MOST_CELLS = 1 << 24
+"""How many noisy numbers a table has at most."""
+
+_MOST_LISTED = 1000
+"""Whole numbers of so small a range are groups, each of them; of a larger one keys to be found."""
+
+_FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
+_EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
+"""The only group of all rows that count, where some do not: there the column is 1."""
+
+
+@value
+class GroupedData:
+    """A data set of the columns that a table needs, and what a plan needs to know of them."""
+
+    source: Source
+    judged: Dataset
+    """The same without the column that says which rows count."""
+    keys: GroupKeys
+    universe: KeySource | None
+    """What keys there can be, where nobody listed them."""
+    columns: tuple[AskedColumn, ...]
+    complete: bool
+    """Whether every row is in a group."""
+    frame: str | None
+    """The kind of frame that the data came as."""
+
+
+def grouped(
+    data: Any,
+    *,
+    by: By = None,
+    of: Mapping[str, tuple[ColumnStatistic, ...]],
+    bounds: Any = None,
+    missing: Any = DEFAULT_MISSING,
+) -> GroupedData:
+    """Return the data of a table, of which no row has been read; refuse what is not declared."""
+    asked = _asked(by)
+    people = data if isinstance(data, Dataset) else _opened(data, asked, of, bounds, missing)
+    if people is data:
+        require(
+            missing is DEFAULT_MISSING,
+            "missing",
+            missing,
+            expected="nothing: what a missing cell counts as was declared",
+            remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
+        )
+    _declared(people, asked, "by")
+    _declared(people, of, "of")
+    clips = people is data  # a number was declared with bounds, to which it is clipped
+    columns = tuple(
+        _column(name, people.declared[name], statistics, bounds) for name, statistics in of.items()
+    )
+    kinds = {name: people.declared[name] for name in asked}
+    listed = not any(_unlisted(kinds[name], how) for name, how in asked.items())
+    keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
+    cut = any(isinstance(how, Bins) for how in asked.values())  # which no found key can be beside
+    findable = not cut and any(map(_whole_numbers, kinds.values()))
+    if listed and findable and _cells(keys, columns) > MOST_CELLS:
+        listed = False
+        keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
+    _check_names(keys, columns)
+    chosen = people[list(dict.fromkeys([*asked, *of]))]
+    if not listed:
+        return _by_unknown_keys(people, keys, columns, chosen)
+    _check_size(keys, columns)
+    if not keys and chosen.drops:
+        keys = (_EVERY_ROW,)
+    found = GroupKeys(keys=keys)
+    return GroupedData(
+        source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
+        judged=chosen,
+        keys=found,
+        universe=None,
+        columns=columns,
+        complete=not chosen.drops and found.complete,
+        frame=_frame(people.text),
+    )
+
+
+def _by_unknown_keys(
+    people: Dataset, keys: tuple[GroupKey, ...], columns: tuple[AskedColumn, ...], chosen: Dataset
+) -> GroupedData:
+    """Return the data of a table whose groups are found; all other rows are one more group."""
+    for key in keys:
+        require(
+            key.bins is None,
+            f"by[{key.name!r}]",
+            "bins",
+            expected="no bins beside keys that nobody listed",
+            remedy="declare the column as a category, or group by the other columns alone",
+        )
+    names = [key.name for key in keys]
+    universe = KeySource(people[names])
+    values = [column.name for column in columns]
+    return GroupedData(
+        source=RowsByKey(people, names, values) if values else universe,
+        judged=chosen,
+        keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
+        universe=universe,
+        columns=columns,
+        complete=not chosen.drops,
+        frame=_frame(people.text),
+    )
+
+
+def _unlisted(kind: Kind, how: Kind | Bins | None) -> bool:
+    """Tell whether nobody listed the keys of a column: texts, and many whole numbers."""
+    return not isinstance(how, Bins) and not isinstance(kind, Coded) and not _whole_numbers(kind)
+
+
+def _whole_numbers(kind: Kind) -> range | None:
+    """Return all values of a column, if these are few whole numbers, which floats tell apart.
+
+    >>> _whole_numbers(number(0, 120, integer=True))
+    range(0, 121)
+    """
+    if not (isinstance(kind, Number) and kind.integer):
+        return None
+    found = range(int(kind.lower), int(kind.upper) + 1)
+    few = kind.upper - kind.lower < _MOST_LISTED and max(-kind.lower, kind.upper) < 1 << 50
+    return found if few else None
+
+
+def _asked(by: By) -> dict[str, Kind | Bins | None]:
+    """Return the keys by name, and how each is read, if that was said."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        found: dict[str, Kind | Bins | None] = dict(by)
+        good = all(isinstance(how, (Kind, Bins)) for how in found.values())
+    else:
+        listed = [by] if isinstance(by, str) else by
+        texts = isinstance(listed, Sequence) and all(isinstance(each, str) for each in listed)
+        good = texts and len(listed) == len(set(listed))
+        found = dict.fromkeys(listed) if good else {}
+    require(
+        good and all(isinstance(name, str) for name in found),
+        "by",
+        by,
+        expected="names of columns, each once, or for each name a kind such as zd.bins([0, 18])",
+        remedy='pass by=["city", "member"], or by={"age": zd.bins([0, 18, 65, 120])}',
+    )
+    return found
+
+
+def _opened(
+    data: Any,
+    asked: Mapping[str, Kind | Bins | None],
+    of: Mapping[str, tuple[ColumnStatistic, ...]],
+    bounds: Any,
+    missing: Any,
+) -> Dataset:
+    """Return a bare frame or array as a data set of the columns that are asked for."""
+    require(
+        not isinstance(data, Source),
+        "data",
+        type(data),
+        expected="a data set, a frame or an array",
+        remedy="open it with zd.open(…)",
+    )
+    array = isinstance(data, (np.ndarray, list, tuple))
+    default = None if array else "skip"
+    absent = default if missing is DEFAULT_MISSING else missing
+    for name, how in asked.items():
+        if how is None:
+            raise ParameterError(
+                "by",
+                name,
+                expected="how the cells of that column are grouped: it is not declared",
+                remedy=f"pass by={{{name!r}: zd.category([…], other=True)}}, or open the data "
+                "with zd.open(…, columns={…})",
+            )
+    kinds: dict[str, Kind] = {name: number(*_bounds(name, bounds), missing=absent) for name in of}
+    for name, how in asked.items():
+        if isinstance(how, Bins):
+            kinds.setdefault(name, number(how.edges[0], how.edges[-1]))
+            continue
+        require(
+            how is not None and name not in of,
+            "by, of",
+            name,
+            expected="a column of numbers only, which zd.bins groups, in both",
+            remedy=f"pass by={{{name!r}: zd.bins([…])}}",
+        )
+        kinds[name] = how  # type: ignore[assignment]
+    remedy = 'pass by={"city": zd.category([…])}'
+    require(kinds, "by", None, "one column or more", remedy)
+    reader = reader_of(data)
+    places(reader.names, kinds)
+    if nw.dependencies.is_into_dataframe(data):  # by its type alone, as `mean` does
+        empty = as_frame(data).head(0)
+        for column in empty.columns:
+            if isinstance(kinds.get(str(column)), Number):
+                check_number_column(empty, column)
+    return Dataset(Base(reader=reader, kinds=kinds))
+
+
+def _declared(people: Dataset, names: Mapping[str, Any], where: str) -> None:
+    known = list(people.declared)
+    for name in names:
+        require(
+            name in people.declared,
+            where,
+            name,
+            expected=f"a declared column, of {known[:10]}",
+            remedy=did_you_mean(name, known, "declare it in zd.open(…, columns={…})"),
+        )
+
+
+def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bool) -> GroupKey:
+    """Return how a column groups rows; if not all keys are listed, whole numbers are found, too."""
+    if isinstance(how, Bins):
+        if not isinstance(kind, Number):
+            raise ParameterError(
+                f"by[{name!r}]",
+                str(kind),
+                expected="a column of numbers, which can be cut into bins",
+                remedy=f"pass by={name!r}: it has groups already",
+            )
+        ends = kind.bounds if clips else None
+        inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
+        full = inside and kind.missing != "skip"
+        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+    require(
+        how is None or how == kind,
+        f"by[{name!r}]",
+        str(how),
+        expected=f"what was declared for it, {kind}",
+        remedy=f"pass by={name!r}, or declare another kind in zd.open(…)",
+    )
+    values = _whole_numbers(kind)
+    if listed and values is not None:  # one that is out of range is in no group, not clipped
+        middles = (Fraction(2 * value - 1, 2) for value in (*values, values[-1] + 1))
+        return GroupKey(name=name, labels=tuple(values), bins=Bins(edges=tuple(middles)))
+    if isinstance(kind, Coded):
+        return GroupKey(name=name, labels=tuple(kind.labels or ()), complete=not skips(kind))
+    if isinstance(kind, Text):
+        require(
+            kind.alphabet is not None,
+            f"by[{name!r}]",
+            str(kind),
+            expected="keys of a universe that has a size: texts of any characters have none",
+            remedy=f"declare {name!r} as zd.text({kind.length}, alphabet=…), all letters there can "
+            "be, or as zd.category([…], other=True)",
+        )
+    else:
+        require(
+            isinstance(kind, Number) and kind.integer,
+            f"by[{name!r}]",
+            str(kind),
+            expected="a category, a boolean, a date, texts over an alphabet, whole numbers, or "
+            "numbers with public edges",
+            remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges of your own",
+        )
+    return GroupKey(name=name, labels=())  # to be found
+
+
+def _column(
+    name: str, kind: Kind, statistics: tuple[ColumnStatistic, ...], bounds: Any
+) -> AskedColumn:
+    numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
+    require(
+        numeric,
+        f"of[{name!r}]",
+        str(kind),
+        expected="a column of numbers or booleans",
+        remedy="use it in by=, or ask for another column",
+    )
+    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    ends = kind.bounds if given is None else as_bounds(given)
+    if ends is None:  # pragma: no cover
+        raise AssertionError("numbers have bounds")
+    return AskedColumn(
+        name=name,
+        bounds=ends,
+        missing=skips(kind),
+        statistics=tuple(each for each in statistics if isinstance(each, str)),
+        levels=tuple(each for each in statistics if isinstance(each, Fraction)),
+        grid=grid_of(kind) if given is None else None,
+    )
+
+
+def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a column that has none declared."""
+    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    remedy = f"pass bounds={{{name!r}: (lower, upper)}}, known without the rows"
+    return as_bounds(needed(given, f"bounds[{name!r}]", remedy))
+
+
+def _cells(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> int:
+    """Return how many noisy numbers a table of listed keys has."""
+    return GroupKeys(keys=tuple(keys)).count * _sums(columns)
+
+
+def _sums(columns: Sequence[AskedColumn]) -> int:
+    return 1 + sum(1 + column.degree + len(column.levels) for column in columns)
+
+
+def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+    require(
+        _cells(keys, columns) <= MOST_CELLS,
+        "by",
+        f"{GroupKeys(keys=tuple(keys)).count} groups of {_sums(columns)} sums",
+        expected="at most 2^24 numbers in all",
+        remedy="group by fewer columns, or by coarser ones",
+    )
+
+
+def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+    numbers = ["count", "count_error", *(name for column in columns for name in column.numbers)]
+    names = [key.name for key in keys] + numbers
+    twice = sorted({name for name in names if names.count(name) > 1})
+    require(
+        not twice,
+        "by, of",
+        twice,
+        expected="names that differ from those of the columns of the result",
+        remedy="rename the column in the data",
+    )
+
+
+def _frame(text: str) -> str | None:
+    """Return the kind of frame that a source is; a file has a dot in its name."""
+    kind, _, name = text.partition(" ")
+    return _FRAMES.get(kind) if re.fullmatch("[A-Za-z]+", name) else None

@@ -1,0 +1,416 @@
+"""Counts, sums, means, variances and stds of some columns of a table, measured together.
+
+They come from one table of noisy sums (`plan_moments`). What is known of them without the rows is
+used afterwards: counts are whole and not negative, means lie within the bounds, variances between
+0 and a quarter of the squared width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from zerodelta.data.keys import GroupKeys
+from zerodelta.data.rows import Rows
+from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_tails import NoisySums, Statistic
+from zerodelta.exact.sums import whole_counts
+from zerodelta.mechanisms.moments import EXPECTED, MomentPlan, Moments, expected_count, plan_moments
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
+from zerodelta.mechanisms.ranks import as_level, as_points
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.steps import Step
+from zerodelta.value import value
+
+# -- Asked columns --------------------------------------------------------------------------------
+# Which statistics of which columns a table is asked for, and what is public of these columns.
+
+ColumnStatistic: TypeAlias = str | Fraction
+"""The name of a statistic, or the level of a quantile."""
+
+STATISTICS = ("count", "sum", "mean", "variance", "std")
+
+_DEGREE = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "std": 2}
+_MOST_LEVELS = 10_000
+_LEAST = 1e-300
+"""What a width counts as whose square is 0 for a float."""
+
+_EXAMPLE = 'pass of={"income": ["mean", "std"]}'
+
+
+@value
+class AskedColumn:
+    """A column of numbers between public bounds, and the statistics that are asked of it."""
+
+    name: str
+    bounds: tuple[Fraction, Fraction]
+    missing: bool
+    statistics: tuple[str, ...]
+    levels: tuple[Fraction, ...] = ()
+    """Of the quantiles that are asked."""
+    grid: int | None = None
+    """How many points quantiles may be, if the values are whole."""
+
+    @property
+    def degree(self) -> int:
+        """The highest power of the values whose sum is needed."""
+        return max((_DEGREE[each] for each in self.statistics), default=0)
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of all columns of the result, and of their errors."""
+        found = [self.named(each) + end for each in self.statistics for end in ("", "_error")]
+        levels = [self.named(level_name(each)) for each in self.levels]
+        return found + [name + end for name in levels for end in ("", "_rank_error")]
+
+    @property
+    def results(self) -> list[str]:
+        """The names of the columns of the result, without those of their errors."""
+        levels = [level_name(each) for each in self.levels]
+        return [self.named(each) for each in (*self.statistics, *levels)]
+
+    @property
+    def width(self) -> float:
+        """How far the bounds are apart."""
+        return float(self.bounds[1] - self.bounds[0])
+
+    def named(self, statistic: str) -> str:
+        """Return the name of a column of the result."""
+        return f"{self.name}_{statistic}"
+
+    def unit(self, statistic: str, rows: float) -> float:
+        """Return what an error is relative to, for a group of so many rows: public numbers.
+
+        The width of the column; its square for a variance; for sums, and for counts without the
+        width, times the number of rows of a group.
+        """
+        scale = {"count": rows, "sum": rows * self.width, "variance": self.width * self.width}
+        return max(scale.get(statistic, self.width), _LEAST)
+
+
+def level_name(level: Fraction) -> str:
+    """Return what a quantile is called, by its percentage.
+
+    >>> level_name(Fraction(1, 10)), level_name(Fraction(1, 2)), level_name(Fraction(1, 40))
+    ('q10', 'median', 'q2.5')
+    """
+    return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
+
+
+def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
+    """Return the statistics of each column, quantiles by their levels; what is none is refused.
+
+    >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
+    {'income': ('mean', 'std'), 'age': ('mean', Fraction(1, 2))}
+    """
+    require(
+        isinstance(of, Mapping) and of,
+        "of",
+        of,
+        expected="statistics of one column or more",
+        remedy=f"{_EXAMPLE}; for rows alone ask zd.count(data, by=…)",
+    )
+    found = {}
+    for column, given in of.items():
+        require(isinstance(column, str), "of", column, "names of columns", _EXAMPLE)
+        listed = [given] if isinstance(given, (str, Mapping)) else given
+        several = isinstance(listed, Sequence) and len(listed) > 0
+        require(several, f"of[{column!r}]", given, "one statistic or more", _EXAMPLE)
+        every = [each for one in listed for each in _statistics(column, one)]
+        found[column] = tuple(dict.fromkeys(every))
+    return found
+
+
+def _statistics(column: str, given: Any) -> list[ColumnStatistic]:
+    if isinstance(given, str) and given in STATISTICS:
+        return [given]
+    if isinstance(given, str) and given == "median":
+        return [Fraction(1, 2)]
+    if isinstance(given, Mapping) and set(given) == {"quantiles"}:
+        return list(_levels(column, given["quantiles"]))
+    known = (*STATISTICS, "median")
+    names = ", ".join(f'"{each}"' for each in known)
+    remedy = did_you_mean(given, known, "pass some of these names")
+    expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
+    raise ParameterError(f"of[{column!r}]", given, expected=expected, remedy=remedy)
+
+
+def _levels(column: str, given: Any) -> list[Fraction]:
+    listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, (str, bytes))
+    require(
+        listed and 0 < len(given) <= _MOST_LEVELS,
+        f"of[{column!r}]",
+        given if not listed else len(given),
+        expected=f"a list of 1 to {_MOST_LEVELS} levels from 0 to 1",
+        remedy='pass {"quantiles": [0.1, 0.5, 0.9]}',
+    )
+    return [as_level(level) for level in given]
+
+
+_SPREAD = 1 / 6
+"""Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
+
+
+@value
+class MeasuredMoments:
+    """What was released of some columns, by group."""
+
+    columns: Mapping[str, tuple[Floats, Floats]]
+    rows: tuple[Floats, float] | None
+    sums: tuple[NoisySums, ...]
+
+
+@value
+class MomentPart:
+    """Columns that share one table of noisy sums, at one share of ε."""
+
+    columns: tuple[AskedColumn, ...]
+    keys: GroupKeys
+    moments: MomentPlan
+    epsilon: Fraction
+    rows: int | None
+    group_rows: float
+    """Of a group, for a forecast."""
+
+    @classmethod
+    def of(
+        cls,
+        columns: tuple[AskedColumn, ...],
+        *,
+        epsilon: Fraction,
+        keys: GroupKeys,
+        expected_rows: int,
+        group_rows: float,
+        rows: int | None,
+        neighbors: Neighbors,
+    ) -> MomentPart:
+        """Calibrate the noise; `rows` is the public number of all rows, if these are one group."""
+        moments = plan_moments(
+            epsilon=epsilon,
+            bounds=[column.bounds for column in columns],
+            degree=[column.degree for column in columns],
+            groups=keys.count,
+            expected_rows=expected_rows,
+            missing=[column.missing for column in columns],
+            count_rows=rows is None,
+            known_rows=rows,
+            neighbors=neighbors,
+            # of keys that are found later, each has noise of its own
+            method="auto" if keys.possible is None else "laplace",
+        )
+        return cls(
+            columns=columns,
+            keys=keys,
+            moments=moments,
+            epsilon=epsilon,
+            rows=rows,
+            group_rows=group_rows,
+        )
+
+    @property
+    def in_ranks(self) -> bool:
+        """False: errors are in the unit of the statistic."""
+        return False
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof."""
+        return self.moments.steps
+
+    @property
+    def text(self) -> str:
+        """Which columns, and which noise."""
+        noise = self.moments.noise
+        names = ", ".join(column.name for column in self.columns) or "rows"
+        if isinstance(noise, PartitionNoise):
+            each = noise.cells // self.keys.count
+            kind = "Laplace noise" if noise.method == "laplace" else "one draw of noise"
+        else:
+            each, kind = noise.dimension, "l∞ noise"
+        of = "a group" if self.keys.keys else "all rows"
+        return f"{names}, {kind} on {each} sum{'s' if each != 1 else ''} of {of}"
+
+    @property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The expected absolute error of each column of the result, and what it is relative to."""
+        moments, rows = self.moments, self.group_rows
+        if self.keys.possible is not None:
+            moments = moments.for_groups(1, expected_rows=max(1, round(rows)))
+        forecast = moments.forecast()
+        found = {}
+        if self.rows is None:
+            found["count"] = (expected_count(float(forecast.rows)), rows)
+        for place, column in enumerate(self.columns):
+            for statistic in column.statistics:
+                wrong = self._forecast(forecast, place, statistic)
+                error = expected_count(wrong) if statistic == "count" else EXPECTED * wrong
+                found[column.named(statistic)] = (error, column.unit(statistic, rows))
+        return found
+
+    def _forecast(self, forecast: Moments, place: int, statistic: str) -> float:
+        column = self.columns[place]
+        if statistic == "std" and forecast.variance is not None:
+            spread = _SPREAD * column.width
+            return min(float(forecast.variance[place]) / (2 * spread), column.width / 2)
+        return float(getattr(forecast, statistic)[place])
+
+    def of_groups(self, keys: GroupKeys) -> MomentPart:
+        """Return the same noise on some of the groups."""
+        return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
+
+    def answer(self, rows: Rows, bits: BitSource) -> MeasuredMoments:
+        """Add noise to the exact sums of opened rows, and estimate."""
+        moments, names = self.moments, [column.name for column in self.columns]
+        noisy = moments.noisy(moments.measure(rows, names, keys=self.keys), bits)
+        found = moments.estimate(noisy)
+        errors = moments.errors(found)
+        columns = {
+            column.named(statistic): _statistic(column, statistic, found, errors, place)
+            for place, column in enumerate(self.columns)
+            for statistic in column.statistics
+        }
+        forms: dict[str | None, Any] = {
+            column.name: moments.forms(place) for place, column in enumerate(self.columns)
+        }
+        counted = self.rows is None
+        sums = NoisySums(
+            law=moments.law,
+            integers=noisy.reshape(self.keys.count, -1),
+            forms={**forms, **({None: moments.forms(None)} if counted else {})},
+            bounds={column.name: column.bounds for column in self.columns},
+            statistics={
+                **({"count": (None, "count")} if counted else {}),
+                **{
+                    column.named(statistic): (column.name, cast(Statistic, statistic))
+                    for column in self.columns
+                    for statistic in column.statistics
+                },
+            },
+            resolution=Fraction(1, 2 * moments.lattice.steps),
+            rows=self.rows,
+        )
+        return MeasuredMoments(
+            columns=columns,
+            rows=(found.rows, float(errors.rows[0])) if counted else None,
+            sums=(sums,),
+        )
+
+
+def _statistic(
+    column: AskedColumn, statistic: str, found: Moments, errors: Moments, place: int
+) -> tuple[Any, Floats]:
+    if statistic == "std" and found.variance is not None and errors.variance is not None:
+        variance, wrong = found.variance[:, place], EXPECTED * errors.variance[:, place]
+        std = np.sqrt(variance)
+        with np.errstate(all="ignore"):  # where the variance is near 0, its root errs by more
+            error = np.where(std > 0, wrong / (2 * std), np.inf)
+        return std, np.minimum(np.minimum(error, np.sqrt(wrong)), column.width / 2)
+    values, wrong = (getattr(each, statistic)[:, place] for each in (found, errors))
+    if statistic == "count":
+        return whole_counts(values), np.array([expected_count(float(each)) for each in wrong])
+    return values, EXPECTED * wrong
+
+
+# -- Quantiles of one column of a table, drawn together from each group (theory Q) ----------------
+# They are points of a public grid. Their errors are ranks: by how many rows of its group a value
+# is off; how much that is in the unit of the column depends on rows that nobody sees.
+
+
+@value
+class DrawnQuantiles:
+    """What was released of one column, by group: no counts, and no noisy sums."""
+
+    columns: Mapping[str, tuple[Floats, Floats]]
+    rows: None = None
+    sums: tuple[NoisySums, ...] = ()
+
+
+@value
+class QuantilePart:
+    """Quantiles of one column at one share of ε."""
+
+    column: AskedColumn
+    keys: GroupKeys
+    quantiles: QuantilePlan
+    epsilon: Fraction
+    group_rows: float
+
+    @classmethod
+    def of(
+        cls,
+        column: AskedColumn,
+        *,
+        epsilon: Fraction,
+        keys: GroupKeys,
+        group_rows: float,
+        rows: int | None,
+        neighbors: Neighbors,
+    ) -> QuantilePart:
+        """Choose method and levels; `rows` is the public number of all rows, if one group."""
+        quantiles = plan_quantiles(
+            epsilon=epsilon,
+            levels=column.levels,
+            points=as_points(column.bounds, column.grid),
+            expected_rows=max(1, round(group_rows)) * keys.count,
+            skip=column.missing,
+            groups=keys.count,
+            total=None if column.missing else rows,
+            neighbors=neighbors,
+            # of keys that are found later, each is drawn by itself
+            method="auto" if keys.possible is None else "joint",
+        )
+        return cls(
+            column=column, keys=keys, quantiles=quantiles, epsilon=epsilon, group_rows=group_rows
+        )
+
+    @property
+    def in_ranks(self) -> bool:
+        """True: errors are numbers of rows."""
+        return True
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof."""
+        return self.quantiles.steps
+
+    @property
+    def text(self) -> str:
+        """Which column, and how."""
+        many = len(self.column.levels)
+        of = "a group" if self.keys.keys else "all rows"
+        each = f"{many} quantile{'s' if many != 1 else ''} of {of}"
+        how = "counts of all points" if self.quantiles.methods[0].name == "counts" else "one draw"
+        return f"{self.column.name}, {each} by {how}"
+
+    @property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The expected rank error of each quantile, and the rows of a group."""
+        error = (self.quantiles.error, max(self.group_rows, 1.0))
+        return {self.column.named(level_name(level)): error for level in self.column.levels}
+
+    def of_groups(self, keys: GroupKeys) -> QuantilePart:
+        """Return the same draws from some of the groups."""
+        return replace(self, keys=keys)
+
+    def answer(self, rows: Rows, bits: BitSource) -> DrawnQuantiles:
+        """Draw from opened rows."""
+        name = self.column.name
+        if self.keys.keys:
+            found = self.quantiles.by_group(rows, bits, keys=self.keys, column=name)
+        else:
+            place = rows.columns.index(name)
+            found = self.quantiles.answer(rows, bits, column=place)[None, :]
+        error = np.full(len(found), self.quantiles.error)
+        return DrawnQuantiles(
+            columns={
+                self.column.named(level_name(level)): (found[:, place], error)
+                for place, level in enumerate(self.column.levels)
+            }
+        )

@@ -1,0 +1,562 @@
+"""How often each item occurs: noise fitted to counts, or Laplace noise (theory C10.4, P1)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.keys import Bins, GroupKey, GroupKeys, as_items, tally
+from zerodelta.data.keys import bins as bins_of
+from zerodelta.data.kinds import Bounds, Number
+from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
+from zerodelta.errors import is_list, require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_tails import LazyForms, NoisySums
+from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
+from zerodelta.exact.sums import IntegerArray
+from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.partition_noise import PartitionNoise, power_sums
+from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
+from zerodelta.mechanisms.ranks import as_points
+from zerodelta.mechanisms.runs import CumulativeCounts
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, add_exactly
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.spaces import Finite
+from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.public_inputs import (
+    as_source,
+    as_universe,
+    bounds_of,
+    codes_of,
+    labels_of,
+    needed,
+    one_column,
+    unknown_index,
+)
+from zerodelta.spine.run import ask, run
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.quantiles import declared_grid
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+# -- The share of rows up to each value: at public points by counts, or as steps by quantiles -----
+
+_HUNDREDTHS = tuple(Fraction(i, 100) for i in range(1, 100))
+
+
+@value(eq=False)
+class StepFunction:
+    """A monotone function from 0 to 1 that jumps at `points` to `levels`.
+
+    >>> steps = StepFunction(points=np.array([1.0, 2.0]), levels=np.array([0.5, 1.0]))
+    >>> steps([0, 1, 1.5, 3]).tolist()
+    [0.0, 0.5, 0.5, 1.0]
+    """
+
+    points: Floats
+    levels: Floats
+
+    def __call__(self, values: Any) -> Floats:
+        """Return the share of rows up to each value."""
+        places = np.searchsorted(self.points, np.asarray(values, dtype=np.float64), side="right")
+        return np.concatenate([[0.0], self.levels])[places]
+
+
+@debited
+def cdf(
+    rows: Any,
+    columns: str | None = None,
+    *,
+    at: Sequence[Rational] | Floats | None = None,
+    bounds: tuple[Rational, Rational] | None = None,
+    epsilon: Rational,
+    grid: int | Sequence[Rational] | None = None,
+    missing: Any = DEFAULT_MISSING,
+    method: str = "auto",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release which share of the rows is at most each value: the empirical distribution function.
+
+    Use it with `at` for the shares up to public values, such as incomes up to each limit of a tax;
+    without, for the whole distribution as a step function, from as many quantiles as the rows can
+    tell apart. Both are monotone, from 0 to 1.
+
+    Parameters
+    ----------
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or one column.
+    columns : str, optional
+        Which column of a data set or a frame.
+    at : sequence of numbers, optional
+        Public values in rising order, known without the rows.
+    bounds : (lower, upper)
+        Without `at`: where the points of the step function lie, known without the rows; for a data
+        set, by default as declared.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    grid : int or sequence
+        Without `at`: the points of the step function, as for `quantile`.
+    missing : "skip", None or number
+        As for `quantile`.
+    method : str
+        With `at` "counts" (of the rows between neighboring values, and of blocks of these), without
+        "quantiles"; or "auto".
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an array of shares, one for each value of `at`; without, a `StepFunction`.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP, proven (theory P1 for counts, Q for quantiles).
+    **Neighbors**: replace-one, or what the data set says; the number of rows may be private.
+    **Error**: the expected absolute error of a share.
+
+    Examples
+    --------
+    >>> ages = np.arange(100_000) % 100
+    >>> cdf(ages, at=[17, 64], bounds=(0, 120), epsilon=1).value.round(2)
+    array([0.18, 0.65])
+
+    """
+    source = as_source(rows, columns, missing=missing)
+    stated = bounds_of(source, bounds)
+    points = declared_grid(source) if bounds is None and grid is None else grid
+    question = CdfQuestion(
+        at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
+    )
+    beside = diagnosis(diagnostics, source, bounds=stated)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+@value
+class CdfQuestion:
+    """The distribution function of one column is asked, at public values or as steps."""
+
+    at: tuple[float, ...] | None = None
+    bounds: tuple[Rational, Rational] | None = None
+    grid: int | Sequence[Rational] | None = None
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Plan counts between the values, or quantiles."""
+        one_column(facts)
+        exact = as_usable_epsilon(epsilon)
+        public = facts.rows is not None and not facts.may_miss
+        counted = ("the number of rows",) if public else ()
+        if self.at is None:
+            return self._steps(facts, exact, counted)
+        return self._counts(facts, exact, counted)
+
+    def _counts(
+        self, facts: Facts, epsilon: Fraction, counted: tuple[str, ...]
+    ) -> ReleasePlan[Rows]:
+        values = np.array(self.at, dtype=np.float64)
+        counts = CumulativeCounts.for_epsilon(
+            epsilon=epsilon,
+            cells=len(values) + 1,
+            total=facts.rows if counted else None,
+            neighbors=facts.neighbors,
+        )
+        skip, cells = facts.may_miss, len(values) + 1
+        error = min(counts.rank_error / max(1, facts.planned_rows), 0.5)
+        spends = "ε on counts" if counts.width == 1 else "ε/2 on counts, ε/2 on those of blocks"
+        why = "the values are public, so rows between them are counted"
+        methods = (Method(name="counts", error=error, spends=spends, why=why),)
+        choose(methods, self.method)
+
+        def tabulated(block: Floats) -> IntegerArray:
+            column = block[:, 0]
+            if skip:
+                column = column[~np.isnan(column)]
+            places = np.searchsorted(values, column, side="left")
+            places[np.isnan(column)] = (cells - 1) // 2
+            return np.bincount(places, minlength=cells)
+
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            found = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
+            noisy = counts.noisy(found, bits)
+            (cumulative,) = counts.fitted(noisy)
+            total = cumulative[-1]
+            names = [repr(float(each)) for each in values]
+            sums = NoisySums(
+                law=counts.noise.law(unit=Fraction(1)),
+                integers=noisy,
+                forms=LazyForms(names, counts.forms),
+                bounds=dict.fromkeys(names, (Fraction(0), Fraction(1))),
+                statistics={name: (name, "mean") for name in names},
+            )
+            even = np.arange(1, cells) / cells  # as if rows lay evenly
+            share = np.clip(cumulative[:-1] / total, 0.0, 1.0) if total > 0 else even
+            return Measured(value=np.asarray(share), sums=(sums,) if counted else ())
+
+        return ReleasePlan(
+            claim=counts.noise.claim,
+            steps=(counts.noise.step(),),
+            answer=answer,
+            error=error,
+            methods=methods,
+            public=(*counted, "the values at which it is asked"),
+        )
+
+    def _steps(
+        self, facts: Facts, epsilon: Fraction, counted: tuple[str, ...]
+    ) -> ReleasePlan[Rows]:
+        points, rows = as_points(self.bounds, self.grid), max(1, facts.planned_rows)
+        levels = aimed_levels(
+            _HUNDREDTHS, rows=rows, points=points.size, epsilon=float(epsilon), margin=None
+        )
+        plan = plan_quantiles(
+            epsilon=epsilon,
+            levels=levels,
+            points=points,
+            expected_rows=rows,
+            skip=facts.may_miss,
+            neighbors=facts.neighbors,
+            total=facts.rows if counted else None,
+        )
+        # a step is flat while the share rises to the next: off by half of that, where rows are
+        ends = [0.0, *map(float, levels), 1.0]
+        flat = math.fsum((b - a) ** 2 / 2 for a, b in itertools.pairwise(ends))
+        error = min(math.hypot(plan.error / rows, flat), 0.5)
+        spends, why = "ε on quantiles together", "no value is public, so quantiles are drawn"
+        methods = (Method(name="quantiles", error=error, spends=spends, why=why),)
+        choose(methods, self.method)
+        top = points.value(points.size - 1)
+
+        def answer(opened: Rows, bits: BitSource) -> StepFunction:
+            found = np.append(plan.answer(opened, bits), top)
+            return StepFunction(points=found, levels=np.append([float(q) for q in levels], 1.0))
+
+        return ReleasePlan(
+            claim=plan.claim,
+            steps=plan.steps,
+            answer=answer,
+            error=error,
+            methods=methods,
+            public=(*counted, "the grid of possible answers"),
+        )
+
+
+def as_values(at: Any) -> tuple[float, ...]:
+    """Return the public values, in rising order."""
+    values = [as_float(value, "at") for value in at] if is_list(at) else []
+    require(
+        bool(values) and all(a < b for a, b in itertools.pairwise(values)),
+        "at",
+        at,
+        expected="numbers in rising order",
+        remedy="pass sorted(set(values)), known without the rows",
+    )
+    return tuple(values)
+
+
+_MOST_ITEMS = 1 << 26
+_MOST_JOINT = 1 << 12
+"""Beyond so many counts one joint noise vector gains nothing."""
+
+
+@debited
+def histogram(
+    items: Any,
+    columns: str | None = None,
+    *,
+    universe: Any = None,
+    bins: Any = None,
+    epsilon: Rational,
+    unknown: Any = None,
+    method: str = "auto",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release how often each item of a public universe occurs, like `np.bincount`, but private.
+
+    Use it for all counts of one column; for several columns at once see `answer_queries`, for the
+    most frequent item alone `mode`.
+
+    Parameters
+    ----------
+    items : data set, list, array, series, frame or Source
+        What `zd.open` returns, or one item for each row, of any type; a number and a text that
+        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+    columns : str, optional
+        Which column of a data set (a category, a boolean or a date) or a frame.
+    universe : list or int
+        All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public; for a
+        data set as declared, with "missing" and "other" where these are options.
+    bins : list of numbers, or int
+        Instead of a universe, for numbers: public edges, as for `np.histogram` (a bin has its lower
+        edge, the last one both; what lies beyond counts nowhere), or how many bins of equal width
+        the declared bounds of a data set are cut into.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    unknown : item
+        The public item for which items outside the universe count; nowhere if not given.
+        If given, the counts add up to the number of items, and one noise less is needed.
+    method : str
+        "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞),
+        or "auto", the one with the least predicted error; under add-remove "laplace" only.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used and unreadable.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an array of integers in the order of the universe (``people.kinds["city"]
+        .labels`` of a data set), unbiased; some may be negative (cutting them off is allowed).
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory C10.4, P1), proven.
+    **Neighbors**: replace-one, or what the data set says. The counts add up to the number of rows
+    only where that is public and every row is in one of them (``other=True``, no filter).
+    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace
+    1/sinh(ε/2), under add-remove 1/sinh(ε).
+
+    Examples
+    --------
+    >>> release = histogram([0] * 3000 + [1] * 5000, universe=3, epsilon=1)
+    >>> np.round(release.value, -3)
+    array([3000, 5000,    0])
+    >>> import zerodelta as zd
+    >>> people = zd.open(np.arange(9000) % 3, columns={"0": zd.category([0, 1], other=True)})
+    >>> np.round(histogram(people, "0", epsilon=1).value, -3)
+    array([3000, 3000, 3000])
+    >>> ages = zd.open(np.arange(9000) % 90, columns={"0": zd.number(0, 120, missing=None)})
+    >>> np.round(histogram(ages, "0", bins=[0, 30, 60, 120], epsilon=1).value, -3)
+    array([3000, 3000, 3000])
+
+    """
+    if bins is not None:
+        cells, cut = _binned(items, columns, bins, universe=universe, unknown=unknown)
+        edges = None if cut.bins is None or cut.ends else (cut.bins.edges[0], cut.bins.edges[-1])
+        beside = diagnosis(diagnostics, cells, bounds=edges)
+        universe = Finite(list(cut.labels))
+        numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
+        return ask(numbers, cells, epsilon=epsilon, bits=bits, beside=beside)
+    codes = codes_of(items, columns, unknown=unknown, universe=universe)
+    if codes is not None:
+        coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
+        beside = diagnosis(diagnostics, codes)
+        return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
+    diagnosis(diagnostics, None)
+    source, count = as_items(items, columns)
+    question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
+    return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
+
+
+@value
+class HistogramQuestion:
+    """The counts of all items of a public universe are asked."""
+
+    universe: Any
+    unknown: Any = None
+    method: str = "auto"
+    coded: bool = False
+    """Whether rows hold the places 0, 1, … of the items in the universe."""
+    cut: GroupKey | None = None
+    """How a column of numbers is cut into the items: then rows hold the numbers."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the noise and calibrate it."""
+        exact, related = _as_epsilon(epsilon), facts.neighbors
+        space = self.universe if self.coded else as_universe(self.universe)
+        read = Finite(space.size) if self.coded else space
+        require(
+            space.size <= _MOST_ITEMS,
+            "universe",
+            space.size,
+            expected="at most 2^26 items, one count each",
+            remedy="group the items, or ask for the mode only",
+        )
+        unknown = None if self.coded else unknown_index(self.unknown, space)
+        n = facts.rows if not facts.may_miss else None
+        # every row is in one of the counts, which is then what the others leave of a public number
+        follows = space.size - 1 if self.coded else unknown
+        complete = follows is not None and n is not None and space.size > 1
+        if self.cut is not None and not self.cut.complete:
+            complete = False
+        methods = histogram_methods(
+            epsilon=exact, universe=space.size, complete=complete, neighbors=related
+        )
+        chosen = choose(methods, self.method)
+        noise = _noise(chosen.name, exact, space.size - complete, related)
+
+        def sums(noisy: Any) -> NoisySums:
+            return NoisySums(
+                law=noise.law(unit=Fraction(1)),
+                integers=noisy[:, None],
+                forms={None: ((Fraction(1), Fraction(0)),)},
+                bounds={},
+                joint=isinstance(noise, KNorm),
+                statistics={"count": (None, "count")},
+                labels=range(space.size) if space.options is None else space.options,
+                rows=n,
+            )
+
+        def answer(items: Any, bits: BitSource) -> Measured:
+            counts: Any
+            if self.cut is not None:
+                counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())
+            else:
+                counts = tally(items, read, unknown=unknown).dense(space.size)
+            if not complete or follows is None or n is None:
+                noisy = noise.apply(counts, bits)
+                return Measured(value=noisy, sums=(sums(noisy),))
+            noisy = noise.apply(np.delete(counts, follows), bits)
+            whole = noisy.tolist()
+            whole.insert(follows, n - sum(whole))
+            zeros = np.zeros(len(whole), dtype=np.int64)
+            value = add_exactly(np.array(whole, dtype=object), zeros)
+            return Measured(value=value, sums=(replace(sums(noisy), rest=follows),))
+
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=related),
+            steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the universe of items", *(["the number of items"] if n is not None else [])),
+            # the last count of complete ones has the noise of all others together
+            noise=None if complete else noise.law(unit=Fraction(1)),
+        )
+
+
+def _binned(
+    items: Any, columns: str | None, given: Any, *, universe: Any, unknown: Any
+) -> tuple[Source, GroupKey]:
+    """Return one column of numbers, and how it is cut into bins."""
+    require(
+        universe is None and unknown is None,
+        "universe, unknown",
+        (universe, unknown),
+        expected="nothing beside bins",
+        remedy="pass bins= for numbers, or universe= for items",
+    )
+    source = as_source(items, columns)
+    one_column(Facts(rows=None, columns=source.columns))
+    (name,) = source.columns
+    kind = source.kinds[name] if isinstance(source, Dataset) else None
+    require(
+        kind is None or isinstance(kind, Number),
+        "columns",
+        name,
+        expected="a column of numbers, which can be cut into bins",
+        remedy="leave bins out: the column has its own groups",
+    )
+    ends = None if kind is None else kind.bounds
+    cut = given if isinstance(given, Bins) else _edges(given, ends)
+    inside = ends is not None and cut.edges[0] <= ends[0] and ends[1] <= cut.edges[-1]
+    full = inside and isinstance(kind, Number) and kind.missing != "skip"
+    return source, GroupKey(name=name, labels=cut.labels, bins=cut, ends=ends, complete=full)
+
+
+def _edges(given: Any, ends: Bounds | None) -> Bins:
+    """Return the bins of a list of edges, or so many of equal width between declared bounds."""
+    if not isinstance(given, int):
+        return bins_of(given)
+    number = as_count(given, "bins", minimum=1)
+    lower, upper = needed(ends, "bounds", "pass bins as a list of edges, or open with zd.open")
+    require(number <= _MOST_ITEMS, "bins", number, "at most 2^26 bins", "pass fewer")
+    return bins_of([lower + (upper - lower) * Fraction(i, number) for i in range(number + 1)])
+
+
+def _noise(
+    name: str, exact: Fraction, free: int, neighbors: Neighbors
+) -> CountNoise | KNorm | PartitionNoise:
+    """Return the mechanism on so many counts."""
+    if name == "k-norm":
+        return CountNoise.for_epsilon(epsilon=exact, dimension=free)
+    if name == "k-norm-max":
+        return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
+    return PartitionNoise.for_epsilon(
+        epsilon=exact, cells=free, neighbors=neighbors, method="laplace"
+    )
+
+
+def _as_epsilon(value: Rational) -> Fraction:
+    """Return ε, of which neither the value nor its inverse, a scale of noise, is beyond floats."""
+    exact = as_positive(value, "epsilon")
+    as_float(exact, "epsilon")
+    as_float(1 / exact, "1/epsilon")
+    return exact
+
+
+def histogram_methods(
+    *,
+    epsilon: Rational,
+    universe: int,
+    complete: bool = False,
+    neighbors: Neighbors = Neighbors.REPLACE,
+) -> tuple[Method, ...]:
+    """Return the methods that release counts, best first; `complete`: every item counts somewhere.
+
+    Errors are expected absolute errors of a count.
+
+    >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
+    [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
+    """
+    exact, size = _as_epsilon(epsilon), as_count(universe, "universe", minimum=1)
+    free = max(1, size - bool(complete))
+    small = free <= _MOST_JOINT
+    errors = {
+        name: _noise(name, exact, free, neighbors).error()
+        for name in ("k-norm", "laplace", "k-norm-max")
+    }
+    if neighbors is Neighbors.ADD_REMOVE:
+        only = Method(
+            name="laplace",
+            error=errors["laplace"],
+            spends="ε on all counts together, noise for a move of 1 in l1",
+            why="a row that comes or goes moves one count",
+        )
+        return (only,)
+    return ranked(
+        Method(
+            name="k-norm",
+            error=errors["k-norm"] if small else math.inf,
+            spends="ε on all counts together",
+            why="no other K-norm noise covers the moves of two counts with less"
+            if small
+            else "for so many counts it gains nothing on Laplace noise",
+        ),
+        Method(
+            name="laplace",
+            error=errors["laplace"],
+            spends="ε on all counts together, noise for a move of 2 in l1",
+            why="independent noise for every count",
+        ),
+        Method(
+            name="k-norm-max",
+            error=errors["k-norm-max"] if small else math.inf,
+            spends="ε on all counts together, noise for a move of 1 in l∞",
+            why="its noise grows with the number of counts",
+        ),
+    )

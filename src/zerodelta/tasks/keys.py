@@ -1,0 +1,528 @@
+"""The k most frequent keys with their counts, or the k best by stated scores (theory U, K2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zerodelta.data.arrays import reader_of
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.declare import category, number
+from zerodelta.data.keys import KeySource
+from zerodelta.data.kinds import Kind, Text
+from zerodelta.data.source import Given
+from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
+from zerodelta.mechanisms.selection import JointTopK, PermuteAndFlip, worst_gap
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Status
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.run import ask, run
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tables.found_keys import FoundKeys, plan_keys
+from zerodelta.tasks.choices import MONOTONE, SENSITIVITY, exact_score, listed_options
+from zerodelta.tasks.open import open as open_data
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+# -- Keys that nobody listed and that occur often, with their counts, without δ (theory U) --------
+
+_GOALS = ("counts", "keys")
+
+
+@debited
+def heavy_hitters(
+    data: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    universe: Any = None,
+    epsilon: Rational,
+    false_keys: Rational = "1/100",
+    goal: str = "counts",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release which keys occur often, and how often, where nobody can list all keys.
+
+    Use it for names, search terms, addresses or hashes: texts over an alphabet, whole numbers in a
+    range, or several columns together. The universe is never listed: 2^256 keys take the time of
+    the data. Like `collections.Counter(keys).most_common()`, but private. For the k most frequent
+    see `top_k`, for keys that are known `histogram`.
+
+    Parameters
+    ----------
+    data : data set, list, array, series, frame or file
+        What `zd.open` returns, or anything that it opens, with `universe`.
+    columns : str or list of str, optional
+        Which columns make up a key; by default all.
+    universe : kind, or dict of kinds
+        For rows that were not opened: ``zd.text(20, alphabet=…)``, ``zd.number(0, 2**64 - 1,
+        integer=True)``, or one for each column. A key outside counts nowhere. Public.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    false_keys : number, default "1/100"
+        How many of the keys may be invented by noise, on average: by default one, in one of 100
+        such lists. More means lower thresholds: 1 finds a tenth more keys of large universes.
+    goal : "counts" or "keys"
+        What matters more; "keys" finds 2 to 4 % more keys, with counts that err half as much again.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used and unreadable.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a `FoundKeys`: a sequence of pairs (key, count), the largest count first, which
+        says how many of its keys may be invented. A key of several columns is a tuple.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory U), proven, for every size of the universe.
+    **Neighbors**: replace-one, or what the data set says.
+    **Public**: the universe; thresholds follow from its size and from `false_keys`, for texts one
+    for each length.
+    **Error**: the expected absolute error of the count of a published key. There is no interval for
+    a number that was published because it is large.
+    Keys are texts that somebody chose: `print`, `to_csv` and notebooks show them escaped.
+
+    Examples
+    --------
+    >>> import zerodelta as zd
+    >>> names = ["ann"] * 4000 + ["bob"] * 2000 + ["zoe"] * 3
+    >>> letters = "abcdefghijklmnopqrstuvwxyz"
+    >>> release = heavy_hitters(
+    ...     names, universe=zd.text(20, alphabet=letters), epsilon=1, false_keys="1/10000000"
+    ... )
+    >>> [(key, round(count, -3)) for key, count in release.value]
+    [('ann', 4000), ('bob', 2000)]
+
+    """
+    source, dataset = keyed(data, columns, universe)
+    question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
+    beside = diagnosis(diagnostics, dataset)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+@value
+class HeavyHittersQuestion:
+    """Keys that occur often are asked; at most `most` of them, if that is given."""
+
+    source: KeySource
+    false_keys: Rational = "1/100"
+    goal: str = "counts"
+    most: int | None = None
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Divide ε between the directions of the noise, and choose the thresholds."""
+        exact = as_usable_epsilon(epsilon)
+        remedy = 'pass goal="counts" or goal="keys"'
+        require(is_name(self.goal, _GOALS), "goal", self.goal, "what matters more", remedy)
+        keys = plan_keys(
+            self.source,
+            epsilon=exact,
+            counts=self.goal == "counts",
+            false_keys=self.false_keys,
+            neighbors=facts.neighbors,
+        )
+        spends = f"ε on counts of all keys; half of those with {keys.half_found} rows are found"
+
+        def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
+            return keys.labeled(keys.apply(counts, bits), most=self.most)
+
+        why = "the upper tail of the noise guards all keys, the lower one those that exist"
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=facts.neighbors),
+            steps=(keys.mechanism.step(),),
+            answer=answer,
+            error=keys.error,
+            methods=(Method(name="thresholds", error=keys.error, spends=spends, why=why),),
+            public=("the universe of keys", "how many false keys are expected"),
+        )
+
+
+def keyed(data: Any, columns: Any, universe: Any) -> tuple[KeySource, Dataset]:
+    """Return the key columns of rows, counted when a ticket opens them, and the data set."""
+    if isinstance(data, Dataset):
+        require(
+            universe is None,
+            "universe",
+            universe,
+            expected="nothing: what keys there can be was declared",
+            remedy="declare it: zd.open(…, columns={…: zd.text(20, alphabet=…)})",
+        )
+        chosen = data if columns is None else data[columns]
+        return KeySource(chosen), chosen
+    if isinstance(universe, Mapping):
+        kinds: dict[str, Kind] = dict(universe)
+        wanted = list(kinds) if columns is None else columns
+    else:
+        one: list[Any] = [columns]
+        if columns is not None and not isinstance(columns, str):
+            one = list(columns) if is_list(columns) else []
+        require(
+            len(one) == 1 and (one[0] is None or isinstance(one[0], str)),
+            "universe",
+            universe,
+            expected="a kind for each of several columns",
+            remedy='pass universe={"city": zd.text(20, alphabet=…), "year": zd.number(…)}',
+        )
+        name = one[0] if one[0] is not None else _only_column(data)
+        kinds, wanted = {name: _kind(universe)}, [name]
+    dataset = open_data(data, columns=kinds)[wanted]
+    return KeySource(dataset), dataset
+
+
+def _only_column(data: Any) -> str:
+    names = reader_of(data).names
+    require(
+        len(names) == 1,
+        "columns",
+        len(names),
+        expected="the names of the columns that make up a key",
+        remedy='pass columns="city", or universe={"city": …} with a kind for each',
+    )
+    return names[0]
+
+
+def _kind(universe: Any) -> Kind:
+    """Return a universe as a kind of column: a kind, a list of options, or N for 0..N-1."""
+    if isinstance(universe, Kind):
+        return universe
+    if type(universe) is int and universe >= 2:
+        return number(0, universe - 1, integer=True)
+    if isinstance(universe, Sequence) and not isinstance(universe, str) and universe:
+        return category(list(universe))
+    raise ParameterError(
+        "universe",
+        universe,
+        expected="what keys there can be, with a size, known without the rows",
+        remedy="pass universe=zd.text(20, alphabet=…), zd.number(0, 9999, integer=True) or a list",
+    )
+
+
+_MOST_KNOWN = 1 << 24
+"""Whole numbers in a larger range are unknown keys: most of them do not occur."""
+
+
+@debited
+def top_k(
+    data: Any = None,
+    columns: str | Sequence[str] | None = None,
+    *,
+    k: int,
+    epsilon: Rational,
+    universe: Any = None,
+    scores: Any = None,
+    sensitivity: Rational | None = None,
+    monotone: bool = False,
+    method: str = "auto",
+    expected_gap: Rational | None = None,
+    false_keys: Rational = "1/100",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release the k most frequent keys with their counts, or the k options with the best scores.
+
+    Like `collections.Counter(keys).most_common(k)`, but private. For counts k costs nothing, and
+    the counts come free; for one winner among listed items see `mode`, by its score `select`.
+
+    Parameters
+    ----------
+    data : data set, list, array, series, frame or file
+        What `zd.open` returns, or anything that it opens, with `universe`. Each row has one key.
+    columns : str or list of str, optional
+        Which columns make up a key; by default all.
+    k : int
+        How many are wanted. Of unknown keys there may be fewer.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    universe : list, int, kind or dict of kinds
+        For rows that were not opened: all keys there can be, N for 0..N-1, or what `heavy_hitters`
+        takes. Texts, and more than 2^24 whole numbers, are unknown keys. Public.
+    scores : mapping or sequence
+        Instead of data: {option: score}, or a list of scores, each with `sensitivity`.
+    sensitivity : number
+        How far one row can move a score.
+    monotone : bool
+        Whether between any two neighbors all stated scores move in the same direction: half the
+        noise.
+    method : str
+        Of known keys "asymmetric" or "symmetric" noise; of scores "joint" (one draw of all k) or
+        "peeling" (one after the other, each with ε/k); or "auto".
+    expected_gap : number, optional
+        About how far the k-th key is ahead of those that are not wanted, known without the rows:
+        methods are compared at that gap instead of the worst one.
+    false_keys : number, default "1/100"
+        As for `heavy_hitters`, of unknown keys.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used and unreadable.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        For data its value is a `FoundKeys`: pairs (key, count), the largest count first, which says
+        how many of its keys may be invented. For scores it is a list of options, the best first.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP, proven for data (theory U): the largest of noisy counts of all keys.
+    For stated scores (theory K2) `sensitivity` and `monotone` are caller-asserted.
+    **Neighbors**: replace-one, or what the data set says.
+    **Error**: the largest expected gap between a count that is wanted and the one released in its
+    place, where all that are not wanted are tied; of unknown keys the expected absolute error of a
+    published count.
+
+    Examples
+    --------
+    >>> drinks = ["tea"] * 4000 + ["coffee"] * 2000 + ["milk"] * 10
+    >>> release = top_k(drinks, universe=["tea", "coffee", "milk", "water"], k=2, epsilon=1)
+    >>> [(key, round(count, -3)) for key, count in release.value]
+    [('tea', 4000), ('coffee', 2000)]
+    >>> top_k(scores={"a": 10, "b": 9000, "c": 5000}, sensitivity=1, k=2, epsilon=1).value
+    ['b', 'c']
+
+    """
+    if scores is not None:
+        return _scored(
+            scores,
+            ScoredQuestion(
+                options=listed_options(scores),
+                k=k,
+                sensitivity=sensitivity,
+                monotone=monotone,
+                method=method,
+            ),
+            refused={"data": data, "columns": columns, "universe": universe},
+            others=(expected_gap, diagnostics),
+            epsilon=epsilon,
+            bits=bits,
+        )
+    stated = sensitivity is None and monotone is False
+    remedy = "leave them out, or pass scores="
+    given = (sensitivity, monotone)
+    require(stated, "sensitivity, monotone", given, "nothing: one row moves one count", remedy)
+    source, dataset = keyed(data, columns, universe)
+    wanted, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
+    question: HeavyHittersQuestion | TopKQuestion
+    if known_keys(source):
+        question = TopKQuestion(source=source, k=wanted, method=method, expected_gap=expected_gap)
+    else:
+        named = is_name(method, ("auto", "thresholds"))
+        remedy = 'pass method="auto"'
+        require(named, "method", method, "one for unknown keys: thresholds", remedy)
+        question = HeavyHittersQuestion(source=source, false_keys=false_keys, most=wanted)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+def known_keys(source: KeySource) -> bool:
+    """Tell whether all keys of the universe could be listed, by what was declared."""
+    texts = any(isinstance(kind, Text) for kind in source.kinds.values())
+    return not texts and source.universe.size <= _MOST_KNOWN
+
+
+@value
+class TopKQuestion:
+    """The k most frequent of known keys are asked."""
+
+    source: KeySource
+    k: int
+    method: str = "auto"
+    expected_gap: Rational | None = None
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the noise and calibrate it."""
+        exact, universe = as_usable_epsilon(epsilon), self.source.universe
+        require(
+            self.k <= universe.size,
+            "k",
+            self.k,
+            expected=f"at most the {universe.size} keys there are",
+            remedy="pass a smaller k, or ask for a histogram",
+        )
+        methods = top_k_methods(
+            epsilon=exact,
+            keys=universe.size,
+            k=self.k,
+            neighbors=facts.neighbors,
+            expected_gap=self.expected_gap,
+        )
+        chosen = choose(methods, self.method)
+        noise = _noise(
+            chosen.name, exact, universe.size, self.k, facts.neighbors, self.expected_gap
+        )
+        top, columns = NoisyTop(noise=noise, size=universe.size, k=self.k), tuple(self.source.kinds)
+
+        def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
+            ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
+            order = np.argsort(ranks)
+            numbers = np.fromiter(counts.values(), np.int64, len(counts))
+            found = top.apply(ranks[order], numbers[order], bits)
+            pairs = tuple(
+                (universe.published(universe.key((0, rank))), count - noise.median)
+                for rank, count in found
+            )
+            return FoundKeys(pairs=pairs, columns=columns)
+
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=facts.neighbors),
+            steps=(noise.step(universe.size),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the universe of keys",),
+        )
+
+
+def top_k_methods(
+    *,
+    epsilon: Rational,
+    keys: int,
+    k: int = 1,
+    neighbors: Neighbors = Neighbors.REPLACE,
+    expected_gap: Rational | None = None,
+) -> tuple[Method, ...]:
+    """Return the methods that release the k most frequent of known keys, best first.
+
+    Errors are the largest expected gaps at one place, of which each has its part of the rivals.
+
+    >>> [method.name for method in top_k_methods(epsilon=1, keys=100_000, k=10)]
+    ['asymmetric', 'symmetric']
+    """
+    exact, size = as_usable_epsilon(epsilon), as_count(keys, "keys", minimum=1)
+    wanted = as_count(k, "k", minimum=1)
+    gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
+    rivals = -(-max(size - wanted, 0) // wanted)
+
+    def of(name: str, why: str) -> Method:
+        noise = _noise(name, exact, size, wanted, neighbors, gap)
+        error = gap_of(noise, rivals, gap)
+        return Method(name=name, error=error, spends="ε on all counts together", why=why)
+
+    symmetric = of("symmetric", "few keys could get in by noise; the counts err least")
+    if neighbors is Neighbors.ADD_REMOVE:  # both directions have all of ε
+        return (symmetric,)
+    why = "many keys could get in by noise, which falls faster upwards than downwards"
+    return ranked(symmetric, of("asymmetric", why))
+
+
+def _noise(
+    name: str, epsilon: Fraction, keys: int, k: int, neighbors: Neighbors, gap: Rational | None
+) -> KeyNoise:
+    """Return the noise of a method, on the counts of known keys."""
+    if name == "symmetric":
+        return KeyNoise.symmetric(epsilon=epsilon, neighbors=neighbors)
+    many = math.log(max(keys / k, 1.0))
+    wish = FOR_COUNTS if gap is None else wish_for(many, epsilon, gap)
+    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=many, wish=wish, neighbors=neighbors)
+
+
+# -- stated scores ----------------------------------------------------------------------------
+
+
+@value
+class ScoredQuestion:
+    """The k options with the best stated scores are asked."""
+
+    options: Sequence[Any]
+    k: int
+    sensitivity: Rational | None
+    monotone: bool = False
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Calibrate one joint draw, or k draws of one option each."""
+        exact, wanted = as_usable_epsilon(epsilon), as_count(self.k, "k", minimum=1)
+        options, count = self.options, len(self.options)
+        require(wanted <= count, "k", wanted, f"at most the {count} options", "pass a smaller k")
+        remedy = "pass sensitivity=, how far one row can move a score"
+        require(self.sensitivity is not None, "sensitivity", None, "a public number", remedy)
+        moved = as_positive(self.sensitivity or 0, "sensitivity")
+        each = PermuteAndFlip.for_epsilon(
+            epsilon=exact / wanted, sensitivity=moved, monotone=self.monotone
+        )
+        joint = JointTopK.for_epsilon(
+            epsilon=exact, k=wanted, sensitivity=moved, monotone=self.monotone
+        )
+        methods = _scored_methods(joint, each, count)
+        chosen = choose(methods, self.method) if self.method != "auto" else methods[0]
+        peeled = chosen.name == "peeling"
+
+        def answer(scores: Any, bits: BitSource) -> list[Any]:
+            listed = scores.values() if isinstance(scores, Mapping) else scores
+            exact_scores = [exact_score(score) for score in listed]
+            if not peeled:
+                return [options[i] for i in joint.select(exact_scores, bits)]
+            left = list(range(count))
+            found = []
+            for _ in range(wanted):
+                found.append(left.pop(each.select([exact_scores[i] for i in left], bits)))
+            return [options[i] for i in found]
+
+        step = each.step() if peeled else joint.step()
+        if peeled:
+            step = replace(step, numbers={**step.numbers, "count": wanted})
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=facts.neighbors),
+            steps=(replace(step, status=Status.ASSERTED),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the options", "how far one row can move a score"),
+            assumed=(SENSITIVITY, *([MONOTONE] if self.monotone else [])),
+            bare_rows=False,
+        )
+
+
+def _scored_methods(joint: JointTopK, each: PermuteAndFlip, count: int) -> tuple[Method, ...]:
+    """Return both methods, the default first: one draw, unless one option is wanted."""
+    together = Method(
+        name="joint",
+        error=joint.worst_gap(count),
+        spends="ε on one draw of all k",
+        why="nothing is divided by k; best where scores fall off steadily",
+    )
+    apart = Method(
+        name="peeling",
+        error=worst_gap(count, each.scale),
+        spends="ε/k on each of k choices",
+        why="better for one option, and where all but k are tied",
+    )
+    return (apart, together) if joint.k == 1 else (together, apart)
+
+
+def _scored(
+    scores: Any,
+    question: ScoredQuestion,
+    *,
+    refused: Mapping[str, Any],
+    others: tuple[Any, ...],
+    epsilon: Rational,
+    bits: BitSource | None,
+) -> Release:
+    for name, entry in refused.items():
+        remedy = "leave it out, or ask for counts without scores="
+        require(entry is None, name, type(entry), "nothing beside scores=", remedy)
+    for name, entry in zip(("expected_gap", "diagnostics"), others, strict=True):
+        remedy = "leave it out: it is for counts of rows"
+        require(entry is None, name, entry, "nothing beside scores=", remedy)
+    return run(question.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)

@@ -1,0 +1,325 @@
+"""Marginal tables of categorical columns: the best pure noise, then a fit (theory C7, C10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zerodelta.data.dataset import Dataset
+from zerodelta.errors import require
+from zerodelta.exact.arrays import Integers
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.marginals.domain import (
+    MOST_CELLS,
+    Domain,
+    TableWorkload,
+    as_domain,
+    as_workload,
+    given_rows,
+    row_writer,
+    table_domain,
+)
+from zerodelta.marginals.fit import Answers, whole_rows
+from zerodelta.marginals.methods import tables_plan
+from zerodelta.marginals.strategies import whole_rows_error
+from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.privacy.release import Release
+from zerodelta.spine.plan import Facts, Method, ReleasePlan
+from zerodelta.spine.run import ask
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@debited
+def answer_queries(
+    rows: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    domain: Any = None,
+    workload: Any = None,
+    epsilon: Rational,
+    unknown: Any = None,
+    method: str = "auto",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release tables of how often categories occur together, as frequencies that add up to 1.
+
+    Use it for marginals and contingency tables, like `pandas.crosstab`, but private; for the counts
+    of a single column see `histogram`, for whole rows `synthesize`.
+
+    Parameters
+    ----------
+    rows : data set, array, list of rows, data frame or Source
+        What `zd.open` returns, or one row for each person. A number and a text that spells it are
+        one category.
+    columns : sequence of str, optional
+        The columns of a data set: categories, booleans and dates; by default all.
+    domain : mapping
+        The public categories of each column: a list, or N for 0..N-1, by the column's name, or by
+        its position in an array. A data set has them declared.
+    workload : int or list of tuples of columns, optional
+        k for all tables of k columns (default: 2, or 1 of a single column), or the tables.
+    epsilon : int, float, Fraction or str
+        The privacy parameter.
+    unknown : category, optional
+        What an out-of-domain value counts as in columns that have this category. Elsewhere it
+        counts nowhere, so that its row is spread evenly over the cells ("purified": first cell).
+    method : {"auto", "k-norm", "counts", "laplace", "mwem", "purified"}, default="auto"
+        Noise on orthogonal coefficients of the tables; on all cells of all tables, fitted to
+        counts or independent; a few tables, chosen and measured in rounds; or internal rounds,
+        then mixing. "auto" takes the least predicted error. After `where`, for units
+        and under add-remove the number of rows is private: then "counts" or "laplace" (add-remove:
+        "laplace"), and frequencies are fractions of what their noisy cells add up to.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
+    bits : BitSource, optional
+        Random bits for tests, which brand the certificate as not private.
+
+    Returns
+    -------
+    Release
+        Its value maps each tuple of columns to an array with one axis for each column, in the
+        order of the domain's categories. Up to 2^20 cells in the whole domain all tables belong to
+        one fitted distribution if there is one near; else each is one by itself.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF; B1 for "purified"), proven.
+    **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
+    (one row more or less), which needs half the noise of "laplace".
+    **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
+    without the rows; on data close to a few cells it is smaller, with many out-of-domain values
+    larger. For "purified" it is a bound.
+
+    Examples
+    --------
+    >>> people = np.array([["f", "yes"], ["m", "no"], ["m", "yes"], ["f", "no"]] * 5000)
+    >>> release = answer_queries(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1)
+    >>> release.value[0, 1].round(2)
+    array([[0.25, 0.25],
+           [0.25, 0.25]])
+
+    Of a data set, with the declared categories, and a condition:
+
+    >>> import zerodelta as zd
+    >>> rows = np.column_stack([np.arange(60_000) % 3, np.arange(60_000) % 2])
+    >>> data = zd.open(rows, columns={"0": zd.category([0, 1, 2]), "1": zd.boolean()})
+    >>> answer_queries(data.where("1"), ["0"], epsilon=4).value["0",].round(2)
+    array([0.33, 0.33, 0.33])
+
+    """
+    chosen, space = table_domain(rows, columns, domain, unknown=unknown)
+    question = QueriesQuestion(
+        domain=space,
+        workload=as_workload(workload, space),
+        unknown=unknown,
+        method=method,
+        declared=isinstance(rows, Dataset),
+    )
+    given, facts = given_rows(chosen, space)
+    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+
+
+@value
+class QueriesQuestion:
+    """Tables are asked of rows with public categories."""
+
+    domain: Domain
+    workload: TableWorkload
+    unknown: Any = None
+    method: str = "auto"
+    declared: bool = False
+    """Whether the rows are those of a data set."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the method, and calibrate its noise."""
+        asked = self.workload
+
+        def value(answers: Answers) -> dict[Any, Any]:
+            return {
+                name: np.ascontiguousarray(answers.table(table).transpose(order))
+                for name, order, table in zip(asked.names, asked.orders, asked.tables, strict=True)
+            }
+
+        return tables_plan(
+            self.domain,
+            asked,
+            facts=facts,
+            epsilon=epsilon,
+            unknown=self.unknown,
+            method=self.method,
+            declared=self.declared,
+            whole=False,
+            value=value,
+        )
+
+
+def queries_methods(
+    *, epsilon: Rational, n: int, domain: Any, workload: Any = None
+) -> tuple[Method, ...]:
+    """Return the methods that release tables, best first, by public numbers.
+
+    Errors are expected absolute errors of a frequency, averaged over all cells of all tables.
+
+    >>> binary = {column: 2 for column in range(8)}
+    >>> methods = queries_methods(epsilon=1, n=20_000, domain=binary)
+    >>> [(m.name, round(m.error, 5)) for m in methods[:3]]
+    [('k-norm', 0.00068), ('counts', 0.00153), ('laplace', 0.00176)]
+    """
+    space = as_domain(domain)
+    question = QueriesQuestion(domain=space, workload=as_workload(workload, space))
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)
+
+
+# -- Synthesize -----------------------------------------------------------------------------------
+# Synthetic rows with the tables of the real ones: noisy tables, a fit, whole rows (theory C7).
+
+_MOST_ROWS = 1 << 32
+
+
+@debited
+def synthesize(
+    rows: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    domain: Any = None,
+    epsilon: Rational,
+    size: int | None = None,
+    workload: Any = None,
+    unknown: Any = None,
+    method: str = "auto",
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release synthetic rows whose tables resemble those of the rows.
+
+    Use it where a program expects a table of rows; for the frequencies themselves see
+    `answer_queries`, which is as private and a little more accurate.
+
+    Parameters
+    ----------
+    rows : data set, array, list of rows, data frame or Source
+        What `zd.open` returns, or one row for each person.
+    columns : sequence of str, optional
+        The columns of a data set: categories, booleans and dates; by default all.
+    domain : mapping
+        The public categories of each column, as in `answer_queries`; at most 2^24 combinations.
+    epsilon : int, float, Fraction or str
+        The privacy parameter.
+    size : int, optional
+        How many rows to make; by default n, or the public number to plan with where n is private.
+    workload, unknown, method : optional
+        Which tables are measured, and how: as in `answer_queries`.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
+    bits : BitSource, optional
+        Random bits for tests, which brand the certificate as not private.
+
+    Returns
+    -------
+    Release
+        Its value has the columns of the domain, as the caller's kind of data frame, as an array for
+        an array, or for a data set as a dictionary of columns (`pandas.DataFrame(value)`). A
+        distribution of largest entropy is fitted to the measured tables, and rounded to whole rows
+        without sampling noise.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (that of the noisy tables; the rest is post-processing), proven.
+    **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
+    (one row more or less), which needs half the noise of "laplace".
+    **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
+    over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
+    such as three columns together for pairs (the default), is as independent as the tables allow.
+
+    Examples
+    --------
+    >>> people = np.array([["f", "yes"], ["m", "no"]] * 5000)
+    >>> release = synthesize(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1, size=4)
+    >>> release.value.tolist()
+    [['f', 'yes'], ['f', 'yes'], ['m', 'no'], ['m', 'no']]
+
+    """
+    chosen, space = table_domain(rows, columns, domain, unknown=unknown)
+    question = SynthesisQuestion(
+        domain=space,
+        workload=as_workload(workload, space),
+        size=size,
+        unknown=unknown,
+        method=method,
+        write=row_writer(chosen, space),
+        declared=isinstance(rows, Dataset),
+    )
+    given, facts = given_rows(chosen, space)
+    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+
+
+@value
+class SynthesisQuestion:
+    """Synthetic rows are asked of rows with public categories; `write` makes them of codes."""
+
+    domain: Domain
+    workload: TableWorkload
+    size: int | None = None
+    unknown: Any = None
+    method: str = "auto"
+    write: Callable[[Integers], Any] = np.asarray
+    declared: bool = False
+    """Whether the rows are those of a data set."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the method, and calibrate its noise."""
+        domain, workload = self.domain, self.workload
+        require(
+            domain.cells <= MOST_CELLS,
+            "domain",
+            f"{domain.cells} combinations of categories",
+            expected="at most 2^24: the fitted distribution over all of them is held in memory",
+            remedy="leave out columns, group categories, or release tables with answer_queries",
+        )
+        size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
+        fits = self.size is None or size <= _MOST_ROWS
+        require(fits, "size", size, "at most 2^32 rows", "pass size=10_000, say")
+
+        def value(answers: Answers) -> Any:
+            assert answers.fitted is not None
+            return self.write(whole_rows(answers.fitted.weights, domain, workload, size))
+
+        return tables_plan(
+            domain,
+            workload,
+            facts=facts,
+            epsilon=epsilon,
+            unknown=self.unknown,
+            method=self.method,
+            declared=self.declared,
+            whole=True,
+            value=value,
+            extra_error=whole_rows_error(domain, workload, size),
+        )
+
+
+def synthesis_methods(
+    *, epsilon: Rational, n: int, domain: Any, workload: Any = None, size: int | None = None
+) -> tuple[Method, ...]:
+    """Return the methods that make `size` rows (default: n), best first, by public numbers.
+
+    >>> [m.name for m in synthesis_methods(epsilon=1, n=20_000, domain={"a": 2, "b": 3})[:2]]
+    ['counts', 'laplace']
+    """
+    space = as_domain(domain)
+    question = SynthesisQuestion(domain=space, workload=as_workload(workload, space), size=size)
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)

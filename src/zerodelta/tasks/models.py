@@ -1,0 +1,786 @@
+"""Which of several models is best: trained and scored inside a study, or scored as they are.
+
+Only the winner's name is published (theory B1, R2). Where nothing is trained, one score of known
+sensitivity decides, and permute-and-flip is better than any study (C10.1, evidence §2). Models that
+can be trained on a few rows may be chosen by a vote of blocks instead (evidence §6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from zerodelta.channels.purification import plan
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.isolation import quietly
+from zerodelta.data.row_queries import Bounds, box_lattice, public_rows, row_query
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block, RowFunction, Rowwise
+from zerodelta.data.schema import fake
+from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.exact.arrays import Floats
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.integers import uniform_below
+from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.steps import Status
+from zerodelta.spaces import Finite
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.public_inputs import as_bounds, as_source, needed
+from zerodelta.spine.run import ask
+from zerodelta.spine.verbs import Paying, debited
+from zerodelta.study.plan import rows_to_try
+from zerodelta.study.study import Study, StudyProgram, carry_out
+from zerodelta.training.models import LinearModel, NetworkModel
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+# -- Vote or study --------------------------------------------------------------------------------
+# Which of several models is best, by a vote of blocks or in a study: what each can tell apart.
+#
+# Both are forecast for one candidate that leads all others, which are tied, in its mean score: the
+# largest expected loss over all leads, as `worst_gap` is for stated scores, in parts of the range
+# of a score. Rows are a random sample, and the standard deviation of a score is half its range,
+# the most that it can be. On scores alone a study is ahead, for its noise falls with n and that of
+# blocks with √n; but a study trains on noise, and a block does not. The noise on the p numbers
+# that are trained is taken to move a score as much as it moves them all; what a block loses
+# because it has few rows is left to `least_rows`. The rule was chosen on the cells of
+# `bench/vote_or_study.py`.
+
+LEAST_ROWS = 25
+"""Rows of a block on average, at least: with fewer most learners collapse (tables.md §6)."""
+
+_FEWEST_BLOCKS = 3
+
+PARAMETERS = 10
+"""Numbers that training finds, where nobody says how many."""
+
+_SPREAD = 0.5
+"""The standard deviation of a score within (0, 1), at most."""
+
+_LEADS = 24
+_DRAWS = 400_000
+"""Votes that are drawn for a forecast, all options of all runs together: 1 to 3 % of it."""
+
+
+def _wanted(options: int, epsilon: Fraction) -> float:
+    return (math.log(options) + 1) / float(epsilon)
+
+
+def blocks_for(options: int, epsilon: Fraction, rows: int, least_rows: int = LEAST_ROWS) -> int:
+    """Return into how many blocks rows are dealt for a vote: 8(ln K + 1)/ε, if rows are enough.
+
+    >>> blocks_for(16, Fraction(1), 100_000), blocks_for(16, Fraction(1), 500)
+    (31, 20)
+    """
+    most = rows // as_count(least_rows, "least_rows", minimum=1)
+    return max(_FEWEST_BLOCKS, min(math.ceil(8 * _wanted(options, epsilon)), most))
+
+
+def can_decide(options: int, epsilon: Fraction, blocks: int) -> bool:
+    """Tell whether so many votes are more than their noise.
+
+    >>> can_decide(16, Fraction(1), 8), can_decide(16, Fraction(1), 7)
+    (True, False)
+    """
+    return blocks >= 2 * _wanted(options, epsilon)
+
+
+def vote_or_study(
+    *,
+    n: int,
+    options: int,
+    epsilon: Rational,
+    parameters: int = PARAMETERS,
+    least_rows: int = LEAST_ROWS,
+    scoring: Rational = Fraction(1, 5),
+    mixing_probability: Rational = Fraction(1, 100),
+) -> tuple[Method, ...]:
+    """Return both ways to choose among models that are trained, best first.
+
+    `parameters`: how many numbers are trained for a candidate. A vote that cannot decide has an
+    infinite error: blocks would have to be smaller than a learner needs.
+
+    >>> [method.name for method in vote_or_study(n=1000, options=8, epsilon=1, parameters=10)]
+    ['vote', 'study']
+    >>> [method.name for method in vote_or_study(n=1000, options=8, epsilon=1, parameters=1)]
+    ['study', 'vote']
+    """
+    trained = as_count(parameters, "parameters")
+    exact, count = as_usable_epsilon(epsilon), as_count(options, "options", minimum=1)
+    rows = as_count(n, "n", minimum=1)
+    blocks = blocks_for(count, exact, rows, least_rows)
+    decides = can_decide(count, exact, blocks)
+    each = f"{blocks} blocks of {rows / blocks:.0f} rows"
+    vote = Method(
+        name="vote",
+        error=_vote_gap(count, float(2 / exact), blocks, rows / blocks) if decides else math.inf,
+        spends=f"ε on one vote of each of {each}",
+        why="every block trains without noise, and is large enough to choose"
+        if decides
+        else f"{blocks} votes cannot decide among {count} options at this ε, and with fewer than "
+        f"{least_rows} rows a block cannot learn",
+    )
+    share = as_rational(scoring, "scoring")
+    noise = _study_noise(count, exact, rows, trained, share, mixing_probability)
+    lead, gap = _normal_gap(count)
+    study = Method(
+        name="study",
+        error=noise * (gap + float(as_rational(mixing_probability, "")) * lead),
+        spends=f"ε on one name; {share} of the queries' μ² on scores, the rest on training",
+        why=f"all rows train every candidate, {trained} numbers with noise: for few numbers, or "
+        "blocks too weak to choose",
+    )
+    return ranked(vote, study)
+
+
+def _study_noise(
+    options: int,
+    epsilon: Fraction,
+    rows: int,
+    trained: int,
+    share: Fraction,
+    mixing_probability: Rational,
+) -> float:
+    """Return the standard deviation of a score in a study, sampling and noise together."""
+    made = plan(Finite(options), epsilon=epsilon, mixing_probability=mixing_probability)
+    # one row moves all scores by 1/n, √K/n together, and the p numbers of a candidate by √p/n: each
+    # has noise of √p times that, all of them p times; K candidates share what is left for training
+    parts = 1 / float(share) + trained**2 / float(1 - share)
+    noise = options * parts / float(made.calibration.mu_squared) / rows**2
+    return math.sqrt(noise + _SPREAD**2 / rows)
+
+
+def _leads(options: int, count: int) -> Floats:
+    """Return leads in standard deviations, up to where hardly a rival passes."""
+    most = 3.0 + 2.0 * math.sqrt(math.log(options))
+    leads: Floats = most * np.arange(1, count + 1) / count
+    return leads
+
+
+def _first(options: int, leads: Floats) -> Floats:
+    """Return how likely one normal number, ahead by a lead, is the largest of so many."""
+    z = np.linspace(-9.0, 9.0, 361)  # of the leading one, around its lead
+    others = ndtr(leads[:, None] + z) ** (options - 1)
+    weights = np.exp(-(z**2) / 2)
+    found: Floats = others @ (weights / weights.sum())
+    return found
+
+
+@lru_cache(maxsize=256)
+def _normal_gap(options: int) -> tuple[float, float]:
+    """Return the worst lead and its expected loss, both at a standard deviation of 1."""
+    leads = _leads(options, 200)
+    gaps = leads * (1 - _first(options, leads))
+    worst = int(gaps.argmax())
+    return float(leads[worst]), float(gaps[worst])
+
+
+@lru_cache(maxsize=256)
+def _vote_gap(options: int, scale: float, blocks: int, rows: float) -> float:
+    """Return the largest expected loss of a vote by permute-and-flip, in parts of the range.
+
+    Votes are drawn with a fixed seed, so a forecast is a function of public numbers.
+    """
+    if options == 1:
+        return 0.0
+    rng, draws = np.random.default_rng(0), max(200, _DRAWS // (options * _LEADS))
+    leads, worst = _leads(options, _LEADS), 0.0
+    for lead, right in zip(leads, _first(options, leads), strict=True):
+        chances = np.full(options, (1 - right) / (options - 1))
+        chances[0] = 1 - chances[1:].sum()
+        votes = rng.multinomial(blocks, chances, size=draws)
+        noisy = votes + rng.exponential(scale, size=votes.shape)  # the law of permute-and-flip
+        worst = max(worst, float(lead * np.mean(noisy.argmax(axis=1) != 0)))
+    return worst * _SPREAD / math.sqrt(rows)
+
+
+# -- Vote -----------------------------------------------------------------------------------------
+# Any choice at all, made on many small blocks of rows, each of which has one vote (theory Votes).
+#
+# Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote.
+# All rows of a unit are in one block, so a unit does, too (V3).
+
+CHOICE = (
+    "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
+    "shows nothing"
+)
+_MOST_BLOCKS = 1 << 20
+
+
+@debited
+def vote(
+    data: Any,
+    choose: Callable[[Block], Any],
+    columns: str | Sequence[str] | None = None,
+    *,
+    options: Sequence[Hashable],
+    blocks: int | None = None,
+    least_rows: int = LEAST_ROWS,
+    epsilon: Rational,
+    example: Any = None,
+    missing: Any = DEFAULT_MISSING,
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release the option that most blocks of rows choose, whatever the way in which they do.
+
+    Use it if the choice is made by code whose sensitivity nobody knows: cross-validation, a test, a
+    solver. For options with one score that is a mean over rows see `select_model`, which needs
+    fewer rows, and weighs a vote where models are trained.
+
+    Parameters
+    ----------
+    data : data set, array, frame or Source
+        The rows.
+    choose : callable
+        ``choose(rows)`` is handed one block, an array with the columns in their order (codes for
+        categories, NaN for what is missing), and returns one of the options. If it fails, or
+        returns anything else, that is a vote for the first option.
+    columns : str or list of str, optional
+        Which columns of a data set or a frame.
+    options : list
+        All that can be chosen. Public.
+    blocks : int, optional
+        Into how many blocks the rows are dealt, each row (or unit) by its own draw. By default
+        8(ln K + 1)/ε for K options, at least 3, at most one for each `least_rows` rows.
+    least_rows : int
+        How many rows a block needs, on average, for a useful choice.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    example : array, optional
+        Public made-up rows on which `choose` is tried first, where its mistakes show; by default
+        some within the declared bounds.
+    missing : "skip", None or number
+        What a missing cell of a frame or an array is read as; a data set has it declared.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is one of the options.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory Votes, C10.1), caller-asserted: `choose` sees one block, and
+    nothing of the others.
+    **Neighbors**: replace-one, or what the data set says; add-remove costs the same.
+    **Error**: how many votes the winner may be behind, on average, in the closest race.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal([0.0, 1.0, 0.5], 1.0, size=(20_000, 3))
+    >>> def largest(block):
+    ...     return int(block.mean(axis=0).argmax())
+    >>> vote(rows, largest, options=range(3), epsilon=1).value
+    1
+
+    """
+    source = as_source(data, columns, missing=missing)
+    question = VoteQuestion(
+        choose=choose,
+        options=tuple(options) if is_list(options) else (),
+        blocks=blocks,
+        least_rows=least_rows,
+        by_unit=source.by_unit is not None,
+    )
+    given = example is not None
+    question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
+    beside = diagnosis(diagnostics, source)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+@value
+class VoteQuestion:
+    """The option that most blocks choose is asked."""
+
+    choose: Callable[[Block], Any]
+    options: tuple[Hashable, ...]
+    blocks: int | None = None
+    least_rows: int = LEAST_ROWS
+    by_unit: bool = False
+    """Whether all rows of a unit are dealt to one block, by one draw."""
+
+    def __post_init__(self) -> None:
+        remedy = "pass choose=lambda rows: …"
+        require(callable(self.choose), "choose", self.choose, "a function of rows", remedy)
+        try:
+            distinct = len(set(self.options)) == len(self.options) >= 1
+        except TypeError:
+            distinct = False
+        require(
+            distinct,
+            "options",
+            self.options,
+            expected="different values that can be keys of a dictionary",
+            remedy="pass a list of names or numbers",
+        )
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose the number of blocks, and calibrate permute-and-flip on the votes."""
+        exact = as_usable_epsilon(epsilon)
+        facts.rows_in_memory(2 * 8 * facts.width)
+        blocks = self._blocks(facts, exact)
+        flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            dealt = rows.by_unit() if self.by_unit else rows
+            assert dealt is not None  # known from the source
+            found, width = list(dealt.blocks()), len(dealt.columns)
+            votes = self.votes(found, width, blocks, bits, drop=rows.may_miss)
+            return self.options[flip.select(votes, bits)]
+
+        return ReleasePlan(
+            claim=PureDP(flip.epsilon, neighbors=facts.neighbors),
+            steps=(replace(flip.step(), status=Status.ASSERTED),),
+            answer=answer,
+            error=self._forecast(flip.error(len(self.options)), blocks, exact),
+            public=("the options", f"the number of blocks, {blocks}"),
+            assumed=(CHOICE,),
+        )
+
+    def votes(
+        self, found: Sequence[Block], width: int, blocks: int, bits: BitSource, *, drop: bool
+    ) -> npt.NDArray[np.int64]:
+        """Deal rows to blocks, each by a draw of its own, and count for what they vote.
+
+        With `drop` a row without any cell is no row. Of units, whose number is the last column, all
+        rows have one draw.
+        """
+        rows = np.concatenate([np.empty((0, width)), *found])
+        units = np.arange(len(rows))
+        if self.by_unit:
+            rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)
+        if drop:
+            there = ~np.isnan(rows).all(axis=1)
+            rows, units = rows[there], units[there]
+        different, which = np.unique(units, return_inverse=True)
+        draws = uniform_below(blocks, size=len(different), bits=bits)
+        drawn = np.asarray(draws, dtype=np.int64)[which]
+        order = np.argsort(drawn, kind="stable")
+        ends = np.searchsorted(drawn[order], np.arange(blocks + 1))
+        places = {option: place for place, option in enumerate(self.options)}
+        votes = np.zeros(len(self.options), dtype=np.int64)
+        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            chosen = quietly(self._place, places, rows[order[start:stop]])
+            votes[0 if chosen is None else chosen] += 1
+        return votes
+
+    def _place(self, places: dict[Hashable, int], block: Block) -> int | None:
+        if not len(block):
+            return None
+        chosen = self.choose(block)
+        return places.get(chosen.item() if isinstance(chosen, np.generic) else chosen)
+
+    def tried(self, rows: Block, *, named: str = "choose") -> None:
+        """Call `choose` with made-up rows, and say what is wrong with it; nothing is spent yet."""
+        places = {option: place for place, option in enumerate(self.options)}
+        try:
+            found = self._place(places, rows)
+        except Exception as mistake:
+            raise ParameterError(
+                named,
+                expected="a function that makes a choice from made-up rows; it raised "
+                f"{type(mistake).__name__}: {mistake}",
+                remedy="mend it, or pass example= with made-up rows on which it works",
+            ) from mistake
+        require(
+            found is not None,
+            named,
+            expected=f"a function that returns one of the options {list(self.options)[:10]}",
+            remedy="let it return one of them, or add what it returned for made-up rows",
+        )
+
+    def _blocks(self, facts: Facts, epsilon: Fraction) -> int:
+        least = as_count(self.least_rows, "least_rows", minimum=1)
+        if self.blocks is not None:
+            blocks = as_count(self.blocks, "blocks", minimum=1)
+            require(blocks <= _MOST_BLOCKS, "blocks", blocks, "at most 2^20", "pass fewer")
+            return blocks
+        return blocks_for(len(self.options), epsilon, facts.planned_rows, least)
+
+    def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
+        told = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
+        if not can_decide(len(self.options), epsilon, blocks):
+            told += ": so few votes cannot decide; a larger epsilon or more rows would"
+        return told
+
+
+def made_up(source: Any) -> Block:
+    """Return made-up rows with the columns of a source."""
+    if not isinstance(source, Dataset):
+        return public_rows(len(source.columns), None, None, count=4 * LEAST_ROWS)
+    table = fake(source, rows=4 * LEAST_ROWS)
+    read = [kind.read(table[name]) for name, kind in source.kinds.items()]
+    made: Block = np.stack(read, axis=1).astype(np.float64)
+    return made
+
+
+Train: TypeAlias = Callable[[Study, Any], Any]
+"""train(study, candidate): asks at most `rounds` internal queries, returns parameters."""
+
+Fit: TypeAlias = Callable[[Any, Any], Any]
+"""fit(candidate, rows): parameters, from the rows of one block."""
+
+Score: TypeAlias = Callable[..., Any]
+"""score(candidate, parameters, rows), or score(candidate, rows): a number for each row."""
+
+SCORE = "score treats rows one by one, keeps no state and shows nothing"
+
+FIT = "fit and score see one block at a time: they keep no state and show nothing"
+
+
+@debited
+def select_model(
+    rows: Any,
+    candidates: Mapping[str, Any],
+    *,
+    columns: Sequence[str] | None = None,
+    epsilon: Rational,
+    train: Train | None = None,
+    fit: Fit | None = None,
+    score: Score | None = None,
+    method: str = "auto",
+    rounds: int | None = None,
+    bounds: Bounds = (0, 1),
+    scoring: Rational = Fraction(1, 5),
+    mixing_probability: Rational = Fraction(1, 100),
+    least_rows: int = LEAST_ROWS,
+    rowwise: bool = False,
+    example: Any = None,
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+    **paying: Unpack[Paying],
+) -> Release:
+    """Release the name of the best candidate, trained and scored on the rows.
+
+    Use it in place of scikit-learn's `GridSearchCV`, whose scores would show rows.
+
+    Parameters
+    ----------
+    rows : data set, array, data frame or Source
+        The rows that candidates are trained on and scored by. Categories of a data set are codes.
+    candidates : mapping of names to models
+        `zerodelta.models.NetworkModel` and `LinearModel` train and score themselves; anything else
+        is handed to `train` and `score`.
+    columns : sequence of str, optional
+        The columns of a data set or a data frame to use; default all.
+    epsilon : int, float, Fraction or str
+        The privacy parameter of this one release.
+    train : callable, optional
+        ``train(study, candidate)`` asks at most `rounds` internal queries and returns parameters.
+        Without it candidates are fixed, public predictors, and permute-and-flip chooses among
+        their total scores, which needs less noise than a study.
+    fit : callable, optional
+        ``fit(candidate, rows)`` returns parameters, trained on the rows of one block, without noise
+        and in any way. With it blocks may vote, each for the candidate with the best mean score on
+        the half of its rows that did not train it.
+    score : callable, optional
+        ``score(candidate, parameters, rows)``, or for fixed candidates ``score(candidate, rows)``:
+        a number for each row, clipped to `bounds`; larger is better.
+    method : str
+        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both are given the one that is
+        forecast to lose less, as `zd.advise` shows. A vote trains without noise, on few rows.
+    rounds : int
+        The internal queries for each candidate that is trained.
+    bounds : pair of numbers
+        The public range of a score.
+    scoring : number
+        The share of the internal queries' μ² that the scores take.
+    mixing_probability : number
+        With which probability a study publishes a random candidate, at most.
+    least_rows : int
+        How many rows a block needs, on average, to train a candidate: more for noisy labels.
+    rowwise : bool
+        Whether functions of a study see one row at a time.
+    example : array, optional
+        Public made-up rows on which functions are tried first.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the declared bounds, and unreadable.
+    bits : BitSource, optional
+        The random bits; default the operating system's.
+
+    Returns
+    -------
+    Release
+        `value`: one of the names.
+
+    **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1) on total scores or on
+    votes. `proven` for built-in models, else caller-asserted: that functions treat rows one by one
+    (`fit`, and `score` in a vote: one block at a time), keep no state and show nothing.
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
+    or add-remove, which needs half the noise where nothing is trained. A row with a NaN for a
+    score, or that a data set's condition drops, scores the middle of the bounds.
+    **Error**: the probability of a random candidate, or how far the winner's score may fall behind.
+
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.integers(0, 2, size=(5000, 3)).astype(float)
+    >>> rows[:, 2] = rows[:, 1]
+    >>> release = select_model(
+    ...     rows, {"first": 0, "second": 1}, epsilon=1,
+    ...     score=lambda column, rows: rows[:, column] == rows[:, 2])
+    >>> release.value, release.certificate.steps[0].theorem
+    ('second', 'permute-and-flip')
+
+    """
+    source = as_source(rows, columns)
+    question = ModelQuestion(
+        candidates=candidates,
+        train=train,
+        fit=fit,
+        score=score,
+        method=method,
+        rounds=rounds,
+        bounds=bounds,
+        scoring=scoring,
+        mixing_probability=mixing_probability,
+        least_rows=least_rows,
+        rowwise=rowwise,
+        example=example,
+        tried=made_up(source)
+        if fit is not None and example is None
+        else rows_to_try(source.columns, None, None, example),
+    )
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+@value
+class ModelQuestion:
+    """The best of some candidates is asked, by scores within public bounds."""
+
+    candidates: Mapping[str, Any]
+    train: Train | None = None
+    fit: Fit | None = None
+    score: Score | None = None
+    method: str = "auto"
+    rounds: int | None = None
+    bounds: Bounds = (0, 1)
+    scoring: Rational = Fraction(1, 5)
+    mixing_probability: Rational = Fraction(1, 100)
+    least_rows: int = LEAST_ROWS
+    rowwise: bool = False
+    example: Any = None
+    tried: Any = None
+    """Made-up rows on which `fit` is tried first."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+        """Plan permute-and-flip where nothing is trained, else a study or a vote."""
+        require(
+            isinstance(self.candidates, Mapping) and self.candidates,
+            "candidates",
+            expected="at least one candidate, by name",
+            remedy='pass a mapping such as {"small": model, "large": other}',
+        )
+        if self.fit is not None:
+            return self._weighed(facts, epsilon)
+        fixed = self.train is None and self.score is not None
+        require(
+            is_name(self.method, ["auto"] if fixed else ["auto", "study"]),
+            "method",
+            self.method,
+            expected='"auto"' + (", where nothing is trained" if fixed else ' or "study"'),
+            remedy="pass fit=, which trains a candidate on a block, and the blocks may vote",
+        )
+        return self._fixed(facts, epsilon) if fixed else self._trained(facts, epsilon)
+
+    @property
+    def _names(self) -> list[str]:
+        return [str(name) for name in self.candidates]
+
+    def _weighed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+        """Plan a vote or a study, whichever is forecast to lose less, and say why."""
+        remedy = "pass score=, a number for each row"
+        require(self.score is not None, "score", None, "a function beside fit", remedy)
+        question = VoteQuestion(
+            choose=self._of_block, options=tuple(self._names), least_rows=self.least_rows
+        )
+        question.tried(np.asarray(self.tried, dtype=np.float64), named="fit, score")
+        methods = vote_or_study(
+            n=max(1, facts.planned_rows),
+            options=len(self._names),
+            epsilon=epsilon,
+            parameters=self._parameters(),
+            least_rows=self.least_rows,
+            scoring=self.scoring,
+            mixing_probability=self.mixing_probability,
+        )
+        if self.train is None:
+            methods = tuple(each for each in methods if each.name == "vote")
+            remedy = "pass train=, which asks a study, or leave method out"
+            votes = is_name(self.method, ("auto", "vote"))
+            require(votes, "method", self.method, '"auto" or "vote" without train', remedy)
+        chosen = choose(methods, self.method)
+        if chosen.name == "vote":
+            made = question.plan(facts, epsilon)
+            return replace(
+                made,
+                methods=methods,
+                error=f"{made.error} (a vote: {chosen.why})",
+                public=("the candidates", "the bounds of a score", *made.public[1:]),
+                assumed=(FIT,),
+            )
+        rarely = f"a random candidate with probability {self.mixing_probability} at most"
+        told = f"{rarely} (a study: {chosen.why})"
+        return replace(self._trained(facts, epsilon), methods=methods, error=told)
+
+    def _parameters(self) -> int:
+        """Return how many numbers `fit` finds at most, for made-up rows: so it is public."""
+        fit, found = self.fit, [1]
+        assert fit is not None
+        for model in self.candidates.values():
+            trained = fit(model, np.array(self.tried, dtype=np.float64))
+            try:
+                found.append(np.asarray(trained, dtype=np.float64).size)
+            except (TypeError, ValueError):  # a model of some library
+                found.append(PARAMETERS)
+        return max(found)
+
+    def _of_block(self, block: Floats) -> str:
+        """Return the candidate with the best mean score on rows that did not train it.
+
+        Rows were dealt at random, so every other one is a random half of them.
+        """
+        fit, score = self.fit, self.score
+        assert fit is not None
+        assert score is not None
+        lower, upper = map(float, as_bounds(self.bounds))
+        halves = (block[::2], block[1::2])
+
+        def total(model: Any) -> float:
+            found = 0.0
+            for trains, scores in (halves, halves[::-1]):
+                each = np.asarray(score(model, fit(model, trains.copy()), scores.copy()), float)
+                each = np.nan_to_num(each.reshape(len(scores)), nan=(lower + upper) / 2)
+                found += float(np.clip(each, lower, upper).sum())
+            return found
+
+        return self._names[int(np.argmax([total(model) for model in self.candidates.values()]))]
+
+    def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Plan a choice by total scores of known sensitivity.
+
+        They are measured from the middle of the bounds, so that a row that comes or goes moves one
+        by half of what a replaced row does, up or down.
+        """
+        rounds, untrained = self.rounds, "None where nothing is trained"
+        require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
+        names = self._names
+        probe = rows_to_try(facts.columns, None, None, self.example)
+        query = row_query(
+            self._own([(model,) for model in self.candidates.values()], facts),
+            columns=facts.columns,
+            probe=probe,
+            rowwise=as_flag(self.rowwise, "rowwise"),
+            lattice=box_lattice(self.bounds),
+            quiet=False,  # there are no internal answers yet
+        )
+        lattice = query.lattice
+        related = facts.neighbors
+        moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
+        flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
+        behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
+        return ReleasePlan(
+            claim=PureDP(flip.epsilon, neighbors=related),
+            steps=(replace(flip.step(), status=Status.ASSERTED),),
+            answer=lambda rows, bits: names[flip.select(list(map(int, query.total(rows))), bits)],
+            error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
+            "(permute-and-flip: nothing is trained, one score of known sensitivity decides, and "
+            "a study would only add noise)",
+            public=("the candidates", "the bounds of a score", *facts.counted),
+            assumed=(SCORE,),
+        )
+
+    def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
+        """Plan a study in which every candidate is trained, and then all are scored."""
+        names, models = self._names, list(self.candidates.values())
+        ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
+        built_in = ours and self.train is None and self.score is None
+        require(
+            built_in or (self.train is not None and self.score is not None),
+            "train, score",
+            (self.train, self.score),
+            expected="both, unless all candidates are built-in models or fixed predictors",
+            remedy="pass score= alone for fixed candidates, train= and score= for your own models",
+        )
+        remedy = "pass rounds=50, say: the noise of a whole descent hardly depends on it"
+        rounds = as_count(needed(self.rounds, "rounds", remedy), "rounds", minimum=1)
+        share = as_rational(self.scoring, "scoring")
+        require(
+            0 < share < 1, "scoring", share, expected="a share below 1", remedy="pass scoring=0.2"
+        )
+        if built_in:
+            for model in models:
+                model.start(facts.columns)  # columns that are not there raise before rows are read
+
+        def program(study: Study) -> str:
+            mu = study.plan.mu * math.sqrt((1 - share) / len(names))
+            trained = [
+                (model, self.train(study, model))
+                if self.train is not None
+                else (model, model.train(study, rounds, facts.columns, mu))
+                for model in models
+            ]
+            scores = (
+                self._own(trained, facts) if self.score is not None else _built_in(trained, facts)
+            )
+            bounds = (0, 1) if built_in else self.bounds
+            return names[int(np.argmax(study.mean(scores, bounds=bounds, share=share)))]
+
+        each = (1 - share) / (rounds * len(names))
+        return StudyProgram(
+            study={
+                "epsilon": epsilon,
+                "publish": Finite(names),
+                "rounds": [each] * (rounds * len(names)) + [share],
+                "mixing_probability": self.mixing_probability,
+                "functions": not built_in,
+                "rowwise": self.rowwise,
+                "example": self.example,
+            },
+            program=program,
+        )
+
+    def _own(self, given: list[Any], facts: Facts) -> RowFunction:
+        """Return the caller's scores of all candidates, side by side.
+
+        A row without any cell counts for none of them where such rows count nowhere.
+        """
+        score = self.score
+        assert score is not None
+
+        def scores(rows: Floats) -> Floats:
+            columns = [np.asarray(score(*parts, rows.copy()), dtype=np.float64) for parts in given]
+            found = np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+            if facts.may_miss:
+                found[np.isnan(rows).all(axis=1)] = np.nan
+            return found
+
+        return scores
+
+
+def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
+    columns = facts.columns
+    return Rowwise(lambda rows: np.stack([m.score(p, rows, columns) for m, p in trained], axis=1))
