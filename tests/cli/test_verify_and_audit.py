@@ -19,7 +19,7 @@ from zerodelta.cli.verify_files import MEANING
 from zerodelta.privacy.readable import LARGEST_TEXT
 
 PROTECTS = "  protects one row of the data (replace)"
-SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
+SAMPLERS = ("noise", "argmax", "integers", "bits")
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ _DELTA: dict[str, Any] = {"base_epsilon": 1, "log_delta": -30.0}
 _ROUND: dict[str, Any] = {"smoothness": 1, "length": 2, "lipschitz": 3}
 
 _FORMULAS: dict[str, dict[str, Case]] = {
-    "algorithm_01": {
+    "algorithm_01_02": {
         "channel_for": lambda f: f(
             ball=zd.Ball(2, 1), epsilon=2, log_delta=-60.0, mixing_weight="1/100"
         ),
@@ -137,8 +137,6 @@ _FORMULAS: dict[str, dict[str, Case]] = {
         "theorem_1": lambda f: f(
             dimension=2, norm=3, diameter=2.0, scale=0.5, mixing_weight=0.01, error_norm=1
         ),
-    },
-    "algorithm_02": {
         "choice_channel_for": lambda f: f(space=zd.Finite(16), epsilon=2, log_delta=-60.0),
         "code_length": lambda f: [f(size) for size in (1, 2, 3, 16, 17)],
         "printed_theorem_3": lambda f: f(10),
@@ -150,7 +148,7 @@ _FORMULAS: dict[str, dict[str, Case]] = {
             ball=zd.Ball(2, 1), rows=1000, epsilon=1, mixing_weight="1/100"
         ),
     },
-    "algorithm_06": {
+    "algorithm_05_06": {
         "balanced_iterations": lambda f: f(
             rows=10_000, epsilon=1, delta="1e-6", vertices=20, **_ROUND
         ),
@@ -159,45 +157,39 @@ _FORMULAS: dict[str, dict[str, Case]] = {
         ),
         "score_sensitivity": lambda f: f(lipschitz=1, length=2, rows=100),
     },
-    "algorithm_07": {
+    "algorithm_07_08": {
         "gaussian_sketch": lambda f: f(2, 3),
         "printed_iterations": lambda f: f(rows=1000, base_epsilon=1, **_ROUND),
         "printed_log_delta": lambda f: f(measurements=80, rows=1000, mixing_weight="1/1000"),
         "printed_measurements": lambda f: f(iterations=5, dimension=2000, rows=1000),
         "printed_mixing_weight": lambda f: f(rows=1000),
         "tolerance": lambda f: f(noise_scale=0.001, measurements=80, rows=1000, spacing=0.5),
-    },
-    "algorithm_08": {
         "recovery_error": lambda f: f(sparsity=4, tolerance=0.01, distortion=0.5),
     },
-    "algorithm_09": {"paper_threshold": lambda f: f(**_DELTA)},
-    "algorithm_10": {"twice_and_rest": lambda f: f(3, None)},
-    "algorithm_11": {"paper_margin": lambda f: f(local_change=2, **_DELTA)},
-    "algorithm_12": {
+    "algorithm_09_10_11": {
+        "paper_threshold": lambda f: f(**_DELTA),
+        "twice_and_rest": lambda f: f(3, None),
+        "paper_margin": lambda f: f(local_change=2, **_DELTA),
+    },
+    "algorithm_12_13": {
         "mode_log_delta": lambda f: f(points=1024, base_epsilon=1),
         "stable_mode": lambda f: f(["a"] * 9 + ["b"], zd.Finite(["a", "b", "c"])),
         "wrong_probability": lambda f: f(points=1024, epsilon=1, gap=40),
-    },
-    "algorithm_13": {
         "adassp_log_delta": lambda f: f(rows=1000, dimension=5, radius=1, mixing_weight="1/100"),
         "paper_multiplier_squared": lambda f: f(epsilon=1, log_delta=-30.0),
     },
-    "algorithm_14": {
+    "algorithm_14_16": {
         "paper_rho": lambda f: f(epsilon=1, log_delta=-100.0),
         "paper_rounds": lambda f: f(
             rows=10_000, workload=_TWO_WAY, epsilon=1, log_delta=-100.0, failure=0.01
         ),
-    },
-    "algorithm_16": {
         "paper_sample_size": lambda f: f(rows=10_000, workload=_TWO_WAY, base_epsilon=1),
     },
-    "appendix_c": {
+    "appendices": {
         "continuous_example": lambda f: f(delta="1/10", mixing_weight="1/2"),
         "mixed_epsilon": lambda f: f(size=10, mixing_weight="1/100", **_DELTA),
         "printed_epsilon": lambda f: f(size=10, mixing_weight="1/100", **_DELTA),
         "worst_epsilon": lambda f: f(size=2, base_epsilon=1, log_delta=-1.0, mixing_weight="1/2"),
-    },
-    "appendix_d": {
         "channel_for": lambda f: f(
             box=zd.Box(0, 1), epsilon=1, log_delta=-40.0, mixing_weight="1/100"
         ),

@@ -349,16 +349,15 @@ MUTANTS = (
     ),
     *(  # the constants of add-remove for replaced rows
         Mutant(
-            file=f"study/{file}.py",
+            file="study/queries.py",
             old=old,
             new=new,
             tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
         )
-        for file, old, new in (
-            ("present_values", "squared // 4 if added and not any(starts)", "squared // 4 if True"),
-            ("present_values", "squared // 2 if added else squared", "squared // 2"),
+        for old, new in (
+            ("squared // 4 if added and not any(starts)", "squared // 4 if True"),
+            ("squared // 2 if added else squared", "squared // 2"),
             (
-                "internal_queries",
                 "squared // 4 if self._plan.added else squared",
                 "squared // 4",
             ),
@@ -366,18 +365,17 @@ MUTANTS = (
     ),
     *(
         Mutant(
-            file=f"study/{file}.py",
+            file="study/queries.py",
             old=old,
             new=new,
             tests=(
                 f"{SETS}::test_no_row_that_comes_or_goes_moves_an_answer_by_more_than_its_share",
             ),
         )
-        for file, old, new in (
-            ("present_values", "if added and not any(starts)", "if added"),
-            ("present_values", "squared // 2 if added", "squared // 4 if added"),
+        for old, new in (
+            ("if added and not any(starts)", "if added"),
+            ("squared // 2 if added", "squared // 4 if added"),
             (
-                "internal_queries",
                 "squared // 4 if self._plan.added",
                 "squared // 16 if self._plan.added",
             ),

@@ -156,8 +156,8 @@ MUTANTS = (
     ),
     Mutant(  # as if there were one group: a row that changes groups costs twice as much
         file="tables/parts.py",
-        old="groups=keys.count,",
-        new="groups=1,",
+        old="groups=keys.count,\n            total=",
+        new="groups=1,\n            total=",
         tests=(f"{FOUND}test_quantiles_are_drawn_from_the_found_groups_at_one_rate",),
     ),
     Mutant(  # quantiles of missing values

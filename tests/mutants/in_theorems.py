@@ -99,8 +99,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old="(1 if monotone else 2)",
-        new="1",
+        old="* (1 if monotone else 2)\n    return 2 * moved",
+        new="\n    return 2 * moved",
         tests=(
             "mechanisms/test_selection_is_private.py::test_selection_is_pure_on_all_tiny_scores",
         ),

@@ -15,8 +15,8 @@ MUTANTS = (
     ),
     Mutant(  # a hash of the contents alone
         file="data/units.py",
-        old='first = mixed(mixed(units["high"] ^ _FIRST) ^ units["low"])',
-        new='first = np.repeat(_FIRST, len(units["high"]))',
+        old='first = mixed(mixed(units["high"] ^ _UNITS_FIRST) ^ units["low"])',
+        new='first = np.repeat(_UNITS_FIRST, len(units["high"]))',
         tests=("data/test_units.py::test_different_units_keep_different_values",),
     ),
     Mutant(  # no copy number

@@ -384,7 +384,6 @@ class Release:
             The same, with one more of `signatures`.
 
         """
-        from zerodelta.privacy.release import sign
         from zerodelta.privacy.release_file import content_of
 
         made = sign(digest_of(content_of(self)), key)
