@@ -1,4 +1,4 @@
-"""Privacy of exact output laws on small inputs, decided without tolerance.
+"""Privacy on small inputs without tolerance: exact laws, extreme pairs, and largest ratios.
 
 A law is a mapping from outcomes to probabilities: Fractions, `ExpRational` (both compared exactly,
 also where the loss equals its bound) or Arb balls (compared with certainty or not at all). An

@@ -1,4 +1,4 @@
-"""A rule that guesses, from an outcome, which of two datasets it came from, or says nothing.
+"""What a black box returned, and a rule that guesses from it which of two datasets it came from.
 
 It is learned from outcomes that are not judged with it. A score orders the outcomes; those above
 one threshold are taken for the first dataset, those below another for the second.

@@ -1,4 +1,4 @@
-"""A lower bound on the ε of any black box, from samples: guesses, and one Clopper-Pearson bound.
+"""A lower bound on the ε of any black box from samples, at once or one by one; where to look.
 
 Coins choose the dataset of each call. A rule that guesses the coin is learned from the first half
 of the outcomes and judged on the second. Given all outcomes, the coins of an ε-DP mechanism are

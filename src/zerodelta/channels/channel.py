@@ -1,4 +1,4 @@
-"""What a channel is: the law that `apply` must have, and when it removes δ (theory T0, B1)."""
+"""What a channel is: the law that `apply` must have, and when it removes δ (theory T0, B1, N)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Theorem S2: publish the last Gaussian vector itself, mixed with a wider Gaussian; no grid.
+"""Channels that add noise and mix: of vectors (Theorems S2, K, B4), and Algorithms 1 and 2.
 
 In a plan the internal mechanism is one vector of an l2 ball plus N(0, σ²I). The weight enters S2's
 condition through ln(w/(1-w)) alone, so every σ has one smallest weight, and only σ is searched.

@@ -1,4 +1,4 @@
-"""Boxes cut into cells: the answer's cell, or one near it, or any with probability w (B2, B4).
+"""Channels that mix with a uniform point: of finite spaces, grids of cells, and balls (B1, B2, B4).
 
 Membership is decided in integers. No extra ε; the error is the rounding plus w times the size of
 the box. Equal numbers of cells in all coordinates are best on cubes, equal spacing elsewhere.

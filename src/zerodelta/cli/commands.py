@@ -1,4 +1,4 @@
-"""The tasks and estimators of the command line, in one table: commands and jobs follow from it.
+"""The tasks and estimators of the command line, in one table, and the commands made of it.
 
 Texts only, so that `zerodelta --help` imports nothing else. Tasks that take a Python function
 (`zd.vote`, `zd.select_model`, `zd.propose_test_release`, `zd.bounded_local_sensitivity`, studies)

@@ -1,4 +1,4 @@
-"""`zerodelta demo`: schema, plan, a table and a model with a ledger, verified, and a report.
+"""`zerodelta demo` and `zerodelta audit`: the main job from end to end, and our own tasks attacked.
 
 The data (569 tumors, shipped with scikit-learn) are public, so that this demonstration may also
 show how accurate the published model is. With your own data only the releases may leave the room.

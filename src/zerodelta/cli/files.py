@@ -1,4 +1,4 @@
-"""`zerodelta init`: a schema to be filled in by somebody who knows what the columns may hold.
+"""`zerodelta init`, `prove` and `report`: files written from a schema or from saved releases.
 
 Only the names of columns are read, and only where they are declared to be no person's row. Kinds,
 bounds and categories are never taken from rows: they would be published with every release.

@@ -1,4 +1,4 @@
-"""The command line: one function a command, each a thin wrapper of the library.
+"""The command line: one function a command, each a thin wrapper of the library; and its ledgers.
 
 Whatever is heavy is imported inside of a command, so that `zerodelta --help` is there at once.
 """

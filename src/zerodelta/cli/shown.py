@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for machines."""
+"""What commands print, and what they leave in the folder of a release."""
 
 from __future__ import annotations
 

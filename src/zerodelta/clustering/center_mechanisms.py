@@ -1,4 +1,4 @@
-"""The methods of k-means: noise on a grid and on Lloyd's rounds, on one mean, or inside a study.
+"""The methods of k-means: noise on a grid, on rounds, on one mean, or a study; and their forecasts.
 
 A histogram on a public grid costs one row's two counts whatever its size, and tells where clusters
 are; one or two rounds of Lloyd's algorithm with K-norm noise then say where exactly. Where noise

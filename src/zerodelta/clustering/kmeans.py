@@ -1,4 +1,4 @@
-"""Seeds from noisy counts, and rounds of Lloyd's algorithm as one exact integer sum each.
+"""The public grid of k-means, seeds from its noisy counts, and the rounds of Lloyd's algorithm.
 
 A row adds the vector ((x - c)/r, 1) of its nearest center, scaled down to an l2 norm of √2, to that
 center's block and nothing to the others. So the sum of the blocks' l2 norms has sensitivity 2√2

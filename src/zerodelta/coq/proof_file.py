@@ -1,4 +1,4 @@
-"""A certificate as a file for Coq: a theorem for each step that has one, and their sum.
+"""A certificate as a file for Coq, a theorem for each step that has one; and running Coq.
 
 Nothing is decided here: whether the numbers prove the claim is for Coq to say. What Coq has no
 theorem for is named, and is taken on paper (docs/theory.md).

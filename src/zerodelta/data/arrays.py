@@ -1,4 +1,4 @@
-"""Rows held in memory: arrays, lists of rows, and data frames of any kind that narwhals reads."""
+"""Rows held in memory: arrays, lists of rows, and data frames; and which reader a source needs."""
 
 from __future__ import annotations
 

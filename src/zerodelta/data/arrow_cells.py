@@ -1,4 +1,4 @@
-"""Columns of Arrow arrays read cell by cell, in whole arrays: distinct texts once, numbers at once.
+"""Columns of Arrow arrays read cell by cell, a whole array at once; CSV lines read by PyArrow.
 
 What a cell is read to is decided elsewhere, for NumPy arrays (`kinds`); here an Arrow array becomes
 such arrays. No type is refused: lists, structures, times and durations are columns of missing

@@ -1,4 +1,4 @@
-"""One cell, read by itself to its declared kind: a number, a category or a boolean.
+"""One cell, read by itself to its declared kind: a number, a boolean, one of the public options.
 
 The reading of a cell never depends on another cell, nor on the type that a library gave to its
 column: a typed array is read to exactly what its cells are read to one by one. Only plain types

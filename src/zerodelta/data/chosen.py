@@ -1,4 +1,4 @@
-"""A public condition on one row, such as ``age >= 18 and city in ("oslo", "rome")``.
+"""Which columns and rows are asked for: declared columns, and a public condition on one row.
 
 It is parsed once, from its text, before any row is read; nothing of it runs as Python. As in SQL a
 comparison with a missing cell is neither true nor false, and a row is kept only where it is true.

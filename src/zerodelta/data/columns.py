@@ -1,4 +1,4 @@
-"""Columns and rows of any container as arrays of their cells: none is read with another's help.
+"""Columns and rows of any container, kept as the caller holds them until a ticket opens them.
 
 Libraries convert whole columns because of one cell: the type of an *untyped* column (a list, an
 object array, a pandas column of objects or texts) decides nothing here. A *declared* type (Arrow,

@@ -1,4 +1,4 @@
-"""One line of a CSV file to its cells, by itself: the definition that faster ways must meet.
+"""CSV files, plain or .gz: physical lines, and the cells of one line by itself.
 
 A line is decoded alone and split at delimiters. Quoting (RFC 4180) holds within the line, and an
 open quote ends with it. A cell with bytes that cannot be decoded is missing.

@@ -1,4 +1,4 @@
-"""What `zd.open` returns: declared columns of any source, read cell by cell to their kinds.
+"""What `zd.open` returns: declared columns of any source, read for a ticket in pieces or as cells.
 
 A `Dataset` is a source of floats: numbers, and codes for categories, booleans and dates; NaN is
 missing. A row that `where` drops, or that is one too many for its unit, counts nowhere: it is a row

@@ -1,4 +1,4 @@
-"""How a caller declares the kind of a column: `zd.number`, `zd.category` and the others.
+"""How a caller declares the kind of a column: `zd.number`, `zd.category`, `zd.date` and the others.
 
 What is declared is public and never computed from the rows.
 """

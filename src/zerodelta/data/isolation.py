@@ -1,4 +1,4 @@
-"""Nothing is shown while code looks at rows or internal answers: that is an output (A14.4, C8).
+"""Nothing is shown while code looks at rows or internal answers, whoever wrote it (A14.4, C8).
 
 **Warnings** (`quiet`). All threads share one counted block. While somebody is inside, a filter in
 front of all others ignores every warning, and what comes past it (code inside may set filters of

@@ -1,4 +1,4 @@
-"""One column of items of any type, and how often each item of a public universe occurs.
+"""Rows as keys of a public universe: items of one column, groups of several (theory U).
 
 An item is found in the universe by itself, whatever the other items are; one that is not there is
 counted nowhere, or for a public item. No item raises. Rows of a source are counted block by block.

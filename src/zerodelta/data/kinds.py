@@ -1,4 +1,4 @@
-"""The kinds of columns: numbers, categories, booleans and texts (`dates` has dates).
+"""The kinds of columns: numbers, categories, booleans and texts (`declare` has dates).
 
 Each cell is read by itself, whatever the physical type of its column: an array of objects, a typed
 array and an Arrow array of the same cells are read alike. `declare` has what a caller writes.

@@ -1,4 +1,4 @@
-"""Exact running sums in 64 bits and beyond, keys as codes, and sums of powers by group."""
+"""Rows taken in pieces: by threads, from a kept copy, with progress, into exact running sums."""
 
 from __future__ import annotations
 

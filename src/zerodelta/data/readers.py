@@ -1,4 +1,4 @@
-"""Arrow tables, record batches, streams and datasets."""
+"""Where cells come from: Arrow tables and streams, Parquet files, DuckDB, patterns of files."""
 
 from __future__ import annotations
 

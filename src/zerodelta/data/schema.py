@@ -1,4 +1,4 @@
-"""All that is declared of a data set, in one place: columns, file, unit, neighbors, name.
+"""All that is declared of a data set, in one place, as a file too; and made-up rows for it.
 
 A schema is public. It is written in code or in a TOML file, and is never read off the rows.
 """

@@ -1,4 +1,4 @@
-"""A source of rows, which a ticket opens: then they answer exact integer sums and counts by key."""
+"""Who is protected, who pays, the ticket that this makes, and the source of rows that it opens."""
 
 from __future__ import annotations
 

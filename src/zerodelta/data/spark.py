@@ -1,4 +1,4 @@
-"""What the workers of a Spark cluster do with a partition: read its cells, and add up integers.
+"""Spark DataFrames, classic and Connect: the workers of a cluster read cells and add up integers.
 
 Each function maps the Arrow batches of one partition to Arrow batches, and is sent to the workers
 by its name: they need this library. A partition's sums are one answer, made of this partition

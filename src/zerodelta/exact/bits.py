@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, or, in tests only, a replayed tape.
+"""Where random bits come from, and real numbers made of them that read on until they are decided.
 
 Nothing is buffered between calls, so a forked process can never repeat its parent's bits. On a
 real machine the operating system's generator has a finite state, so what is drawn from it is pure

@@ -1,4 +1,4 @@
-"""Integer samplers: uniform, permutation, subset, Bernoulli, multisets.
+"""Integer samplers: uniform, permutation, subset, Bernoulli, multisets, items in proportion.
 
 All are exact: rejection on whole words, or comparison of a random binary expansion with the
 expansion of a probability, one word at a time until they differ.

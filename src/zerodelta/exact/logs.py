@@ -1,4 +1,4 @@
-"""Natural logarithms with a direction: `..._upper` is certainly ≥ the real value, `..._lower` ≤.
+"""Logarithms with a direction, of numbers and of volumes; Arb balls in and out, always outwards.
 
 Each formula (theory B6) is written once, as a function of Arb balls; the two directions evaluate it
 at rising precision and round outwards. A log-valued argument is a float and means the exact dyadic

@@ -1,4 +1,4 @@
-"""Integer noise: discrete Laplace, and rounded Gaussian, Laplace, exponential, t.
+"""Integer noise: Laplace, Gaussian, exponential, t, K-norm; discrete, asymmetric or rounded (R).
 
 Each function named rounded_… returns round(X) for independent X of the named law, drawn exactly
 (`lazy`), so a theorem about continuous noise on integers holds verbatim for the integer output

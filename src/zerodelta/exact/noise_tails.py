@@ -1,4 +1,4 @@
-"""How far noise of a public law reaches: tails of a coordinate and of linear forms (theory I).
+"""Laws of the noise on released numbers, and how far it reaches (theory I).
 
 Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with weights that are
 

@@ -1,4 +1,4 @@
-"""The integers that one quantized row adds to a table, within a public bound (theory P, G2).
+"""Sums and products of bounded integers, and of polynomials of a row, exact at machine speed.
 
 A column is quantized once, to k = -L..L (`FixedPoint.box` with L steps; y = k/L). `BernsteinCells`
 makes of k non-negative cells that add up to one fixed total; `ChebyshevBlock` makes of several

@@ -1,4 +1,4 @@
-"""What the entries of a ledger add up to: the accounts, and what is spent and left in each.
+"""What the entries of a ledger add up to, each held to the one before it by its hash.
 
 Every entry is judged by the rules by which it may be written: one that books less than its ε,
 spends what is not there, or opens an account once more is not added up, whatever its hash.

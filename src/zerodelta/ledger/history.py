@@ -1,4 +1,4 @@
-"""The entries of a ledger for people and programs: a table, JSON, CSV, a registry's fields."""
+"""The entries of a ledger for people and programs; and records held to what it says."""
 
 from __future__ import annotations
 

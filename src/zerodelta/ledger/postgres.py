@@ -1,4 +1,4 @@
-"""A ledger in PostgreSQL, for teams: the same entries in a table that one writer at a time locks.
+"""A ledger in PostgreSQL, for teams: its tables, who may do what, and the line to the server.
 
 The owner of the tables may write any entry; everybody else debits, by the policies of the tables
 (`postgres_tables.py`).

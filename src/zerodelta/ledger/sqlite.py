@@ -1,4 +1,4 @@
-"""A ledger in a file: SQLite in WAL mode, every transaction synced to the disk before it counts.
+"""A ledger in a file on a disk of this machine: SQLite, synced before a debit counts.
 
 The file is made elsewhere and linked to its name when it is complete, so that a file which is
 there and empty is one that was damaged, never one that is being made.

@@ -1,4 +1,4 @@
-"""Where entries are kept: one small interface, for SQLite and for PostgreSQL.
+"""Where entries are kept: addresses, one small interface for both stores, and the spending on it.
 
 An open connection belongs to this module, not to a ledger: a ledger holds its address only. One
 process has one connection to a ledger, used by one thread at a time; a fork closes it first, so

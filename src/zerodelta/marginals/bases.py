@@ -1,4 +1,4 @@
-"""Orthogonal coefficients of tables: each set of columns has its own, shared by all larger tables.
+"""Orthogonal coefficients of tables, shared by all larger tables; and which of them are alike.
 
 For a column of c categories, c - 1 integer functions that add up to 0 are orthogonal to each other;
 products over the columns of a set U are the coefficients of U. For two categories they are the

@@ -1,4 +1,4 @@
-"""Rows in memory as category codes, counted into tables; and cells written back as such rows.
+"""Rows as category codes of a public domain, counted into tables in memory or while they stream by.
 
 Each entry is looked up by itself, so no row depends on another one, and no entry raises.
 """

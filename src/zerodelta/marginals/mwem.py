@@ -1,4 +1,4 @@
-"""MWEM: choose a badly answered query, measure it, reweight a distribution (theory C7, C10.6).
+"""MWEM: choose a badly answered query, measure it, reweight; and synthetic rows (theory C7, C10.6).
 
 Scores and measurements are integers in rows; the distribution is a function of internal answers
 only, so it is computed in floats. `pure_mwem` composes the rounds purely and releases the whole

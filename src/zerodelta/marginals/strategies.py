@@ -1,4 +1,4 @@
-"""What is measured of the tables, with which noise: coefficients in l∞ boxes, or tables of counts.
+"""What is measured of the tables, with which noise, what it will be worth, and the estimate.
 
 The coefficients of one order (sets of that many columns) form a group; a group gets K-norm noise
 for the box of what one row can move, and groups share ε (theory C10.4). With one function more or

@@ -1,4 +1,4 @@
-"""Runs of rows on a fine grid, found in bounded memory (theory Q).
+"""Several quantiles drawn together, from runs of rows on a fine grid (theory Q).
 
 Up to some millions of rows are sorted. Of more, cells are counted in one pass, and a second one
 collects the rows of those around the ranks that are asked for; a row's place within the cell of its

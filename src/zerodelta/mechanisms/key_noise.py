@@ -1,4 +1,4 @@
-"""Counts by key with noise that differs upwards and downwards: unknown keys without δ (theory U).
+"""Counts by key with noise that differs upwards and downwards, and the largest of them (theory U).
 
 The upper tail of the noise guards all keys there could be, the lower one only those that exist. So
 ε is divided between the two directions as a public wish says, never as the data do.

@@ -1,4 +1,4 @@
-"""Counts, sums, means and variances of columns by group, from one table of noisy integer sums.
+"""Counts, sums, means and variances by group, from one table of noisy integer sums (P1, P2, G2).
 
 How to use it, from public numbers to the estimates (theory P1, P2, G2)::
 

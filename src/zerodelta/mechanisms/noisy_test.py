@@ -1,4 +1,4 @@
-"""Releases behind a noisy test: propose-test-release, and a mode with a clear lead (A7, C3, C5).
+"""Releases behind a noisy test, and noise scaled to a local or smooth sensitivity (A7, C3, C5).
 
 If the test fails a uniform point is published. With the right threshold that alone is the mixing
 which makes the release pure: no extra ε and no extra noise, and nobody is told which it was.

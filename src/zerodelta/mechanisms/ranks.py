@@ -1,4 +1,4 @@
-"""Points of a public grid by their rank among the rows (theory C10.2).
+"""Points of a public grid by their rank among the rows, near ones first (theory C10.2).
 
 The rank distance of every point to the aim has sensitivity 1; all points of one distance are two
 runs of the grid, so grids of any size cost nothing. Where the number of rows is private the aim

@@ -1,4 +1,4 @@
-"""Runs of rows that stay on a cluster, found by counts that its workers make (theory Q).
+"""Runs of rows on a grid: of each group, on a cluster, and from noisy counts (theory P1, Q).
 
 The points of all groups, one group after the other, are one line. Its cells are counted; of those
 around the ranks that are asked for, large ones are split and counted again, and only of what is

@@ -1,4 +1,4 @@
-"""Choosing the best of several options: exponential mechanism, permute-and-flip (theory C10.1).
+"""The best of several options, or the k best: exponential mechanism, permute-and-flip (C10.1, K2).
 
 Both add noise to exact scores and release only *which* noisy score is largest.
 """

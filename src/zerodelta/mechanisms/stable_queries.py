@@ -1,4 +1,4 @@
-"""Queries whose local sensitivity can be far below their global one, and how stable they are.
+"""Queries whose local sensitivity can be far below their global one, ours and a caller's.
 
 Each query gives, for a dataset of n rows, an integer answer, the number of replacements to the
 nearest dataset whose local sensitivity exceeds a bound (paper: D_β), and the local sensitivity,

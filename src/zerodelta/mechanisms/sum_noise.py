@@ -1,4 +1,4 @@
-"""K-norm noise on exact integer sums: pure DP in the norm that fits the rows (theory R, C10.4)."""
+"""Noise on exact integer sums: Laplace, Gaussian, K-norm, on counts and sums (theory R, C10.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 (`alg:main`): purification of a vector in an l_q ball.
+"""Algorithms 1 and 2 (`alg:main`): purification of a vector in an l_q ball, and of a choice.
 
 With it Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory
 A1 and A3. For comparison: the library's own channels need neither ε' nor Laplace noise (B2).

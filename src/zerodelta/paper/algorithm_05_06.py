@@ -1,4 +1,4 @@
-"""Algorithm 6 (`alg: ktz_fw`): approximate-DP Frank-Wolfe, T noisy choices of a vertex.
+"""Algorithms 5 and 6 (`alg: frank_wolfe`, `alg: ktz_fw`): Frank-Wolfe, and with noisy choices.
 
 Theory A11 changes the sensitivity (twice the printed one, because a record is *replaced*) and the
 noise (Gumbel instead of Laplace: then a step costs ε₀²/8 of zCDP, and nothing else is wrong).

@@ -1,4 +1,4 @@
-"""Algorithm 7 (`alg: fw_pure`): pure Frank-Wolfe by a Gaussian sketch, Algorithm 1 and Algorithm 8.
+"""Algorithms 7 and 8 (`alg: fw_pure`): pure Frank-Wolfe by a Gaussian sketch, and its recovery.
 
 Here for reproduction. Theory A11: with the paper's δ the T internal steps get *less* noise by basic
 composition than by advanced composition, so `frank_wolfe_pure` (no sketch, no purification, no LP)

@@ -1,4 +1,4 @@
-"""Algorithm 11 (`alg: bound_local`): noise for a privately bounded local sensitivity (A8, C4).
+"""Algorithms 9 to 11: propose-test-release, made pure, and bounded local sensitivity (A7, A8, C4).
 
 The local sensitivity is released with noise and a margin, the answer with noise for that bound,
 and the result is purified: by Algorithm 1 as in the paper, or by uniform mixing at no extra ε.

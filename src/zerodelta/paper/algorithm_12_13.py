@@ -1,4 +1,4 @@
-"""Algorithm 13 (`alg: pure_ada_ssp`): linear regression by AdaSSP, and made pure (A9, C6).
+"""Algorithms 12 and 13 (`alg: mode`, `alg: pure_ada_ssp`): the mode, and AdaSSP, made pure.
 
 AdaSSP (Wang 2018) adds Gaussian noise to XᵀX, Xᵀy and λ_min(XᵀX) and solves a ridge regression
 whose penalty adapts to the noise. Here rows are integers, all statistics are exact integers, and

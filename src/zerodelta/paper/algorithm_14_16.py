@@ -1,4 +1,4 @@
-"""Algorithm 16 (`alg: pure_pmw`, Theorem `thm:query_pmw`): MWEM, a small sample, purification.
+"""Algorithms 14 to 16 (`alg: pure_pmw`): MWEM, a small sample drawn from it, and purification.
 
 Two channels remove δ from a sample of m synthetic rows: mixing over multisets (theory B1, C7) and
 the paper's binary embedding (Algorithm 2). Both are for comparison: `pure_mwem` has a smaller error

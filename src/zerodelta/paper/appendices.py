@@ -1,4 +1,4 @@
-"""Appendix C (`sec:discrete`): folklore mixing on a finite space, its cited bound and B1.
+"""Appendices C and D: folklore mixing on a finite space, and a net of small cubes, done right.
 
 B1 is exact and never worse than the cited lemma; on continuous spaces mixing alone fails.
 """

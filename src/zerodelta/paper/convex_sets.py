@@ -1,4 +1,4 @@
-"""From total variation to W∞ on a convex set (`lem:W_infty_TV_q`), as a calculator.
+"""From total variation to W∞ on a convex set, and balls in any l_q norm, as calculators.
 
 Theorem W for the paper's (r, R): r/R in place of its r/4R, the right volume of the l_q ball (theory
 A2), and no volume at all where none is known. Every bound is rounded outwards.

@@ -1,4 +1,4 @@
-"""What a mechanism is claimed to satisfy, and the profile ln δ(ε) that this proves (theory B6).
+"""What a mechanism is claimed to satisfy, the profile ln δ(ε) it proves, and calibration (B6).
 
 Each claim holds exact public numbers. `log_delta(epsilon)` and `epsilon(log_delta)` are rounded
 toward less privacy, so they may be quoted; δ itself is never formed, because the interesting ones

@@ -1,4 +1,4 @@
-"""Checks of the public numbers that claims are made of; each says what to pass instead."""
+"""Neighbor relations, and checks of the public numbers that claims are made of."""
 
 from __future__ import annotations
 

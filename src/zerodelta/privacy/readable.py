@@ -1,4 +1,4 @@
-"""Numbers and sentences as people read them: short, and never a rounded number called exact."""
+"""Numbers, sentences and JSON as people read and write them; files that are written once."""
 
 from __future__ import annotations
 

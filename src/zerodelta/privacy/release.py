@@ -1,4 +1,4 @@
-"""A published value with its certificate; it carries nothing else that was computed from data."""
+"""A published value with its certificate, its record and its signatures, and nothing else."""
 
 from __future__ import annotations
 

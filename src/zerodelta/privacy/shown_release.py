@@ -1,4 +1,4 @@
-"""A release with its intervals for people: as a frame, as a page."""
+"""A release with its intervals for people: as a frame, as CSV, as a page, as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which numbers a certificate may write, and the domain of each field of a theorem or claim.
+"""The steps and parts of a proof, and which numbers a certificate may write in them.
 
 A file is judged before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
 ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next

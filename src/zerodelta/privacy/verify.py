@@ -1,4 +1,4 @@
-"""Re-derive a certificate's claim from its steps, with outward rounding and no sampler."""
+"""Re-derive a certificate's claim from its steps, and what several cost together; no sampler."""
 
 from __future__ import annotations
 

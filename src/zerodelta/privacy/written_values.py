@@ -1,4 +1,4 @@
-"""Released values as JSON, and back: numbers, fractions, arrays, tables, keys, models.
+"""Released values as JSON, and back; and whether a value is one that its noisy sums give.
 
 Whatever JSON has no word for is an object with one name that says what it is. Nothing is ever
 unpickled: a class is looked up among those that a caller names.

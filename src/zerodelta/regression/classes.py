@@ -1,4 +1,4 @@
-"""Sums of the rows of each class, with one block of noise for each class (theory P3, G2).
+"""Classifiers made of sums of each class: one block of noise a class; which to expect most of.
 
 A row adds to the block of its own class only, so that ε is not split over classes.
 """

@@ -1,4 +1,4 @@
-"""Declared columns as features: numbers by their bounds, categories as one column for each option.
+"""Declared columns as features, scaled by their bounds, in rows of a public largest length.
 
 Everything follows from the schema, which is public, and each row is encoded by itself.
 """

@@ -1,4 +1,4 @@
-"""Minimize a perturbed objective in plain floats: Newton, quasi-Newton, accelerated gradient.
+"""The minimizer of a perturbed objective, in floats or integers, with a certified error (C9, N).
 
 Each method takes a bounded number of steps and returns the best point it met. Whatever is computed
 here only proposes points; `certified_gradient` judges them.

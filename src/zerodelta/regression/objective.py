@@ -1,4 +1,4 @@
-"""The public plan of a private regression: loss, regularization, noise, target accuracy, forecast.
+"""The public plan of a private regression: loss, noise, target accuracy, and what to expect of it.
 
 A function of ε, the shape of the data and public bounds. The rules for loss and strength were
 tuned on synthetic data (`docs/theory.md` C9 proves ε for any choice); NSR = N^1.5/(nε), N the

@@ -1,4 +1,4 @@
-"""Linear regression from XᵀX and Xᵀy with one draw of K-norm noise (theory C10.5).
+"""Linear regression from noisy XᵀX and Xᵀy: K-norm noise, Gaussian noise, AdaSSP (C10.5, A9).
 
 Rows are integers, so the statistics are exact; statistics and noise are rounded as one sum to a
 public lattice (Lemma R). The penalty and the solution are computed from noisy numbers only.

@@ -1,4 +1,4 @@
-"""The questions of a privacy officer, each with a short answer and where to read more."""
+"""What a report says: answers for a privacy officer, what was published, odds, and drawings."""
 
 from __future__ import annotations
 

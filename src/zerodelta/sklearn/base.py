@@ -1,4 +1,4 @@
-"""What private regressors and classifiers have in common: tags, ε, labels from scores."""
+"""What private estimators have in common: their data, ε, tags, and how a fitted one is saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`MLPClassifier`: a small network of tanh units, trained by purified descent (theory C1)."""
+"""Classifiers: nearest centroid, naive Bayes, random forest, and a network of tanh units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`SparseRegression`: least absolute shrinkage on the l1 ball, by pure Frank-Wolfe (theory C2)."""
+"""Linear models: `LinearRegression`, `LogisticRegression` and `SparseRegression`."""
 
 from __future__ import annotations
 

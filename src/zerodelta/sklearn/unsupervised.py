@@ -1,4 +1,4 @@
-"""`PCA`: principal components from one noisy matrix of products; no rows are shown."""
+"""`PCA`, `KMeans` and `BoundedScaler`: no rows are shown, and no ranges are learned from them."""
 
 from __future__ import annotations
 

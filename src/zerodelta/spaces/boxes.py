@@ -1,4 +1,4 @@
-"""Balls in the l1, l2 and linf norms (theory B2)."""
+"""Boxes, and balls in the l1, l2 and linf norms (theory B2); spaces read from a certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finite set of public options, or the indices 0..size-1 (theory B1)."""
+"""Finite spaces: options, subsets, multisets, and one more element (theory B1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of every space that may be published: total functions on values (theory A14.3-4).
+"""The contract of every space: total functions on values, any Python object read without raising.
 
 A space is public. `project` maps any Python object whatsoever to an element, so that nothing an
 internal analysis computes can make a release raise.

@@ -1,4 +1,4 @@
-"""Run a plan: the only place that makes a ticket and hands rows to a mechanism.
+"""Run a plan: the only place that makes a ticket and hands rows to a mechanism; or try it without.
 
     question -> plan -> certificate -> ticket -> rows and bits to the mechanism -> release
 

@@ -1,4 +1,4 @@
-"""Who pays for a release: the accounts of its data, and the ledger that a verb was given.
+"""Who pays for a release, and what was asked, as JSON: public parameters, never a row.
 
 Every verb takes `ledger=` and `again=` by one decorator, `debited`: it holds them, and what was
 asked, until the runner takes the ticket of that verb's one release. A caller's function that a verb

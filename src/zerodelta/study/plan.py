@@ -1,4 +1,4 @@
-"""The plan of a study: made of public numbers before any row is read, and all a certificate says.
+"""The plan of a study, its rehearsal on made-up rows, and its life: open, then closed (theory C8).
 
 The published space fixes what the transcript of internal queries may cost (theory B1, B2); that
 total is divided into shares, by a schedule or on the way (Lemma R2), and nothing is refunded.

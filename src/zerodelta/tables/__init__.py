@@ -1,1 +1,1 @@
-"""Tables of counts: bases, noise, fits and forecasts (theory C7, C10.6, C10.7)."""
+"""Statistics by group: plans, parts, and the table that is released (theory P1, P2, G2, U)."""

@@ -1,4 +1,4 @@
-"""Data for a table: which columns are keys and which are summed up, with what is public of them."""
+"""Data for a table: keys, columns that are summed up, what is public of them; and its release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts, sums, means, variances and stds of some columns of a table, measured together.
+"""The parts of a table that are measured together: moments of some columns, quantiles of one.
 
 They come from one table of noisy sums (`plan_moments`). What is known of them without the rows is
 used afterwards: counts are whole and not negative, means lie within the bounds, variances between

@@ -1,4 +1,4 @@
-"""The plan of a table: which statistics are measured together, and at which share of ε.
+"""The plan of a table, at which share of ε each part is measured; and the table from the answers.
 
 Groups cost nothing (theory P1, P3), and what is measured together shares its noise. Several parts,
 each a `TablePart`, split ε between them for a goal that is stated:

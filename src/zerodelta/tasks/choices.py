@@ -1,4 +1,4 @@
-"""Choosing the best of several options: permute-and-flip, or the exponential mechanism (C10.1)."""
+"""`select` and `mode`: the best of several options, and the most frequent item (C10.1, C5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covariances and correlations of bounded columns: one draw of K-norm noise (theory R)."""
+"""`covariance`, `correlation` and `pca`: K-norm noise on sums of products (theory R)."""
 
 from __future__ import annotations
 

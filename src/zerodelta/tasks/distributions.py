@@ -1,4 +1,4 @@
-"""How often each item occurs: noise fitted to counts, or Laplace noise (theory C10.4, P1)."""
+"""`histogram` and `cdf`: how often each item occurs, and the share of rows up to each value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which k of d features predict a target: one internal Gram matrix, or choices one by one.
+"""`select_features` and `decision_tree`: which of d features predict a target.
 
 The Gram matrix of (1, x, y) is one internal query; any search may follow, for only the names of
 the features are published (Study, theory B1, R2). Choices one by one are directly pure (C10.1).

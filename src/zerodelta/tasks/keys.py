@@ -1,4 +1,4 @@
-"""The k most frequent keys with their counts, or the k best by stated scores (theory U, K2)."""
+"""`top_k` and `heavy_hitters`: the most frequent keys, listed or not, with counts (theory U)."""
 
 from __future__ import annotations
 

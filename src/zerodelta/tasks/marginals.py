@@ -1,4 +1,4 @@
-"""Marginal tables of categorical columns: the best pure noise, then a fit (theory C7, C10.4)."""
+"""`answer_queries` and `synthesize`: tables of categorical columns, and rows like them (C7)."""
 
 from __future__ import annotations
 

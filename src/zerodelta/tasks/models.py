@@ -1,4 +1,4 @@
-"""Which of several models is best: trained and scored inside a study, or scored as they are.
+"""`select_model` and `vote`: which of several models is best, or what blocks of rows agree on.
 
 Only the winner's name is published (theory B1, R2). Where nothing is trained, one score of known
 sensitivity decides, and permute-and-flip is better than any study (C10.1, evidence §2). Models that

@@ -1,4 +1,4 @@
-"""Several quantiles of one column, drawn together: no ε is split over them (theory Q)."""
+"""`quantile` and `quantiles`: on a public grid, alone or drawn together (theory C10.2, Q)."""
 
 from __future__ import annotations
 

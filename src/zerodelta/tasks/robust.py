@@ -1,4 +1,4 @@
-"""The trimmed mean: smooth sensitivity, propose-test-release, or Laplace noise (C10.3, C3, R)."""
+"""`trimmed_mean`, `propose_test_release` and `bounded_local_sensitivity` (theory C3, C4, C10.3)."""
 
 from __future__ import annotations
 

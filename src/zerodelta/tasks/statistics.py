@@ -1,4 +1,4 @@
-"""The mean of bounded rows: K-norm noise in the norm that bounds them (theory R, C10.4)."""
+"""`count`, `sum`, `mean`, `variance` and `std` of bounded columns (theory R, C10.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned descent: exact noisy gradient steps inside, one pure release at the end (theory C1).
+"""A planned descent: its schedule, exact noisy steps inside, one pure release at the end (C1).
 
 Made of public numbers only. The last iterate is published on the l2-ball lattice around the public
 start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is predicted to add

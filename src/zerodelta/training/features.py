@@ -1,4 +1,4 @@
-"""Features and a target scaled by public bounds: what feature selection reads of a row.
+"""Choosing features and small trees: what is read of a row, and how many rows each explains.
 
 Only elementwise operations touch rows and columns are added one by one, so that what is made of a
 row depends on that row alone, whatever the batch (theory C0).

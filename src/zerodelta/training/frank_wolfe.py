@@ -1,4 +1,4 @@
-"""Pure Frank-Wolfe without sketch, noise or LP (theory C2, C10.7): what replaces Algorithm 7.
+"""Pure Frank-Wolfe without sketch, noise or LP: T choices on exact integer scores (C2, C10.7).
 
 The iterate is a function of the transcript (s_1, …, s_T) of chosen vertices. Either each choice is
 pure (ε/T)-DP, or the whole transcript, one of |S|^T, is purified by uniform mixing (Theorem B1).

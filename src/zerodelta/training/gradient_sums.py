@@ -1,4 +1,4 @@
-"""Exact integer sums of clipped per-example gradients (theory C1, A6.2): what descent noises.
+"""Exact integer sums of clipped gradients, row by row or unit by unit (theory C1, A6.2, V2).
 
 Every row gives an integer vector of l2 norm at most `bound`, a function of that row alone, so the
 sum over a batch has sensitivity 2·bound when a row of it is replaced.

@@ -1,4 +1,4 @@
-"""A small network of tanh units with a public start, and its gradient row by row.
+"""Models that a study can train: linear, a small network of tanh units, and a caller's in PyTorch.
 
 Features are scaled to [-1, 1] by public bounds. The start is deterministic: ridges in evenly spread
 directions through quasi-random points, so that every part of the input is seen by some unit before

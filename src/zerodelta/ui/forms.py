@@ -1,4 +1,4 @@
-"""What the planner asks for each task, and the calls that do it.
+"""What the planner asks for each task, within which limits, and the calls that do it.
 
 A form names the numbers of a task, says how they are passed to `advise`, and how the job is written
 in Python and on the command line.

@@ -1,4 +1,4 @@
-"""The server of the planner page: the standard library's, on the loopback address only.
+"""The planner page: its server on the loopback address only, and the plans that it answers with.
 
 It has four static files and two answers, takes no data, writes nothing, and is no part of any
 privacy claim. A page of another origin can neither ask it, nor read its answers, nor be one of its

@@ -1,4 +1,4 @@
-"""What noise on exact sums, exact selection and a stated claim cost (theory R, R2, C10.1, C10.4).
+"""What noise on exact sums, tables, keys and quantiles, and exact selection cost (R, R2, P, U, Q).
 
 Sensitivities and scales are in the same unit, usually quanta of the integer lattice; both are
 exact, and so is the result.

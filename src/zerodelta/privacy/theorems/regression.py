@@ -1,4 +1,4 @@
-"""What K-norm noise in the objective of a regression costs (theory C9).
+"""What a private regression costs: noise in its objective (C9), or on its statistics (A9, C6).
 
 Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
 is left of the regularization, its `strength` Λ. The minimizer of

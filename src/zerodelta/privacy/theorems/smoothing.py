@@ -1,4 +1,4 @@
-"""Theorem S: the last Gaussian step is its own smoothing; no grid, no extra ε (theory S, R(iv)).
+"""Theorem S: the last Gaussian step is its own smoothing; and small displacements cost ε (N, B3).
 
 A transcript of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g has sensitivity Δ between
 neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1

@@ -1,4 +1,4 @@
-"""Gaussian noise on a sum over a random batch: amplification by subsampling (theory A6, Lemma WOR).
+"""Gaussian noise on a sum over a random batch (theory A6, Lemma WOR), and groups of rows (V).
 
 A batch of fixed size b out of n rows, without replacement, neighbors by replacement. At an integer
 order a the step has R(a) = ln(1 + 2S)/(a-1), S = Σ_k C(a,k) (1-γ)^(a-k) γ^k (e^(k(k-1)μ²/2) - 1)

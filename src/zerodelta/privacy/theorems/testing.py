@@ -1,4 +1,4 @@
-"""Testing before releasing: when a failed test is itself the mixing (theory A7, A8, C3, C4, C5)."""
+"""Testing before releasing: a failed test is itself the mixing; smooth sensitivity (A7, A8, C3)."""
 
 from __future__ import annotations
 
