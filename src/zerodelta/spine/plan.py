@@ -1,4 +1,4 @@
-"""What is public about rows, a question, its methods, and the plan: decided before a row is read."""
+"""What is public about rows, a question, its methods, and the plan: all before a row is read."""
 
 from __future__ import annotations
 
