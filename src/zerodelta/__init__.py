@@ -1,5 +1,8 @@
 """zerodelta publishes results under pure differential privacy (δ = 0), exactly.
 
+A release is a question, planned from public numbers, paid for, answered by exact integers plus
+noise of a stated law.
+
 >>> import zerodelta as zd
 >>> release = zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("0.2"), epsilon=1)
 >>> zd.verify(release.certificate)
