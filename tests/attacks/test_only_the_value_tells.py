@@ -1,93 +1,31 @@
-"""Coin and exception leaks: beside the value nothing of a release depends on a row.
+"""What outlives a release: neither a pickle nor a cache of the library holds a row.
 
-Every task is run on rows that differ in one hostile row, with the same random bits. Types, shapes,
-certificates, forecasts, attributes, pickles, warnings, logs and what is printed must be the same,
-and nothing may raise. (Cells one by one: tests/data/test_odd_cells.py; estimators:
-tests/estimators/test_estimators.py; programs in studies: tests/study/test_nothing_gets_out.py.)
+That nothing else of a release tells neighbors apart, beside its noise: tests/replay. (Cells one by
+one: tests/data/test_odd_cells.py; estimators: tests/estimators/test_estimators.py; programs in
+studies: tests/study/test_nothing_gets_out.py.)
 """
 
 from __future__ import annotations
 
 import copy
 import gc
-import logging
 import pickle
 import sys
-import threading
 import types
-import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zerodelta as zd
-from attacks.every_release import HOSTILE, every, people, replayed, run
-
-KEYED = {"heavy_hitters", "top_k"}
-"""Which keys are found is the value: so is their number."""
-
-
-def shape(value: Any) -> Any:
-    """Types and shapes of a value, without its numbers."""
-    if isinstance(value, np.ndarray):
-        return str(value.dtype), value.shape
-    if isinstance(value, Mapping):
-        return type(value).__name__, [(key, shape(each)) for key, each in value.items()]
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = [(field.name, shape(getattr(value, field.name))) for field in fields(value)]
-        return type(value).__name__, parts
-    if isinstance(value, (list, tuple)):
-        return type(value).__name__, [shape(each) for each in value]
-    return type(value).__name__
-
-
-def told(case: str, release: Any) -> dict[str, Any]:
-    """Everything of a release but its value and what is computed from it."""
-    public = {
-        "type": type(release.value) if case in KEYED else shape(release.value),
-        "certificate": release.certificate.to_json(),
-        "error": type(release.error),
-        "noise": release.noise,
-        "seconds": release.seconds,
-        "diagnostics": type(release.diagnostics),
-        "plan": repr(release.plan),
-        "covers": release.covers,
-        "attributes": dir(release),
-        "threads": sorted(thread.name for thread in threading.enumerate()),
-    }
-    if release.record is not None:
-        public["record"] = {**release.record.to_json(), "time": ""}
-    if case not in KEYED:
-        public["sums"] = [
-            (sums.law, sums.integers.shape, sums.integers.dtype) for sums in release.sums
-        ]
-    return public
-
-
-@every
-def test_a_hostile_row_changes_nothing_but_the_value(
-    case: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    found = {}
-    for name, row in HOSTILE.items():
-        with replayed(), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found[name] = told(case, run(case, people(row)))
-    for name, public in found.items():
-        assert public == found["plain"], name
-    captured = capfd.readouterr()
-    assert (captured.out, captured.err) == ("", "")
-    assert [each for each in caplog.records if each.name.startswith("zerodelta")] == []
+from attacks.every_release import every, people, run
 
 
 @every
 def test_copies_and_pickles_hold_what_the_release_shows(case: str) -> None:
     """A pickle has the value once, and no cell: not the text, not the number of the row."""
-    row = {**HOSTILE["plain"], "age": 48.15162342, "city": "s3cr3t", "who": 481516}
+    row = {"age": 48.15162342, "income": 900.0, "member": True, "city": "s3cr3t", "who": 481516}
     release = run(case, people(row))
     data = pickle.dumps(release)
     assert b"s3cr3t" not in data

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.exact import bits
-from zerodelta.exact.bits import ReplayBits
+from golden.seams import replayed
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,
@@ -64,18 +63,16 @@ def examples(rows: int = 12) -> tuple[Any, Any]:
 @contextmanager
 def same_noise_in_every_fit() -> Iterator[None]:
     """Replay the same bits from the start of each fit: whatever still differs is not noise."""
-    tape = [ReplayBits("a fit")]
+    with replayed("a fit") as tape, pytest.MonkeyPatch.context() as patch:
 
-    def restarting(fit: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(fit)
-        def fitted(*args: Any, **kwargs: Any) -> Any:
-            tape[0] = ReplayBits("a fit")
-            return fit(*args, **kwargs)
+        def restarting(fit: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(fit)
+            def fitted(*args: Any, **kwargs: Any) -> Any:
+                tape.place = 0
+                return fit(*args, **kwargs)
 
-        return fitted
+            return fitted
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bits, "_system_bytes", lambda count: tape[0].read(count))
         for kind in {type(estimator) for estimator in PRIVATE}:
             patch.setattr(kind, "fit", restarting(kind.fit))
         yield

@@ -37,7 +37,11 @@ def rows_of(count: int = 120) -> dict[str, list[Any]]:
 
 def people(**options: Any) -> Any:
     """Return a data set of 120 rows, opened anew."""
-    given = {"columns": COLUMNS, **options}
+    return opened({"columns": COLUMNS, **options})
+
+
+def opened(given: dict[str, Any]) -> Any:
+    """Open the rows; other tests put neighboring rows of any source in this place."""
     return zd.open(pa.table(rows_of()), **given)
 
 

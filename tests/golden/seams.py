@@ -5,31 +5,53 @@ Everything else in this folder calls public addresses.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any
 from unittest.mock import patch
 
 import zerodelta as zd
 from zerodelta.channels.channel import Purifier
+from zerodelta.data.rows import Rows
 from zerodelta.exact import bits
+from zerodelta.ledger.store import close_all
+from zerodelta.mechanisms.joint_quantiles import CELL_BITS
+from zerodelta.mechanisms.ranks import RankGroups
+from zerodelta.mechanisms.selection import Selection
 from zerodelta.mechanisms.sum_noise import KNorm as NoiseOfMean
+from zerodelta.paper import algorithm_03 as noisy_descent
+from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.regression import statistics as gaussian_statistics
+from zerodelta.regression.objective import RegressionPlan
+from zerodelta.regression.statistics import LENGTH
 from zerodelta.spine.run import preview
+from zerodelta.tasks import choices as mode
 
 __all__ = [
+    "CELL_BITS",
     "DRAWS",
+    "LENGTH",
+    "Hand",
     "NoiseOfMean",
+    "Rows",
     "Tape",
+    "bits",
+    "close_all",
     "forecast",
+    "frozen",
     "mechanisms",
+    "places",
     "purifiers",
     "replayed",
     "spied",
+    "theorem_of",
 ]
 
 DRAWS = frozenset({"apply", "draft", "draw", "noised", "publish", "select"})
@@ -46,18 +68,22 @@ class Tape:
     _BLOCK = 1 << 12
 
     def __init__(self, label: str) -> None:
-        self._label, self._blocks, self._rest = label.encode(), 0, b""
+        self._label, self.place = label.encode(), 0
+        self._known: tuple[int, bytes] = (-1, b"")
 
     def read(self, count: int) -> bytes:
-        parts, missing = [self._rest], count - len(self._rest)
-        while missing > 0:
-            self._blocks += 1
-            block = hashlib.shake_256(self._blocks.to_bytes(8, "little") + self._label)
-            parts.append(block.digest(self._BLOCK))
-            missing -= self._BLOCK
-        whole = b"".join(parts)
-        self._rest = whole[count:]
-        return whole[:count]
+        """Return the next bytes; `place` says how many were read, and may be set."""
+        first, last = self.place // self._BLOCK, -(-(self.place + count) // self._BLOCK)
+        whole = b"".join(map(self._block, range(first, last)))
+        start = self.place - first * self._BLOCK
+        self.place += count
+        return whole[start : start + count]
+
+    def _block(self, number: int) -> bytes:
+        if self._known[0] != number:
+            block = hashlib.shake_256((number + 1).to_bytes(8, "little") + self._label)
+            self._known = number, block.digest(self._BLOCK)
+        return self._known[1]
 
 
 def forecast(call: Callable[[], Any]) -> dict[str, Any]:
@@ -74,11 +100,11 @@ def forecast(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def replayed(label: str) -> Iterator[None]:
+def replayed(label: str) -> Iterator[Tape]:
     """Let the operating system's bits be the same again, in every thread."""
     tape = Tape(label)
     with patch.object(bits, "_system_bytes", tape.read):
-        yield
+        yield tape
 
 
 def purifiers() -> list[str]:
@@ -154,13 +180,103 @@ def spied(note: Callable[[list[Any]], None]) -> Iterator[set[str]]:
         yield asked
 
 
-def _copied(handed: Any) -> Any:
-    copy = getattr(handed, "copy", None)
-    return handed if copy is None or inspect.isclass(handed) else copy()
+# -- freezing: what a mechanism returns is what it returned before ---------------------------------
+
+_BESIDE: tuple[tuple[Any, str], ...] = (
+    (RegressionPlan, "publish"),
+    (gaussian_statistics, "_noised"),
+    (noisy_descent, "add_exactly"),
+    (Selection, "select_member"),
+)
+"""Where noise is added that no method of `mechanisms` adds."""
+_NAMED: tuple[tuple[Any, str], ...] = ((RankGroups, "point"), (mode, "_member"))
+"""Which option it is that a selection has drawn by its place among those of one score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hand:
+    """One call of a mechanism."""
+
+    place: str
+    """The class, or the module, and the name of what was called."""
+    premise: str
+    """Which of the `facts` were taken."""
+    mechanism: Any
+    """The mechanism, whose fields are public; of a function the last one that was asked."""
+    facts: Any
+    """What it was handed, as its theorem sees it."""
+    returned: Any
+    read: int
+    """How many random bytes were read when it had returned."""
+
+
+def places() -> list[tuple[Any, str]]:
+    """Return everything at which noise is added: classes and modules, with names in them."""
+    return [*mechanisms(), *_BESIDE, *_NAMED]
 
 
 @contextmanager
-def _patches(made: list[tuple[type, str, Any]]) -> Iterator[None]:
+def frozen(
+    tape: Tape,
+    before: Sequence[Hand] | None,
+    facts: dict[str, Callable[..., Any]],
+) -> Iterator[list[Hand]]:
+    """Let mechanisms return what they returned `before`, and tell what each was handed.
+
+    Without `before` they run. Frozen are those that `facts` names: of several that call one another
+    the outermost. The bytes that a frozen one would have read are passed over.
+    """
+    hands: list[Hand] = []
+    inside: list[str] = []
+
+    def freeze(owner: Any, name: str, called: Callable[..., Any]) -> Callable[..., Any]:
+        names = list(inspect.signature(called).parameters)
+        bound = inspect.isclass(owner)
+
+        @wraps(called)
+        def freezing(*args: Any, **kwargs: Any) -> Any:
+            kinds = type(args[0]).__mro__ if bound else (owner,)
+            of = {kind.__name__.rpartition(".")[2]: kind for kind in kinds}
+            premise = next((f"{kind}.{name}" for kind in of if f"{kind}.{name}" in facts), None)
+            if inside or premise is None:
+                return called(*args, **kwargs)
+            handed = {**dict(zip(names, args, strict=False)), **kwargs}
+            given = [handed.pop("self")] if bound else []
+            last = hands[-1].mechanism if hands else None
+            mechanism = given[0] if given and (owner, name) not in _NAMED else last
+            seen = {each: handed[each] for each in handed if each not in _BITS}
+            place = f"{next(iter(of))}.{name}"
+            inside.append(place)
+            try:
+                known = facts[premise](mechanism, **seen)
+                old = None if before is None or len(hands) >= len(before) else before[len(hands)]
+                if old is None or old.place != place:
+                    returned = called(*args, **kwargs)
+                    kept = copy.deepcopy(returned)
+                else:
+                    returned, kept = copy.deepcopy(old.returned), old.returned
+                    tape.place = old.read
+                    if name == "select_member":  # neighbors may have fewer scores to choose from
+                        returned = min(returned[0], len(seen["scores"]) - 1), returned[1]
+            finally:
+                inside.pop()
+            told = {"place": place, "premise": premise, "mechanism": mechanism, "facts": known}
+            hands.append(Hand(**told, returned=kept, read=tape.place))
+            return returned
+
+        return freezing
+
+    with _patches([(each, name, freeze(each, name, vars(each)[name])) for each, name in places()]):
+        yield hands
+
+
+def _copied(handed: Any) -> Any:
+    copied = getattr(handed, "copy", None)
+    return handed if copied is None or inspect.isclass(handed) else copied()
+
+
+@contextmanager
+def _patches(made: list[tuple[Any, str, Any]]) -> Iterator[None]:
     before = [(kind, name, vars(kind)[name]) for kind, name, _ in made]
     try:
         for kind, name, spy in made:

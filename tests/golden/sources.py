@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import zerodelta as zd
-from golden.rows import COLUMNS, people, rows_of
+from golden import rows
+from golden.rows import COLUMNS, people
 from golden.verbs import Case
 
 SOURCES = ("arrow", "csv", "csv.gz", "duckdb", "pandas", "parquet", "polars", "polars lazy")
@@ -19,7 +20,7 @@ def _source(kind: str, folder: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table(rows_of())
+    table = pa.table(rows.rows_of())
     if kind == "arrow":
         return table
     if kind in ("csv", "csv.gz"):
@@ -42,11 +43,11 @@ def _source(kind: str, folder: Path) -> Any:
 def _csv(kind: str, folder: Path) -> Path:
     import gzip
 
-    columns = rows_of()
+    columns = rows.rows_of()
     lines = [",".join(columns)]
     lines += [
-        ",".join("" if cell is None else str(cell) for cell in row)
-        for row in zip(*columns.values(), strict=True)
+        ",".join("" if cell is None else str(cell) for cell in line)
+        for line in zip(*columns.values(), strict=True)
     ]
     path, text = folder / f"people.{kind}", ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)

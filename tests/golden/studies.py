@@ -120,6 +120,9 @@ _CASES: dict[str, Case] = {
     "minimize, huber": _minimizing(
         lambda: zd.losses.Huber(label_bound=1, threshold="1/2"), _BALL, {}, data_norm=2
     ),
+    "minimize, multinomial": _minimizing(
+        lambda: zd.losses.Multinomial(classes=(0, 1)), zd.Ball(6, 2), {}, data_norm=2
+    ),
     "minimize, function": _minimizing(
         lambda: lambda theta, rows: theta - rows[:, :3], _BALL, {}, clip=1
     ),

@@ -7,6 +7,7 @@ from mutants.mutant import Mutant
 COIN = "attacks/test_the_coin.py"
 RANDOM = "attacks/test_randomness.py"
 PEERS = "attacks/test_known_failures_of_peers.py"
+REPLAY = "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone"
 
 MUTANTS = (
     Mutant(
@@ -32,5 +33,23 @@ MUTANTS = (
         old="            sensitivity=max(\n",
         new="            sensitivity=min(1, 1) or max(\n",
         tests=(f"{PEERS}::test_no_power_of_a_value_moves_more_than_its_noise_is_for",),
+    ),
+    Mutant(  # a row goes, and another comes
+        file="tasks/statistics.py",
+        old="            sensitivity=2 * lattice.steps * stretch(",
+        new="            sensitivity=lattice.steps * stretch(",
+        tests=(f"{REPLAY}[mean]",),
+    ),
+    Mutant(  # the private number of rows, without its noise
+        file="tasks/statistics.py",
+        old="size * k / number if number > 0",
+        new="size * k / exact[0] if exact[0] > 0",
+        tests=(f"{REPLAY}[mean]",),
+    ),
+    Mutant(  # a row that is replaced moves one score up and another down
+        file="tasks/features.py",
+        old="monotone=added, neighbors",
+        new="monotone=True, neighbors",
+        tests=(f"{REPLAY}[decision_tree]",),
     ),
 )

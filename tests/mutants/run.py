@@ -51,7 +51,7 @@ def stale(mutant: Mutant) -> str:
     if mutant.old == mutant.new:
         return "stale: it changes nothing"
     for test in mutant.tests:
-        file, _, name = test.partition("::")
+        file, _, name = test.partition("[")[0].partition("::")
         path = ROOT / "tests" / file
         if not path.exists() or f"def {name}(" not in path.read_text(encoding="utf-8"):
             return f"stale: there is no test {test}; name the test that notices it now"

@@ -1,11 +1,10 @@
-"""No number computed from rows stands in a record: those of neighbors differ in the value only."""
+"""No number computed from rows stands in a record (those of neighbors are the same: replay)."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,8 @@ import pyarrow as pa
 import pytest
 
 import zerodelta as zd
-from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
-from zerodelta.exact import bits
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release_file import content_of
 from zerodelta.spine.verbs import ROWS
-
-RELEASED = ("value", "sums", "diagnostics", "error")
-"""What a release computes from rows with noise, and a forecast that may be one of the value."""
 
 PUBLIC = frozenset(
     {"again", "at", "bins", "blocks", "block", "bound_share", "bounds", "bounds_y", "by"}
@@ -78,31 +71,6 @@ def test_every_parameter_of_the_paper_is_public_or_rows() -> None:
         seen.append(name)
     assert len(seen) >= 25
     assert not PAPER & ROWS
-
-
-def neighbor(rows: pa.Table) -> pa.Table:
-    """The same rows but for the last, which is far from all others."""
-    last = {"who": 59, "age": 1e9, "income": None, "member": None, "city": "a secret city"}
-    columns = {name: [*rows[name].to_pylist()[:-1], last[name]] for name in rows.column_names}
-    return pa.table(columns)
-
-
-def content(verb: Callable[..., Any], rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> Any:
-    tape = ReplayBits("the same bits")
-    monkeypatch.setattr(bits, "_system_bytes", tape.read)
-    data = zd.open(rows, columns=COLUMNS, name="people")
-    whole = content_of(verb(data, epsilon=2, diagnostics="1/10"))
-    return {name: part for name, part in whole.items() if name not in RELEASED}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_neighbors_have_the_same_record(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, verb = CASES[case]
-    one, other = (content(verb, rows, monkeypatch) for rows in (table(), neighbor(table())))
-    for each in (one, other):
-        each["record"]["time"] = ""
-    assert one == other
-    assert "secret" not in json.dumps(other)
 
 
 @pytest.mark.parametrize("given", [np.asarray, list, lambda rows: pa.table({"x": rows})])

@@ -1,0 +1,102 @@
+"""What each golden case hands over; those that read no rows, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from golden.golden import CASES
+
+_VALUES = {
+    *("purify", "paper.purify_ball", "paper.purify_choice"),
+    *("paper.mix_choice", "paper.mix_on_grid"),
+}
+"""A caller's value goes through a channel: whatever it is."""
+_SCORES = {
+    *("select", "select, method=permute-and-flip", "select, method=exponential"),
+    *("top_k, scores", "top_k, scores, method=joint", "top_k, scores, method=peeling"),
+}
+
+_FORMULAS = "a formula of public numbers"
+_INNER = "a step inside a release, which is frozen as a whole"
+_OPTIMIZER = "an optimizer of what a caller hands it, without rows and without noise"
+NO_ROWS: dict[str, set[str]] = {
+    _FORMULAS: {
+        *("paper.LqBall", "paper.ConvexSet", "paper.corollary_1", "paper.theorem_3_log_delta"),
+        *("paper.printed_parameters", "paper.algorithm_01_02.channel_for"),
+        *("paper.algorithm_01_02.printed_log_radius", "paper.algorithm_01_02.printed_theorem_1"),
+        *("paper.algorithm_01_02.proving_steps", "paper.algorithm_01_02.theorem_1"),
+        *("paper.algorithm_01_02.channel_for", "paper.algorithm_01_02.code_length"),
+        *("paper.algorithm_01_02.printed_theorem_3", "paper.algorithm_01_02.theorem_3"),
+        *("paper.algorithm_04.default_resolution", "paper.algorithm_04.lattice_channel"),
+        *("paper.algorithm_05_06.balanced_iterations", "paper.algorithm_05_06.printed_noise_scale"),
+        *("paper.algorithm_05_06.score_sensitivity", "paper.algorithm_07_08.gaussian_sketch"),
+        *("paper.algorithm_07_08.printed_iterations", "paper.algorithm_07_08.printed_log_delta"),
+        *(
+            "paper.algorithm_07_08.printed_measurements",
+            "paper.algorithm_07_08.printed_mixing_weight",
+        ),
+        *("paper.algorithm_07_08.tolerance", "paper.algorithm_07_08.recovery_error"),
+        *("paper.algorithm_09_10_11.paper_threshold", "paper.algorithm_09_10_11.twice_and_rest"),
+        *("paper.algorithm_09_10_11.paper_margin", "paper.algorithm_12_13.paper_log_delta"),
+        *("paper.algorithm_12_13.wrong_probability", "paper.algorithm_12_13.paper_log_delta"),
+        *("paper.algorithm_12_13.paper_multiplier_squared", "paper.algorithm_14_16.paper_rho"),
+        *("paper.algorithm_14_16.paper_rounds", "paper.algorithm_14_16.paper_sample_size"),
+        *("paper.appendices.continuous_example", "paper.appendices.mixed_epsilon"),
+        *("paper.appendices.printed_epsilon", "paper.appendices.worst_epsilon"),
+        *("paper.appendices.channel_for", "paper.appendices.printed_net"),
+        *("paper.baselines.grid_points", "paper.baselines.laplace_steps"),
+        *("plan, print", "advise, mean", "advise, all tasks", "advise, error"),
+        *("calibrate", "is_purifier", "verify"),
+    },
+    _INNER: {"paper.algorithm_12_13.stable_mode", "paper.proportional_sampling"},
+    _OPTIMIZER: {"paper.frank_wolfe", "paper.sparse_recovery"},
+    "its rows stay with their owner: it releases nothing": {"sklearn.BoundedScaler"},
+}
+"""Cases that hand no rows to a mechanism, by the reason."""
+NOTHING = {name for names in NO_ROWS.values() for name in names}
+
+_SAMPLE = "a sample of what noisy answers have left, before a channel"
+BESIDE = {
+    "Study": "made-up rows of a rehearsal",
+    "answer_queries": _SAMPLE,
+    "cdf": "where in its cell a row lies",
+    "paper.dp_sgd": "batches, of public sizes",
+    "paper.embedded_mwem": _SAMPLE,
+    "paper.multiset_mwem": _SAMPLE,
+    "paper.pure_dp_sgd": "batches, of public sizes",
+    "paper.pure_propose_test_release": "the mixing of a draft that is frozen",
+    "quantiles": "where in its cell a row lies",
+    "select_model": "which block a row is in, and made-up rows of a rehearsal",
+    "sklearn.RandomForestClassifier": "splits, which are public",
+    "synthesize": _SAMPLE,
+    "table": "where in its cell a row lies",
+    "vote": "which block a row is in",
+}
+"""What else draws random bits, beside mechanisms and the number of a record."""
+
+DEALT = {"vote", "select_model"}
+"""Each row draws its block: where rows come or go is the end, for all others to keep theirs."""
+
+
+def name_of(case: str) -> str:
+    """Return what is called: a public name."""
+    return case.partition(", ")[0]
+
+
+def handed(case: str) -> str:
+    """Return what a case hands over: "rows", "scores", a "value", or "nothing" beside a value."""
+    if name_of(case) == "plan":
+        return "nothing"
+    if name_of(case) in _VALUES:
+        return "value"
+    return "scores" if case in _SCORES else "rows"
+
+
+def asked_of(name: str) -> list[str]:
+    """Return the cases of a public name that read rows."""
+    return [case for case in CASES if name_of(case) == name and case not in NOTHING]
+
+
+def varied(case: str) -> dict[str, Any]:
+    """Return how every world of a case is."""
+    return {"handed": handed(case), "last": name_of(case) in DEALT}
