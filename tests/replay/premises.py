@@ -321,14 +321,14 @@ _PREMISES: dict[str, _Premise] = {
     "RankGroups.point": (_nothing, _free),
     "Selection.select_member": (_scores, _selection),
     "UnknownKeys.apply": (_keys, _key_noise),
-    "gaussian_statistics._noised": (_noised, _with_variance),
-    "mode._member": (_nothing, _free),
-    "noisy_descent.add_exactly": (_added, _drawn_before),
+    "statistics._noised": (_noised, _with_variance),
+    "choices._member": (_nothing, _free),
+    "algorithm_03.add_exactly": (_added, _drawn_before),
 }
 
 FACTS = {place: facts for place, (facts, _) in _PREMISES.items()}
 
 
 LOSS = {place: loss for place, (_, loss) in _PREMISES.items()}
-GAUSSIAN = {"RoundedGaussian.apply", "gaussian_statistics._noised"}
+GAUSSIAN = {"RoundedGaussian.apply", "statistics._noised"}
 """Where the loss is μ², and not ε."""
