@@ -24,7 +24,6 @@ from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
 from zerodelta.regression.statistics import LENGTH, exact_statistics
 from zerodelta.sklearn import (
     PCA,
-    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -153,7 +152,6 @@ def test_the_other_estimators_take_the_declared_bounds() -> None:
             (KMeans(epsilon=2, n_clusters=2), {}, None),
             (NearestCentroid(epsilon=2), {"classes": [False, True]}, "member"),
             (NearestCentroid(epsilon=2, block="l2"), {"classes": [False, True]}, "member"),
-            (GaussianNB(epsilon=2), {"classes": [False, True]}, "member"),
             (RandomForestClassifier(epsilon=2), {"classes": [False, True]}, "member"),
         ):
             y = None if label is None else table[label].to_numpy()
@@ -222,7 +220,6 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
         (KMeans(epsilon=2, n_clusters=2), None),
         (NearestCentroid(epsilon=2), "member"),
         (NearestCentroid(epsilon=2, block="l2"), "city"),
-        (GaussianNB(epsilon=2), "city"),
         (RandomForestClassifier(epsilon=2), "city"),
         (PCA(epsilon=2), None),
     ],
@@ -292,7 +289,6 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
         (KMeans(n_clusters=2), None),
         (NearestCentroid(), "member"),
         (NearestCentroid(block="l2"), "city"),
-        (GaussianNB(), "city"),
         (RandomForestClassifier(), "city"),
         (PCA(), None),
     ],
@@ -528,7 +524,6 @@ def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) ->
     [
         (NearestCentroid(epsilon=1), "member"),
         (NearestCentroid(epsilon=1, block="l2"), "city"),
-        (GaussianNB(epsilon=1), "member"),
         (RandomForestClassifier(epsilon=1), "city"),
         (PCA(epsilon=1), None),
     ],
@@ -548,7 +543,6 @@ def test_sums_of_rows_that_come_and_go_are_released(estimator: Any, label: str |
     "estimator",
     [
         NearestCentroid(epsilon=1),
-        GaussianNB(epsilon=1),
         RandomForestClassifier(epsilon=1),
         PCA(epsilon=1),
     ],

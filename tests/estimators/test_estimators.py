@@ -33,7 +33,6 @@ from zerodelta.privacy.verify import verify
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,
-    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -83,7 +82,6 @@ def fit_alike(estimator: Any, *data: tuple[Any, Any]) -> list[Any]:
         (KMeans(epsilon=1), "bounds"),
         (NearestCentroid(epsilon=1, bounds=(0, 1)), "classes"),
         (NearestCentroid(epsilon=1, classes=[0, 1]), "bounds"),
-        (GaussianNB(epsilon=1, classes=[0, 1]), "bounds"),
         (RandomForestClassifier(epsilon=1, classes=[0, 1]), "bounds"),
         (PCA(epsilon=1), "bounds"),
         (BoundedScaler(), "bounds"),

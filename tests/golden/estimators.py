@@ -30,9 +30,6 @@ _CLASS: dict[str, Any] = {"data_norm": 2, "classes": [0, 1]}
 
 _CASES: dict[str, Case] = {
     "BoundedScaler": lambda f, **o: f(bounds=(0, 1)).fit_transform(NUMBERS[:8]),
-    "GaussianNB": _on_arrays(LABELS, **_TWO),
-    "GaussianNB, data set": _on_people(["age", "income"], "city", diagnostics="1/10"),
-    "GaussianNB, unit": _on_people(["age"], "member", opened=UNIT),
     **with_methods(
         "KMeans",
         _on_arrays(n_clusters=2, bounds=(0, 1)),

@@ -172,7 +172,6 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
         "LogisticRegression",
         fitted("LogisticRegression", label="member", method="descent"),
     ),
-    "GaussianNB": ("GaussianNB", fitted("GaussianNB", label="member")),
     "NearestCentroid": ("NearestCentroid", fitted("NearestCentroid", label="member")),
     "PCA": ("PCA", fitted("PCA", label=None)),
     "RandomForestClassifier": (
