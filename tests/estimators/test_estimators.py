@@ -402,9 +402,9 @@ def test_linear_regression_takes_every_method_by_name() -> None:
         LinearRegression(epsilon=1, data_norm=5, bounds_y=(0, 2), method=method)
         .fit(rows, y)
         .certificate_.digest
-        for method in ("huber", "statistics", "adassp", "descent")
+        for method in ("huber", "statistics")
     }
-    assert len(digests) == 4
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])

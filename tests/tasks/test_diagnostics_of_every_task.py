@@ -163,10 +163,6 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "vote": ("vote", lambda d, **o: zd.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o)),
     "KMeans": ("KMeans", fitted("KMeans", label=None, n_clusters=2)),
     "LinearRegression": ("LinearRegression", fitted("LinearRegression", label="income")),
-    "LinearRegression, study": (
-        "LinearRegression",
-        fitted("LinearRegression", label="income", method="descent"),
-    ),
     "LogisticRegression": ("LogisticRegression", fitted("LogisticRegression", label="member")),
     "LogisticRegression, study": (
         "LogisticRegression",

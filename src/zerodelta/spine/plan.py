@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
@@ -241,17 +241,25 @@ def ranked(*methods: Method) -> tuple[Method, ...]:
     return tuple(sorted(methods, key=lambda method: method.error))
 
 
-def choose(methods: Sequence[Method], method: str) -> Method:
-    """Return the best method for "auto", else the named one; a name that is none is refused."""
+def choose(
+    methods: Sequence[Method], method: str, *, elsewhere: Mapping[str, str] | None = None
+) -> Method:
+    """Return the best method for "auto", else the named one; a name that is none is refused.
+
+    `elsewhere` names the functions that offer what is no method here.
+    """
     named = {known.name: known for known in methods}
     if is_name(method, ["auto"]):
         return min(methods, key=lambda known: known.error)
     if not isinstance(method, str) or method not in named:
+        function = (elsewhere or {}).get(method) if isinstance(method, str) else None
         raise ParameterError(
             "method",
             method,
             expected=f'"auto" or one of {sorted(named)}',
-            remedy=did_you_mean(method, ["auto", *named], "pass one of these names"),
+            remedy=did_you_mean(method, ["auto", *named], "pass one of these names")
+            if function is None
+            else f"pass one of these names, or call {function}",
         )
     return named[method]
 
