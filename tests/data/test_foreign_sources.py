@@ -64,7 +64,7 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "select": (TABLE, UNIT, ("permute-and-flip", "exponential")),
     "answer_queries": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem", "purified")),
     "synthesize": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem", "purified")),
-    "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center", "purified")),
+    "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center")),
     "decision_tree": (TABLE, TREE, ()),
     "select_features": (TABLE, CHOICE, ("gram", "stepwise")),
     "covariance": (TABLE, UNIT, ("frobenius", "max")),

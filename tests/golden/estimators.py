@@ -33,7 +33,7 @@ _CASES: dict[str, Case] = {
     **with_methods(
         "KMeans",
         _on_arrays(n_clusters=2, bounds=(0, 1)),
-        *("histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center"),
     ),
     "KMeans, data set": _on_people(["age", "income"], n_clusters=2),
     **with_methods(

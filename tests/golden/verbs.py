@@ -255,7 +255,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "kmeans",
         lambda f, **o: f(people(), ["age", "income"], clusters=2, epsilon=1, **o),
-        *("histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center"),
     ),
     "kmeans, where": lambda f: f(people().where("member"), ["age"], clusters=2, epsilon=1),
     "kmeans, six columns": lambda f: f(

@@ -106,10 +106,6 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "histogram": ("histogram", lambda d, **o: zd.histogram(d, "city", **o)),
     "kmeans": ("kmeans", lambda d, **o: zd.kmeans(d, NUMBERS, clusters=2, **o)),
-    "kmeans, study": (
-        "kmeans",
-        lambda d, **o: zd.kmeans(d, NUMBERS, clusters=2, method="purified", **o),
-    ),
     "mean": ("mean", lambda d, **o: zd.mean(d, NUMBERS, **o)),
     "median": ("median", lambda d, **o: zd.median(d, "age", **o)),
     "mode": ("mode", lambda d, **o: zd.mode(d, "city", **o)),
