@@ -236,7 +236,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "answer_queries, array",
         lambda f, **o: f(SPARSE, domain=BITS, epsilon=1, **o),
-        *("mwem", "purified"),
+        "mwem",
     ),
     "answer_queries, where": lambda f: f(people().where(WHERE), ["town", "day"], epsilon=1),
     "answer_queries, unit": lambda f: f(people(**UNIT), ["city", "member"], epsilon=1),
@@ -249,7 +249,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "synthesize, array",
         lambda f, **o: f(SPARSE, domain=BITS, size=5, epsilon=1, **o),
-        *("mwem", "purified"),
+        "mwem",
     ),
     # -- models and selections --------------------------------------------------------------------
     **with_methods(

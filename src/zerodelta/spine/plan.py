@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar
 
 from zerodelta.data.rows import MOST_HERE
 from zerodelta.data.source import Protection, Source, protection_of
@@ -201,33 +201,6 @@ class Method:
     error: float
     spends: str
     why: str
-
-
-@final
-class LazyMethods(Sequence[Method]):
-    """Methods that are forecast when somebody looks at them: a costly forecast can wait.
-
-    >>> lazy = LazyMethods(lambda: (Method(name="a", error=1.0, spends="ε", why=""),))
-    >>> [method.name for method in lazy]
-    ['a']
-    """
-
-    __slots__ = ("_found", "_rank")
-
-    def __init__(self, rank: Callable[[], tuple[Method, ...]]) -> None:
-        self._rank = rank
-        self._found: tuple[Method, ...] | None = None
-
-    def _all(self) -> tuple[Method, ...]:
-        if self._found is None:
-            self._found = self._rank()
-        return self._found
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._all()[place]
-
-    def __len__(self) -> int:
-        return len(self._all())
 
 
 def ranked(*methods: Method) -> tuple[Method, ...]:
