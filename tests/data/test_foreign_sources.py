@@ -59,7 +59,7 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"trim": 0.1, "spread": 0.1, **UNIT},
         ("laplace", "propose-test-release", "smooth-sensitivity"),
     ),
-    "histogram": (COLUMN, ITEMS, ("k-norm", "k-norm-max", "laplace")),
+    "histogram": (COLUMN, ITEMS, ("k-norm", "laplace")),
     "mode": (COLUMN, ITEMS, ("permute-and-flip", "exponential", "stability")),
     "select": (TABLE, UNIT, ("permute-and-flip", "exponential")),
     "answer_queries": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem")),

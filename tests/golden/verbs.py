@@ -167,7 +167,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "histogram",
         lambda f, **o: f(people(), "city", epsilon=1, **o),
-        *("k-norm", "k-norm-max", "laplace"),
+        *("k-norm", "laplace"),
     ),
     "histogram, bins": lambda f: f(people(), "income", bins=4, epsilon=1),
     "histogram, items": lambda f: f(ITEMS, universe=["a", "b", "c"], epsilon=1),
