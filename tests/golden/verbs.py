@@ -123,13 +123,13 @@ CASES: dict[str, Case] = {
     **with_methods(
         "median",
         lambda f, **o: f(people(), "age", grid=101, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "median, where": lambda f: f(people().where(WHERE), "income", epsilon=1),
     **with_methods(
         "quantile",
         lambda f, **o: f(people(), "income", q="9/10", epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "quantile, margin": lambda f: f(people(), "age", q="1/4", margin=5, grid=11, epsilon=1),
     "quantile, unit": lambda f: f(people(**UNIT), "age", q="1/2", grid=21, epsilon=1),
@@ -142,7 +142,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "quantiles, one",
         lambda f, **o: f(people(), "age", q=["1/2"], grid=25, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "quantiles, where": lambda f: f(
         people().where(WHERE), "income", q=["1/4", "3/4"], grid=7, epsilon=1
@@ -178,7 +178,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "mode",
         lambda f, **o: f(ITEMS, universe=["a", "b", "c"], epsilon=1, **o),
-        *("permute-and-flip", "exponential", "stability"),
+        *("permute-and-flip", "stability"),
     ),
     **with_methods(
         "mode, many", lambda f, **o: f(range(120), universe=200, epsilon=4, **o), "asymmetric"
@@ -265,7 +265,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "select",
         lambda f, **o: f([9, 4, 7, 1], sensitivity=1, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "select, columns": lambda f: f(people(), ["age", "income"], bounds=(-5, 100), epsilon=1),
     **with_methods(
