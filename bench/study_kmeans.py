@@ -194,7 +194,7 @@ def line_e(console: Console, *, repetitions: int = 5) -> bool:
 def main() -> None:
     console = Console(width=140)
     line_e(console)
-    methods = ("auto", "histogram", "lloyd", "purified")
+    methods = ("auto", "histogram", "lloyd")
     for columns in sorted({case.columns for case in WIDE}):
         cases = tuple(case for case in WIDE if case.columns == columns)
         compare(console, cases, repetitions=3, methods=methods)

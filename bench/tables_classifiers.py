@@ -41,7 +41,7 @@ from bench.defaults_classifiers import Data, all_data, scaled_logistic
 from bench.tasks_peers import SKIPPED, python_of
 
 import zerodelta as zd
-from zerodelta.sklearn import GaussianNB, NearestCentroid, RandomForestClassifier
+from zerodelta.sklearn import NearestCentroid, RandomForestClassifier
 
 EPSILONS = (0.5, 1.0, 3.0)
 FITS = 4
@@ -56,9 +56,6 @@ OURS: dict[str, Callable[[Data, float], Any]] = {
     ),
     "nearest centroid, l2": lambda data, epsilon: NearestCentroid(
         epsilon=epsilon, bounds=data.bounds, classes=data.classes, block="l2"
-    ),
-    "naive Bayes": lambda data, epsilon: GaussianNB(
-        epsilon=epsilon, bounds=data.bounds, classes=data.classes
     ),
     "forest": lambda data, epsilon: RandomForestClassifier(
         epsilon=epsilon, bounds=data.bounds, classes=data.classes

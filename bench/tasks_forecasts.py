@@ -42,7 +42,7 @@ EPSILONS = (0.5, 1, 2)
 WITHIN = {"linear": 4.0, "logistic": 4.0, "multinomial": 4.0, "kmeans": 4.0}
 """The factor where it is not 1.5: the error of estimators depends on unseen data."""
 
-NOT_MEASURED = {"descent", ("queries", "purified")}
+NOT_MEASURED = {"descent"}
 """Slow, and tens of times behind by forecast: "best" means the best of those that were run."""
 
 FAR = 10
@@ -547,7 +547,7 @@ def run(cell: Cell, quick: bool, table: Table) -> Result:
     found: dict[str, float] = {}
     shown: dict[str, str] = {}
     for method in advice:
-        if NOT_MEASURED & {method.name, (cell.task, method.name)} or method.error == math.inf:
+        if method.name in NOT_MEASURED or method.error == math.inf:
             continue
         runs = max(4, most // 10) if method.error > FAR * best.error else most
         found[method.name] = max(

@@ -25,7 +25,7 @@ from zerodelta.tasks.marginals import answer_queries, queries_methods, synthesiz
 Bits = npt.NDArray[np.int64]
 Tables = dict[tuple[int, ...], npt.NDArray[np.float64]]
 
-NAMED = ("auto", "k-norm", "counts", "laplace", "mwem", "purified")
+NAMED = ("auto", "k-norm", "counts", "laplace", "mwem")
 AIM = "OpenDP 0.16 AIM, 8 columns, n = 20000, pure ε = 1: mean two-way error 0.021, 96 s (quoted)"
 
 
@@ -104,7 +104,7 @@ def one_cell(
     rivals |= {"plain Laplace": plain_laplace, "MWEM by queries": query_mwem}
     found = []
     for name, answer in rivals.items():
-        times = 1 if name in ("mwem", "purified", "MWEM by queries") else repeats
+        times = 1 if name in ("mwem", "MWEM by queries") else repeats
         start = time.perf_counter()
         measured = [errors(answer(rows, order, epsilon), truth) for _ in range(times)]
         seconds = (time.perf_counter() - start) / times

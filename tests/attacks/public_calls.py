@@ -122,7 +122,6 @@ CALLS["fake"] = (CALLS["table"][0], {"rows": 10})
 
 FITTED: dict[str, dict[str, Any]] = {
     "BoundedScaler": {"bounds": (0, 100)},
-    "GaussianNB": {"epsilon": 1, "bounds": (0, 100), "classes": [0, 1]},
     "KMeans": {"n_clusters": 2, "epsilon": 1, "bounds": (0, 100)},
     "LinearRegression": {"epsilon": 1, "data_norm": 10, "bounds_y": (0, 100)},
     "LogisticRegression": {"epsilon": 1, "data_norm": 10, "classes": [0, 1]},

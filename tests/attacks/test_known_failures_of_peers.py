@@ -249,7 +249,7 @@ def test_gaussian_noise_at_a_tiny_delta_is_large_enough() -> None:
 
 def test_no_class_is_found_in_the_labels() -> None:
     """diffprivlib publishes `classes_` and the class of the only row of a rare label."""
-    for name in ("LogisticRegression", "GaussianNB", "NearestCentroid", "RandomForestClassifier"):
+    for name in ("LogisticRegression", "NearestCentroid", "RandomForestClassifier"):
         model = getattr(zd.sklearn, name)(epsilon=1)
         with pytest.raises(zd.ParameterError):
             model.fit(rows(), np.array([0, 1] * 20))

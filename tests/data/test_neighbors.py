@@ -24,7 +24,6 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
 from zerodelta.sklearn import (
     PCA,
-    GaussianNB,
     LinearRegression,
     LogisticRegression,
     NearestCentroid,
@@ -137,9 +136,6 @@ TASKS: dict[str, Task] = {
         NearestCentroid(epsilon=1, block="l2"),
         people.where(CONDITION)[["age", "height"]],
         people.where(CONDITION)["city"],
-    ),
-    "class variances": lambda people: fitted(
-        GaussianNB(epsilon=1, diagnostics="1/10"), people[["income", "town"]], people["city"]
     ),
     "forest": lambda people: fitted(
         RandomForestClassifier(epsilon=1, random_state=0),

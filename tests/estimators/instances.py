@@ -14,7 +14,6 @@ from golden.seams import replayed
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,
-    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -36,8 +35,6 @@ CLASSIFIERS: list[Any] = [
     MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
     NearestCentroid(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
     NearestCentroid(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], block="l2"),
-    GaussianNB(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
-    GaussianNB(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2]),
     RandomForestClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
     RandomForestClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], random_state=3),
 ]

@@ -33,7 +33,6 @@ from zerodelta.privacy.verify import verify
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,
-    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -83,7 +82,6 @@ def fit_alike(estimator: Any, *data: tuple[Any, Any]) -> list[Any]:
         (KMeans(epsilon=1), "bounds"),
         (NearestCentroid(epsilon=1, bounds=(0, 1)), "classes"),
         (NearestCentroid(epsilon=1, classes=[0, 1]), "bounds"),
-        (GaussianNB(epsilon=1, classes=[0, 1]), "bounds"),
         (RandomForestClassifier(epsilon=1, classes=[0, 1]), "bounds"),
         (PCA(epsilon=1), "bounds"),
         (BoundedScaler(), "bounds"),
@@ -404,9 +402,9 @@ def test_linear_regression_takes_every_method_by_name() -> None:
         LinearRegression(epsilon=1, data_norm=5, bounds_y=(0, 2), method=method)
         .fit(rows, y)
         .certificate_.digest
-        for method in ("huber", "statistics", "adassp", "descent")
+        for method in ("huber", "statistics")
     }
-    assert len(digests) == 4
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])

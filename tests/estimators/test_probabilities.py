@@ -23,7 +23,6 @@ from zerodelta.regression.encoded_columns import ColumnBounds
 from zerodelta.regression.objective import Shape, plan_logistic, plan_multinomial, temperature
 from zerodelta.sklearn import (
     BoundedScaler,
-    GaussianNB,
     LogisticRegression,
     MLPClassifier,
     NearestCentroid,
@@ -100,7 +99,6 @@ DATA = {
 STATISTICS: dict[str, Any] = {
     "centroid": NearestCentroid(),
     "centroid, l2": NearestCentroid(block="l2"),
-    "bayes": GaussianNB(),
     "forest": RandomForestClassifier(),
 }
 

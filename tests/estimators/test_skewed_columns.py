@@ -17,7 +17,6 @@ from sklearn.cluster import KMeans as PlainMeans
 from sklearn.linear_model import LinearRegression as Line
 from sklearn.linear_model import LogisticRegression as PlainLogistic
 from sklearn.metrics import log_loss
-from sklearn.naive_bayes import GaussianNB as PlainBayes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -31,7 +30,6 @@ from zerodelta.regression.objective import LOG_ODDS, Shape, plan_logistic
 from zerodelta.sklearn import (
     PCA,
     BoundedScaler,
-    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -87,9 +85,9 @@ def judged(model: Any, classes: int) -> tuple[float, float]:
 
 
 @functools.cache
-def optimum(classes: int, bayes: bool = False) -> tuple[float, float]:
+def optimum(classes: int) -> tuple[float, float]:
     x, two, three, _ = people(0)
-    plain = PlainBayes() if bayes else PlainLogistic(C=1e6, max_iter=5000)
+    plain = PlainLogistic(C=1e6, max_iter=5000)
     model = make_pipeline(StandardScaler(), plain)
     return judged(model.fit(x, two if classes == 2 else three), classes)
 
@@ -155,9 +153,6 @@ def test_class_means_are_those_of_the_same_method_without_noise(classes: int, wi
     }
     centroid = judged(NearestCentroid(**given).fit(x, y), classes)
     assert centroid[0] > np.mean(nearest(x, y, fresh, width) == truth) - 0.01
-    bayes = judged(GaussianNB(**given).fit(x, y), classes)
-    assert bayes[0] > optimum(classes, bayes=True)[0] - 0.04
-    assert bayes[1] < math.log(classes) - 0.05  # a temperature that is fitted to smaller data
 
 
 # -- centers, components, few coefficients ---------------------------------------------------------

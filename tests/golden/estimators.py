@@ -30,19 +30,16 @@ _CLASS: dict[str, Any] = {"data_norm": 2, "classes": [0, 1]}
 
 _CASES: dict[str, Case] = {
     "BoundedScaler": lambda f, **o: f(bounds=(0, 1)).fit_transform(NUMBERS[:8]),
-    "GaussianNB": _on_arrays(LABELS, **_TWO),
-    "GaussianNB, data set": _on_people(["age", "income"], "city", diagnostics="1/10"),
-    "GaussianNB, unit": _on_people(["age"], "member", opened=UNIT),
     **with_methods(
         "KMeans",
         _on_arrays(n_clusters=2, bounds=(0, 1)),
-        *("histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center"),
     ),
     "KMeans, data set": _on_people(["age", "income"], n_clusters=2),
     **with_methods(
         "LinearRegression",
         _on_arrays(TARGET, **_LINE),
-        *("huber", "statistics", "adassp", "descent"),
+        *("huber", "statistics"),
     ),
     "LinearRegression, no intercept": _on_arrays(TARGET, fit_intercept=False, **_LINE),
     "LinearRegression, data set": _on_people(["age", "city"], "income", diagnostics="1/10"),

@@ -123,13 +123,13 @@ CASES: dict[str, Case] = {
     **with_methods(
         "median",
         lambda f, **o: f(people(), "age", grid=101, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "median, where": lambda f: f(people().where(WHERE), "income", epsilon=1),
     **with_methods(
         "quantile",
         lambda f, **o: f(people(), "income", q="9/10", epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "quantile, margin": lambda f: f(people(), "age", q="1/4", margin=5, grid=11, epsilon=1),
     "quantile, unit": lambda f: f(people(**UNIT), "age", q="1/2", grid=21, epsilon=1),
@@ -142,7 +142,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "quantiles, one",
         lambda f, **o: f(people(), "age", q=["1/2"], grid=25, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "quantiles, where": lambda f: f(
         people().where(WHERE), "income", q=["1/4", "3/4"], grid=7, epsilon=1
@@ -167,7 +167,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "histogram",
         lambda f, **o: f(people(), "city", epsilon=1, **o),
-        *("k-norm", "k-norm-max", "laplace"),
+        *("k-norm", "laplace"),
     ),
     "histogram, bins": lambda f: f(people(), "income", bins=4, epsilon=1),
     "histogram, items": lambda f: f(ITEMS, universe=["a", "b", "c"], epsilon=1),
@@ -178,7 +178,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "mode",
         lambda f, **o: f(ITEMS, universe=["a", "b", "c"], epsilon=1, **o),
-        *("permute-and-flip", "exponential", "stability"),
+        *("permute-and-flip", "stability"),
     ),
     **with_methods(
         "mode, many", lambda f, **o: f(range(120), universe=200, epsilon=4, **o), "asymmetric"
@@ -236,7 +236,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "answer_queries, array",
         lambda f, **o: f(SPARSE, domain=BITS, epsilon=1, **o),
-        *("mwem", "purified"),
+        "mwem",
     ),
     "answer_queries, where": lambda f: f(people().where(WHERE), ["town", "day"], epsilon=1),
     "answer_queries, unit": lambda f: f(people(**UNIT), ["city", "member"], epsilon=1),
@@ -249,13 +249,13 @@ CASES: dict[str, Case] = {
     **with_methods(
         "synthesize, array",
         lambda f, **o: f(SPARSE, domain=BITS, size=5, epsilon=1, **o),
-        *("mwem", "purified"),
+        "mwem",
     ),
     # -- models and selections --------------------------------------------------------------------
     **with_methods(
         "kmeans",
         lambda f, **o: f(people(), ["age", "income"], clusters=2, epsilon=1, **o),
-        *("histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center"),
     ),
     "kmeans, where": lambda f: f(people().where("member"), ["age"], clusters=2, epsilon=1),
     "kmeans, six columns": lambda f: f(
@@ -265,7 +265,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "select",
         lambda f, **o: f([9, 4, 7, 1], sensitivity=1, epsilon=1, **o),
-        *("permute-and-flip", "exponential"),
+        "permute-and-flip",
     ),
     "select, columns": lambda f: f(people(), ["age", "income"], bounds=(-5, 100), epsilon=1),
     **with_methods(

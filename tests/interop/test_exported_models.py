@@ -12,7 +12,12 @@ import zerodelta as zd
 from estimators.instances import ALL
 from zerodelta.errors import ParameterError
 from zerodelta.interop.exported_models import as_sklearn
-from zerodelta.sklearn import GaussianNB, LinearRegression, LogisticRegression, SparseRegression
+from zerodelta.sklearn import (
+    LinearRegression,
+    LogisticRegression,
+    NearestCentroid,
+    SparseRegression,
+)
 
 GENERATOR = np.random.default_rng(7)
 ROWS = GENERATOR.uniform(-0.5, 0.5, size=(400, 3))
@@ -62,7 +67,7 @@ def test_rows_beyond_the_fit_s_bounds_are_clipped_by_ours_alone() -> None:
 
 
 def test_what_clips_rows_is_refused_by_name() -> None:
-    model = GaussianNB(epsilon=4, bounds=(-1, 1), classes=[0, 1]).fit(ROWS, labels(2))
+    model = NearestCentroid(epsilon=4, bounds=(-1, 1), classes=[0, 1]).fit(ROWS, labels(2))
     for other in (model, linear_model.LogisticRegression(), None):
         with pytest.raises(ParameterError, match=type(other).__name__):
             as_sklearn(other)

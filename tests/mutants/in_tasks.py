@@ -102,8 +102,8 @@ MUTANTS = (
     ),
     Mutant(  # squares beyond the bound of a block
         file="regression/classes.py",
-        old="2 * integers**2 // _STEPS - _STEPS",
-        new="2 * integers**2 // _STEPS",
+        old="2 * total // (self.columns * _STEPS) - _STEPS",
+        new="2 * total // (self.columns * _STEPS)",
         tests=(
             "estimators/test_class_statistics_are_private.py::test_no_coordinate_of_a_block_exceeds_its_bound",
         ),

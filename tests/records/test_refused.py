@@ -236,7 +236,7 @@ def test_a_value_that_says_too_much_is_not_loaded(path: Path) -> None:
 
 
 def test_an_estimator_that_says_too_much_is_not_loaded(tmp_path: Path) -> None:
-    model = zd.sklearn.GaussianNB(epsilon=1, bounds=(0, 1), classes=[0, 1])
+    model = zd.sklearn.NearestCentroid(epsilon=1, bounds=(0, 1), classes=[0, 1])
     model.fit(np.ones((30, 2)), np.arange(30) % 2)
     model.save(tmp_path / "model.json")
     data = json.loads((tmp_path / "model.json").read_text())

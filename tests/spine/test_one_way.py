@@ -23,6 +23,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Part, Status
 from zerodelta.spine.plan import Facts, Question, ReleasePlan
 from zerodelta.spine.run import begin, post_processed, run
+from zerodelta.tasks.features import FeaturesQuestion
 from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.quantiles import QuantileQuestion
 from zerodelta.tasks.robust import TrimmedMeanQuestion
@@ -257,8 +258,10 @@ def test_questions_keep_the_protocol() -> None:
     plans = [question.plan(Facts(rows=100), "1/3") for question in asked]
     assert all(plan.methods for plan in plans)
     assert [plan.price for plan in plans] == [Fraction(1, 3)] * len(plans)
-    study = KMeansQuestion(clusters=2, bounds=(0, 1), method="purified")
-    assert study.plan(Facts(rows=100), "1/3").price == Fraction(1, 3)
+    study = FeaturesQuestion(
+        size=1, target=-1, bounds=(-1, 1), target_bounds=(-1, 1), method="gram"
+    )
+    assert study.plan(Facts(rows=100, columns=("0", "1", "2")), "1/3").price == Fraction(1, 3)
 
 
 def test_every_verb_has_a_question() -> None:

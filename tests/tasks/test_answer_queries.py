@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -35,8 +34,7 @@ from zerodelta.exact.noise import rounded_count_noise
 from zerodelta.marginals import methods as table_methods
 from zerodelta.marginals.bases import column_basis, orbits
 from zerodelta.marginals.domain import CodedRows, as_domain, as_workload, code_rows, row_columns
-from zerodelta.marginals.methods import TableMethods
-from zerodelta.marginals.mwem import TableRounds, least_sample_error, table_sample
+from zerodelta.marginals.mwem import TableRounds
 from zerodelta.marginals.strategies import (
     Strategy,
     _best_groups,
@@ -48,8 +46,7 @@ from zerodelta.marginals.strategies import (
 )
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
-from zerodelta.spine.plan import Facts
-from zerodelta.tasks.marginals import QueriesQuestion, answer_queries, queries_methods
+from zerodelta.tasks.marginals import answer_queries, queries_methods
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
@@ -280,46 +277,16 @@ def test_rounds_of_choosing_and_measuring_are_pure_along_every_path(mutant: str 
     assert leaks is (mutant is not None)
 
 
-GRID = [
-    (sizes, workload, n, epsilon)
-    for sizes, workload in (((2,), 1), ((2, 2), 2), ((3, 2, 2), 2), ((2,) * 8, 2), ((60, 40), 2))
-    for n in (1, 3, 10, 100)
-    for epsilon in (Fraction(1, 100), Fraction(1, 2), Fraction(5), Fraction(50))
-]
-
-
-def test_the_lazy_choice_is_that_of_the_exhaustive_ranking() -> None:
-    """A purified sample is planned only where a bound that leaves out noise gives it a chance."""
-    winners, planned = set(), 0
-    for sizes, workload, n, epsilon in GRID:
-        domain = as_domain(dict(enumerate(sizes)))
-        asked = TableMethods(
-            domain=domain, workload=as_workload(workload, domain), epsilon=epsilon, rows=n
-        )
-        every = asked.ranked()
-        with patch.object(table_methods, "table_sample", wraps=table_sample) as forecast:
-            assert asked.chosen("auto").method == every[0]
-        least = least_sample_error(domain, asked.workload)
-        assert least <= next(method.error for method in every if method.name == "purified")
-        winners.add(every[0].name)
-        planned += forecast.call_count
-    assert winners == {"k-norm", "counts", "laplace", "mwem"}
-    assert 0 < planned < len(GRID) / 2
-
-
-def test_a_plan_forecasts_what_it_does_not_choose_when_somebody_looks() -> None:
-    domain = as_domain({0: 2, 1: 2})
-    question = QueriesQuestion(domain=domain, workload=as_workload(2, domain))
-    with patch.object(table_methods, "table_sample", None):  # cannot be called
-        plan = question.plan(Facts(rows=1000), 1)
-    listed = queries_methods(epsilon=1, n=1000, domain={0: 2, 1: 2})
-    assert tuple(plan.methods) == listed
-    assert plan.error == listed[0].error
+def test_a_purified_sample_is_refused_with_its_place() -> None:
+    rows = np.zeros((50, 2), dtype=int)
+    for release in (answer_queries, zd.synthesize):
+        with pytest.raises(zd.ParameterError, match=r"'mwem'\].*zerodelta\.paper\.multiset_mwem"):
+            release(rows, domain={0: 2, 1: 2}, epsilon=1, method="purified")
 
 
 def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
     domain, rows = {0: 3, 1: 2, 2: 2}, np.zeros((50, 3), dtype=int)
-    for name in ("k-norm", "laplace", "counts", "mwem", "purified"):
+    for name in ("k-norm", "laplace", "counts", "mwem"):
         plain, odd = (
             answer_queries(data, domain=domain, epsilon=EPSILON, method=name)
             for data in (rows, np.full((50, 3), math.nan))
@@ -439,8 +406,6 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
     methods = queries_methods(epsilon=1, n=n, domain=domain, workload=order)
     measured, forecast = {}, {}
     for method in methods:
-        if method.name == "purified":
-            continue
         repeats = 3 if method.name == "mwem" else 8
         measured[method.name] = float(
             np.mean(
@@ -525,7 +490,7 @@ def test_large_epsilon_gives_the_truth_also_where_a_fit_is_slow() -> None:
 
 
 @pytest.mark.parametrize("release", [answer_queries, zd.synthesize])
-@pytest.mark.parametrize("method", ["k-norm", "laplace", "counts", "mwem", "purified", "auto"])
+@pytest.mark.parametrize("method", ["k-norm", "laplace", "counts", "mwem", "auto"])
 def test_extreme_epsilons_are_refused_and_those_before_work(release: Any, method: str) -> None:
     given: dict[str, Any] = {"domain": {0: 2, 1: 3}, "method": method}
     rows = np.zeros((20, 2), dtype=int)
@@ -655,7 +620,7 @@ class Hostile:
 def test_values_never_raise_and_public_inputs_do() -> None:
     odd = np.array([[Hostile(), [1]], [math.nan, {}], [10**400, None], ["1", 1.0]], dtype=object)
     good: dict[str, Any] = {"domain": {0: ["a", 1], 1: 3}, "epsilon": 1}
-    for name in ("auto", "laplace", "counts", "mwem", "purified"):
+    for name in ("auto", "laplace", "counts", "mwem"):
         answer_queries(odd, **good, method=name)
     answer_queries(np.ma.masked_equal(np.ones((3, 2)), 1), **good)
     with pytest.raises(zd.ParameterError, match=r"^dtype = "):  # by its type: no cell could match

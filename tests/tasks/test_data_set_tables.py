@@ -85,7 +85,7 @@ def test_streamed_counts_are_those_of_rows_in_memory(
         assert found.table(columns).dtype == np.int64
 
 
-@pytest.mark.parametrize("method", ["k-norm", "counts", "laplace", "mwem", "purified"])
+@pytest.mark.parametrize("method", ["k-norm", "counts", "laplace", "mwem"])
 def test_what_is_released_is_what_the_frame_gives(method: str) -> None:
     for workload in (1, 2):
         declared, plain = (
@@ -163,7 +163,7 @@ def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
 
 def test_methods_that_divide_by_the_number_of_rows_are_refused() -> None:
     for data in (people().where("age > 60"), people(unit="who", max_rows=2)):
-        for method in ("k-norm", "mwem", "purified"):
+        for method in ("k-norm", "mwem"):
             with pytest.raises(zd.ParameterError, match="private"):
                 zd.answer_queries(data, ["city"], epsilon=1, method=method)
 

@@ -79,7 +79,6 @@ TASKS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "k-means, histogram": (lambda d, **g: kmeans(d, "histogram", **g), {"bounds": ENDS}),
     "k-means, lloyd": (lambda d, **g: kmeans(d, "lloyd", **g), {"bounds": ENDS}),
     "k-means, one center": (lambda d, **g: kmeans(d, "one-center", **g), {"bounds": ENDS}),
-    "k-means, purified": (lambda d, **g: kmeans(d, "purified", **g), {"bounds": ENDS}),
     "tree": (tree, {}),
     "features, stepwise": (
         lambda d, **g: features(d, "stepwise", **g),
@@ -92,7 +91,7 @@ TASKS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "fixed models": (fixed, {}),
     "trained models": (trained, {}),
 }
-STUDIES = ["k-means, purified", "features, gram", "trained models"]
+STUDIES = ["features, gram", "trained models"]
 every = pytest.mark.parametrize("task", TASKS)
 
 

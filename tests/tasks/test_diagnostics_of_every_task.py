@@ -106,10 +106,6 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "histogram": ("histogram", lambda d, **o: zd.histogram(d, "city", **o)),
     "kmeans": ("kmeans", lambda d, **o: zd.kmeans(d, NUMBERS, clusters=2, **o)),
-    "kmeans, study": (
-        "kmeans",
-        lambda d, **o: zd.kmeans(d, NUMBERS, clusters=2, method="purified", **o),
-    ),
     "mean": ("mean", lambda d, **o: zd.mean(d, NUMBERS, **o)),
     "median": ("median", lambda d, **o: zd.median(d, "age", **o)),
     "mode": ("mode", lambda d, **o: zd.mode(d, "city", **o)),
@@ -163,16 +159,11 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "vote": ("vote", lambda d, **o: zd.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o)),
     "KMeans": ("KMeans", fitted("KMeans", label=None, n_clusters=2)),
     "LinearRegression": ("LinearRegression", fitted("LinearRegression", label="income")),
-    "LinearRegression, study": (
-        "LinearRegression",
-        fitted("LinearRegression", label="income", method="descent"),
-    ),
     "LogisticRegression": ("LogisticRegression", fitted("LogisticRegression", label="member")),
     "LogisticRegression, study": (
         "LogisticRegression",
         fitted("LogisticRegression", label="member", method="descent"),
     ),
-    "GaussianNB": ("GaussianNB", fitted("GaussianNB", label="member")),
     "NearestCentroid": ("NearestCentroid", fitted("NearestCentroid", label="member")),
     "PCA": ("PCA", fitted("PCA", label=None)),
     "RandomForestClassifier": (

@@ -1,15 +1,12 @@
 """Marginal tables by exact enumeration: the real `answer_queries` on all small neighbors.
 
-"purified" is run on every path of its draws. What it publishes is a sample, which says little, so
-the worst sampler is tried as well: one that tells what the internal rounds lose most by. Of "mwem"
-the whole transcript is public; its law is that of each answer given the earlier ones.
+Of "mwem" the whole transcript is public; its law is that of each answer given the earlier ones.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
@@ -17,32 +14,23 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 from flint import arb, ctx
 
 from tasks import scripted
-from tasks.scripted import Law, Verdict, judge, law, once, replaced
 from zerodelta.audit.exact import (
     datasets,
     max_log_ratio,
     neighbors,
     permute_and_flip_law,
-    rounded_gaussian_pmf,
-    rounded_gaussian_tail,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.channels.mixes import FiniteMix
-from zerodelta.exact.integers import AliasTable
 from zerodelta.exact.logs import ball
 from zerodelta.marginals import methods as table_methods
 from zerodelta.marginals import mwem as table_rounds
-from zerodelta.marginals.domain import as_domain, as_workload
-from zerodelta.marginals.mwem import table_sample
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.spine.plan import issue
 from zerodelta.tasks.marginals import answer_queries
 
 F = Fraction
@@ -52,87 +40,6 @@ Patches = Mapping[str, Any]
 
 CELLS: list[Row] = [(0, 0), (0, 1), (1, 0), (1, 1)]
 OUTSIDE: Row = (9, 1)
-
-
-# --- purified ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Case:
-    """So many rows, rounds and published rows; the shipped plan tries 50 rows and 40 rounds up."""
-
-    rows: int
-    sample: int
-    rounds: int
-    epsilon: Fraction
-
-
-CASES = {
-    "two rows": Case(2, 1, 1, F(1)),
-    "two rows, ε = 4": Case(2, 1, 1, F(4)),
-    "three rows, ε = 6": Case(3, 1, 1, F(6)),
-    "a sample of two": Case(1, 2, 1, F(1)),
-    "a sample of two, two rows": Case(2, 2, 1, F(4)),
-    "two rounds": Case(1, 1, 2, F(4)),
-}
-
-
-def gaussian(reach: int, factor: int = 1) -> Any:
-    """Answers are cut to 0..n, so noise of n or more is all the same."""
-
-    def noise(*, variance: Fraction, size: int, bits: Any) -> Any:
-        exact = variance / factor**2
-        chances = {k: rounded_gaussian_pmf(k, variance=exact) for k in range(1 - reach, reach)}
-        tail = rounded_gaussian_tail(reach, variance=exact)
-        return np.array([scripted.draw({**chances, -reach: tail, reach: tail})])
-
-    return noise
-
-
-def alias_draw(table: AliasTable, size: int, bits: Any) -> Any:
-    """An item has its own part of its column, and what other columns hold of it."""
-    count = len(table.limits)
-    parts = {i: int(limit) for i, limit in enumerate(table.limits)}
-    for limit, other in zip(table.limits.tolist(), table.others.tolist(), strict=True):
-        parts[other] += table.total - limit
-    chances = {i: F(part, count * table.total) for i, part in parts.items()}
-    return np.array([scripted.draw(chances) for _ in range(size)], dtype=np.int64)
-
-
-def mixed(self: FiniteMix, value: Any, bits: Any) -> Any:
-    scripted.keep(self.space.index(value))
-    return _apply(self, value, bits)
-
-
-_apply = FiniteMix.apply
-
-
-def purified_places(case: Case) -> dict[str, Any]:
-    return {
-        "marginals.mwem._SIZES": (case.sample,),
-        "marginals.mwem._ROUNDS": (case.rounds,),
-        "marginals.methods.table_sample": once(table_sample, case),
-        "mechanisms.selection.gumbel_argmax": scripted.tilted,
-        "mechanisms.sum_noise.rounded_gaussian": gaussian(case.rows),
-        "exact.integers.AliasTable.draw": alias_draw,
-        "spine.plan.issue": once(issue),
-        "channels.mixes.FiniteMix.apply": mixed,
-        "channels.mixes.uniform_below": scripted.uniform,
-        "channels.channel.bernoulli": scripted.coin,
-    }
-
-
-def purified(rows: Rows, case: Case) -> Any:
-    release = answer_queries(
-        np.array(rows),
-        domain={0: 2, 1: 2},
-        workload=2,
-        epsilon=case.epsilon,
-        method="purified",
-        bits=scripted.ScriptedBits(),
-    )
-    (table,) = release.value.values()
-    return tuple(np.ravel(table).tolist())
 
 
 UNIVERSE = [*CELLS, OUTSIDE]
@@ -147,112 +54,6 @@ def adjacent(count: int) -> list[tuple[Rows, Rows]]:
     every = neighbors(datasets(UNIVERSE, count))
     return sorted({(tuple(sorted(a)), tuple(sorted(b))) for a, b in every})
 
-
-@contextmanager
-def drawing(case: Case, mutant: Patches) -> Iterator[None]:
-    """Script all draws."""
-    with replaced(purified_places(case)), replaced(mutant):
-        yield
-
-
-@pytest.mark.parametrize("name", ["two rows", "a sample of two"])
-def test_a_purified_sample_is_pure_on_every_pair_of_neighbors(name: str) -> None:
-    case = CASES[name]
-    with drawing(case, {}):
-        laws = {rows: law(partial(purified, rows, case), {}) for rows in tables(case.rows)}
-    verdict = judge(laws, adjacent(case.rows), case.epsilon)
-    assert verdict.pure
-    assert not verdict.broken
-    assert verdict.tightness > 0.01
-
-
-# --- purified, with the sampler that tells most --------------------------------------------------
-
-
-def telling(average: Any, *, size: int, bits: Any) -> Any:
-    """All that a sampler gets of the internal rounds."""
-    scripted.keep(average.tobytes())
-
-
-def internal_law(rows: Rows, case: Case) -> dict[bytes, arb]:
-    found: dict[bytes, arb] = {}
-    with ctx.workprec(scripted.BITS):
-        for _, p, key in scripted.paths(partial(purified, rows, case), stops=True):
-            found[key] = found.get(key, arb(0)) + p
-    return found
-
-
-def channel_law(case: Case, item: int) -> Law:
-    """What the shipped channel makes of a sample of one item."""
-    domain = as_domain({0: 2, 1: 2})
-    plan = table_sample(domain, as_workload(2, domain), case.epsilon, case.rows)
-    assert plan is not None
-    sample = [item] * case.sample
-    channel = plan.channel
-    assert isinstance(channel, FiniteMix)
-    return law(lambda: tuple(_apply(channel, sample, scripted.ScriptedBits())))
-
-
-def at_worst(case: Case, mutant: Patches) -> Verdict:
-    """For each pair, a sampler that says by two samples on which side of e^ε the transcript is."""
-    with drawing(case, {"marginals.mwem.proportional_sampling": telling, **mutant}):
-        bases = {rows: internal_law(rows, case) for rows in tables(case.rows)}
-        told, other = (channel_law(case, item).mass for item in (0, 3))
-    verdicts = []
-    with ctx.workprec(scripted.BITS):
-        factor = ball(case.epsilon).exp()
-        both = [pair for a, b in adjacent(case.rows) for pair in ((a, b), (b, a))]
-        for pair in both:
-            p, q = (bases[rows] for rows in pair)
-            worst = [key for key in p if p[key] > factor * q.get(key, arb(0))]
-            laws = {}
-            for rows in pair:
-                mass = sum((bases[rows].get(key, arb(0)) for key in worst), arb(0))
-                published = {
-                    z: mass * told.get(z, arb(0)) + (1 - mass) * other.get(z, arb(0))
-                    for z in dict.fromkeys((*told, *other))
-                }
-                laws[rows] = Law(published, arb(0))
-            verdicts.append(judge(laws, [pair], case.epsilon))
-    return Verdict(
-        all(v.pure for v in verdicts),
-        any(v.broken for v in verdicts),
-        max(v.tightness for v in verdicts),
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "reached"), [("two rows, ε = 4", 0.8), ("three rows, ε = 6", 0.99), ("two rounds", -1)]
-)
-def test_the_worst_sampler_is_pure_on_every_pair_of_neighbors(name: str, reached: float) -> None:
-    """With two rounds of so few rows nothing loses ε, and nothing is told."""
-    verdict = at_worst(CASES[name], {})
-    assert verdict.pure
-    assert not verdict.broken
-    assert reached < verdict.tightness <= 1
-
-
-MUTANTS: dict[str, tuple[str, Patches]] = {
-    "no mixing, two rows": ("two rows, ε = 4", {"channels.mixes.mix": lambda kept, *_: kept}),
-    "no mixing, three rows": (
-        "three rows, ε = 6",
-        {"channels.mixes.mix": lambda kept, *_: kept},
-    ),
-    "half the noise": (
-        "a sample of two, two rows",
-        {"mechanisms.sum_noise.rounded_gaussian": gaussian(2, 2)},
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_broken_purified_release_is_caught(mutant: str) -> None:
-    name, changes = MUTANTS[mutant]
-    assert at_worst(CASES[name], changes).broken
-
-
-# --- mwem ----------------------------------------------------------------------------------------
 
 WORKLOAD = [(0,), (1,), (0, 1)]
 EPSILON = F(3)

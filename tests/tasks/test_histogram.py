@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from mechanisms.k_norm_laws import cube_pmf
 from reference.chi_square import goodness_of_fit
 from tasks.spying import first, recorded
 from zerodelta.audit.exact import (
@@ -35,7 +34,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_count_noise
 from zerodelta.exact.noise_tails import tail_of_one
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
+from zerodelta.mechanisms.sum_noise import CountNoise
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts
@@ -147,8 +146,7 @@ def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> 
             cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
             for cell in itertools.product(*each)
         }
-    pmf = hexagon_pmf if isinstance(noise, CountNoise) else cube_pmf
-    return {cell: pmf(cell[0] - counts[0], cell[1] - counts[1], scale) for cell in window}
+    return {cell: hexagon_pmf(cell[0] - counts[0], cell[1] - counts[1], scale) for cell in window}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,6 @@ def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> 
         (1, None, "auto"),
         (2, None, "auto"),
         (2, None, "laplace"),
-        (2, None, "k-norm-max"),
         (2, 1, "auto"),
         (3, 0, "auto"),
         (3, None, "laplace"),
@@ -168,7 +165,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
 ) -> None:
     """Items in and outside the universe, three rows; the law of what is handed to the noise."""
     calls: list[Any] = []
-    for mechanism in (CountNoise, PartitionNoise, KNorm):
+    for mechanism in (CountNoise, PartitionNoise):
         calls.append(recorded(monkeypatch, mechanism, "apply", first))
     found = {}
     for items in datasets([*range(universe), 77], 2 if universe == 3 else 3):
@@ -203,7 +200,7 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
     items = np.arange(1000) % universe
     truth = np.bincount(items)
     measured, forecast = {}, {}
-    for method in ("k-norm", "laplace", "k-norm-max"):
+    for method in ("k-norm", "laplace"):
         releases = [
             histogram(items, universe=universe, epsilon=1, method=method) for _ in range(2000)
         ]
@@ -306,11 +303,7 @@ def test_counts_far_beyond_64_bits_never_raise() -> None:
 
 def test_a_release_keeps_the_law_of_its_noise() -> None:
     """Where the counts add up to n, the last one has the noise of all others: no simple law."""
-    for method, family in (
-        ("k-norm", "counts"),
-        ("k-norm-max", "k-norm"),
-        ("laplace", "geometric"),
-    ):
+    for method, family in (("k-norm", "counts"), ("laplace", "geometric")):
         public: dict[str, Any] = {"universe": 3, "epsilon": "1/2", "method": method}
         release = histogram([0, 1], **public)
         assert release.noise is not None

@@ -204,7 +204,7 @@ def test_a_row_is_in_one_block_within_the_norm() -> None:
     assert (blocks[np.arange(200), nearest, 2] == 1).all()
 
 
-@pytest.mark.parametrize("method", ["histogram", "lloyd", "purified"])
+@pytest.mark.parametrize("method", ["histogram", "lloyd"])
 def test_the_certificate_proves_epsilon(method: str) -> None:
     release = kmeans(blobs(400, 2, 2), clusters=2, epsilon=EPSILON, bounds=(0, 1), method=method)
     assert verify(release.certificate)
@@ -234,7 +234,7 @@ UGLY = {
 }
 
 
-@pytest.mark.parametrize("method", ["auto", "lloyd", "one-center", "purified"])
+@pytest.mark.parametrize("method", ["auto", "lloyd", "one-center"])
 @pytest.mark.parametrize("kind", UGLY)
 @pytest.mark.parametrize("clusters", [1, 9])
 def test_no_value_raises(kind: str, method: str, clusters: int) -> None:

@@ -95,7 +95,11 @@ def test_a_spread_beyond_all_floats_is_only_a_bad_guess() -> None:
 
 NAMES: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda m: zd.kmeans(TABLE, clusters=2, bounds=(0, 1), epsilon=1, method=m), "Loyd", "lloyd"),
-    (lambda m: zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=m), "exponental", "exponential"),
+    (
+        lambda m: zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=m),
+        "flip",
+        "permute-and-flip",
+    ),
     (lambda m: zd.mean(COLUMN, bounds=(0, 1), epsilon=1, method=m), "Laplace", "laplace"),
     (lambda m: zd.mode([0, 1], universe=2, epsilon=1, method=m), "Auto", "auto"),
     (

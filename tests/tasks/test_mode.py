@@ -18,21 +18,19 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
-    exponential_mechanism_law,
     neighbors,
     permute_and_flip_law,
 )
 from zerodelta.data.keys import Tally, tally
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spaces import Finite
 from zerodelta.tasks.choices import _member, mode, mode_methods
 
 EPSILON = Fraction(1)
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-    "exponential": (ExponentialMechanism, exponential_mechanism_law),
 }
 
 
@@ -77,7 +75,7 @@ def test_the_stability_method_is_pure_on_every_pair_of_neighbors(size: int) -> N
     assert any(certainly_impure(lower[a], lower[b], EPSILON) for a, b in neighbors(lower))
 
 
-@pytest.mark.parametrize("method", ["permute-and-flip", "exponential", "stability"])
+@pytest.mark.parametrize("method", ["permute-and-flip", "stability"])
 def test_the_release_has_the_law(method: str) -> None:
     items, size = [0, 2, 2, 2, 3, 3], 6
     counts = [items.count(i) for i in range(size)]

@@ -19,19 +19,17 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
-    exponential_mechanism_law,
     neighbors,
     permute_and_flip_law,
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.ranks import aimed_ranks, rank_distances, wanted_ranks
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.tasks import quantiles as module
 from zerodelta.tasks.quantiles import median, quantile, quantile_methods
 
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-    "exponential": (ExponentialMechanism, exponential_mechanism_law),
 }
 each = pytest.mark.parametrize("method", LAWS)
 

@@ -18,18 +18,16 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
-    exponential_mechanism_law,
     neighbors,
     permute_and_flip_law,
 )
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, worst_gap
+from zerodelta.mechanisms.selection import PermuteAndFlip, worst_gap
 from zerodelta.tasks import choices as module
-from zerodelta.tasks.choices import exact_score, select, select_methods
+from zerodelta.tasks.choices import exact_score, select
 
 EPSILON = Fraction(3, 4)
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-    "exponential": (ExponentialMechanism, exponential_mechanism_law),
 }
 each = pytest.mark.parametrize("method", LAWS)
 
@@ -89,10 +87,10 @@ def test_the_forecast_is_the_gap_where_it_is_largest(
     method: str, options: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One option leads all others by a; 2000 choices at the worst a, a standard error below 5 %."""
-    epsilon, forecast = 1, worst_gap(options, 2, method=method)
+    epsilon, forecast = 1, worst_gap(options, 2)
     best, at = 0.0, 0
     for lead in range(1, 25):
-        exact = _wrong(method, options, lead / 2) * lead
+        exact = _wrong(options, lead / 2) * lead
         best, at = (exact, lead) if exact > best else (best, at)
     assert best * 0.9999 <= forecast <= best * 1.05  # integer leads come close to the best real one
     scores = [at] + [0] * (options - 1)
@@ -106,20 +104,32 @@ def test_the_forecast_is_the_gap_where_it_is_largest(
     assert forecast <= 2 * math.log(options)
 
 
-def _wrong(method: str, options: int, lead: float) -> float:
+def _wrong(options: int, lead: float) -> float:
     """P(not the leader), by the general laws' formulae in floats."""
     x = math.exp(-lead)
-    if method == "exponential":
-        return 1 - 1 / (1 + (options - 1) * x)
     grid = (np.arange(20_000) + 0.5) / 20_000
     return 1 - float(np.mean((1 - x * grid) ** (options - 1)))
 
 
-def test_permute_and_flip_is_the_default_and_never_worse() -> None:
-    for options, monotone in itertools.product((1, 2, 30, 10**6), (False, True)):
-        first, second = select_methods(epsilon=1, options=options, monotone=monotone)
-        assert first.name == "permute-and-flip"
-        assert first.error <= second.error
+@pytest.mark.parametrize(
+    ("release", "method", "known"),
+    [
+        (lambda **o: select([1, 2], sensitivity=1, **o), "exponential", "permute-and-flip"),
+        (lambda **o: zd.mode([0, 1], universe=2, **o), "exponential", "stability"),
+        (lambda **o: zd.median([0, 1], bounds=(0, 1), **o), "exponential", "permute-and-flip"),
+        (lambda **o: zd.histogram([0, 1], universe=2, **o), "k-norm-max", "laplace"),
+        (
+            lambda **o: zd.kmeans(np.eye(2), clusters=1, bounds=(0, 1), **o),
+            "purified",
+            "histogram",
+        ),
+    ],
+)
+def test_a_method_that_never_won_is_refused_with_those_there_are(
+    release: Any, method: str, known: str
+) -> None:
+    with pytest.raises(zd.ParameterError, match=rf"method = '?{method}.*one of .*'{known}'"):
+        release(epsilon=1, method=method)
 
 
 def test_options_are_named_and_odd_scores_never_raise() -> None:

@@ -318,15 +318,6 @@ FORMS: Final[Mapping[str, Form]] = {
         publishes="coefficients and intercepts",
         example="logistic people.csv age income --target member",
     ),
-    "naive-bayes": Form(
-        calls="GaussianNB",
-        estimator=True,
-        target="y",
-        options=("diagnostics",),
-        help="Gaussian naive Bayes.",
-        publishes="means and variances of each class",
-        example="naive-bayes people.csv age income --target member",
-    ),
     "nearest-centroid": Form(
         calls="NearestCentroid",
         estimator=True,

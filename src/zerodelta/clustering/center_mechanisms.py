@@ -1,9 +1,9 @@
-"""The methods of k-means: noise on a grid, on rounds, on one mean, or a study; and their forecasts.
+"""The methods of k-means: noise on a grid, on rounds, or on one mean; and their forecasts.
 
 A histogram on a public grid costs one row's two counts whatever its size, and tells where clusters
 are; one or two rounds of Lloyd's algorithm with K-norm noise then say where exactly. Where noise
-would drown these, one private mean serves as the only center. A longer Lloyd inside a study is
-offered by name: kd published numbers cost more nats than its rounds save.
+would drown these, one private mean serves as the only center. A longer Lloyd inside a study is no
+method: kd published numbers cost more nats than its rounds save.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from zerodelta.clustering.kmeans import (
     refined,
     seeds_from,
 )
-from zerodelta.data.isolation import reveal
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Rowwise
 from zerodelta.exact.arrays import Floats
@@ -36,7 +35,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Box
 from zerodelta.spine.plan import Method, ReleasePlan, ranked
-from zerodelta.study.study import Study, StudyProgram
 from zerodelta.value import value
 
 # -- What the methods of k-means are predicted to lose, from public numbers only ------------------
@@ -50,9 +48,6 @@ from zerodelta.value import value
 
 LLOYD_SHARE = 2
 """One in so many parts of ε is for the grid of "lloyd", the rest for its rounds."""
-
-PURIFIED_SHARES = (3, 2, 2, 2)
-"""The shares of the internal histogram of "purified", and of its rounds."""
 
 _RADIUS, _APART, _MIDDLE = 0.06, 0.3, 0.7
 """Deviation of a cluster, least distance and range of centers, in units of the bounds."""
@@ -74,7 +69,7 @@ def kmeans_methods(
     """Return the methods of `kmeans`, least predicted error first, for bounds with these sides.
 
     >>> [m.name for m in kmeans_methods(rows=500, clusters=4, epsilon=0.5, sides=np.ones(2))]
-    ['histogram', 'lloyd', 'purified', 'one-center']
+    ['histogram', 'lloyd', 'one-center']
     >>> kmeans_methods(rows=10_000, clusters=5, epsilon=1.0, sides=np.ones(10))[0].name
     'lloyd'
     >>> kmeans_methods(rows=2000, clusters=10, epsilon=1.0, sides=np.ones(64))[0].name
@@ -98,10 +93,6 @@ def kmeans_methods(
 
     part, rounds = epsilon / LLOYD_SHARE, lloyd_rounds(d)
     k_norm = 2 * ROW_NORM * rounds / (epsilon - part) * math.sqrt(d + 2)
-    nats = clusters * d * math.log(1 + 10 * d) + 7  # what publishing so many coordinates takes
-    mu, total = epsilon / math.sqrt(2 * nats), sum(PURIFIED_SHARES)
-    first = math.sqrt(PURIFIED_SHARES[0] / total) * mu
-    gaussian = 2 * ROW_NORM / (mu * math.sqrt(PURIFIED_SHARES[-1] / total))
     return ranked(
         Method(
             name="histogram",
@@ -116,12 +107,6 @@ def kmeans_methods(
             error=moves(k_norm, part),
             spends=f"ε/{LLOYD_SHARE} on a noisy histogram, the rest on {rounds} round(s)",
             why="the histogram finds the clusters, a round measures them off the grid",
-        ),
-        Method(
-            name="purified",
-            error=moves(gaussian, 2 * first),
-            spends=f"{len(PURIFIED_SHARES)} internal queries, one lattice point published",
-            why=f"publishing {clusters}·{d} numbers takes about {nats:.0f} nats",
         ),
         Method(
             name="one-center",
@@ -329,38 +314,4 @@ def one_center(problem: Problem) -> ReleasePlan[Rows]:
         centers,
         "the lattice of the sum; replacing a row moves each column by at most the sensitivity, and "
         "the noise's norm is the largest coordinate",
-    )
-
-
-def purified_lloyd(problem: Problem) -> StudyProgram:
-    """Plan a histogram and three rounds inside a study, published on a lattice."""
-    frame, total = problem.frame, sum(PURIFIED_SHARES)
-
-    def program(study: Study) -> Floats:
-        first, *others = (math.sqrt(share / total) * study.plan.mu for share in PURIFIED_SHARES)
-        grid = problem.grid(2 * first)  # Laplace noise of that ε has the deviation √2/μ
-        counts = reveal(study.histogram(problem.cells(grid), size=grid.size))
-        threshold = math.sqrt(2) / first * math.sqrt(2 * math.log(grid.size))
-        seeds = seeds_from(counts, grid, clusters=problem.clusters, threshold=threshold)
-
-        def sums(centers: Centers) -> Any:
-            return reveal(study.sum(Rowwise(centers.vectors), norm_bound=ROW_NORM))
-
-        deviations = [2 * ROW_NORM / mu for mu in others]
-        return refined(frame, grid, seeds, sums, deviations).ravel()
-
-    corner = np.tile(frame.sides, problem.clusters)
-    return StudyProgram(
-        study={
-            "epsilon": problem.epsilon,
-            "publish": Box(np.zeros(len(corner)), corner),
-            "rounds": PURIFIED_SHARES,
-            "bounds": (problem.box.lower.values, problem.box.upper.values),
-            "functions": False,
-        },
-        program=program,
-        value=problem.value,
-        error=problem.error,
-        methods=problem.methods,
-        rehearse=False,
     )

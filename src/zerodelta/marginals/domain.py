@@ -493,16 +493,15 @@ def count_rows(
     declared: bool,
     planned: int,
     private: bool,
-    whole: bool = False,
 ) -> Tabulated:
     """Return what is needed of the rows for the tables of a workload, in one pass.
 
-    `declared`: rows hold the codes of the categories already, as those of a data set do. `whole`:
-    the table of all columns is needed. `unknown`: the code of what is out of the domain.
+    `declared`: rows hold the codes of the categories already, as those of a data set do.
+    `unknown`: the code of what is out of the domain.
     """
     codes_of = _Codes(domain=domain, unknown=tuple(unknown), declared=declared)
     places = positions(domain, rows.columns)
-    tables = _held(domain, workload, whole=whole)
+    tables = _held(domain, workload)
     if tables is None:
         blocks = (codes_of(block[:, places]) for block in rows.blocks())
         kinds = [np.min_scalar_type(size) for size in domain.sizes]
@@ -534,7 +533,7 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     """Refuse by public numbers what would hold all rows of a data set in too much memory."""
     each = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
     require(
-        _held(domain, workload, whole=False) is not None or facts.may_hold(each, most=MOST_BYTES),
+        _held(domain, workload) is not None or facts.may_hold(each, most=MOST_BYTES),
         "workload",
         f"{len(workload.tables)} tables of {len(domain.columns)} columns",
         expected=f"tables that are counted while rows stream by, or fewer rows than "
@@ -543,7 +542,7 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     )
 
 
-def _held(domain: Domain, workload: TableWorkload, *, whole: bool) -> tuple[Columns, ...] | None:
+def _held(domain: Domain, workload: TableWorkload) -> tuple[Columns, ...] | None:
     """Return the tables that are counted: one of all columns, or those asked for if that is less.
 
     None if both are too large.
@@ -553,7 +552,7 @@ def _held(domain: Domain, workload: TableWorkload, *, whole: bool) -> tuple[Colu
     def cells(tables: Sequence[Columns]) -> int:
         return sum(math.prod(domain.sizes[i] + 1 for i in table) for table in tables)
 
-    choices: list[tuple[Columns, ...]] = [(full,), *([] if whole else [workload.maximal])]
+    choices: list[tuple[Columns, ...]] = [(full,), workload.maximal]
     best = min(choices, key=cells)
     return best if cells(best) <= _MOST_WIDE else None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -27,13 +27,7 @@ from zerodelta.marginals.domain import (
     out_of_domain_codes,
 )
 from zerodelta.marginals.fit import Answers, fit
-from zerodelta.marginals.mwem import (
-    SamplePlan,
-    TableRounds,
-    least_sample_error,
-    sampled_answers,
-    table_sample,
-)
+from zerodelta.marginals.mwem import TableRounds
 from zerodelta.marginals.strategies import (
     MOST_FITTED,
     Strategy,
@@ -45,15 +39,14 @@ from zerodelta.marginals.strategies import (
 )
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
-from zerodelta.spine.plan import Facts, LazyMethods, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.value import value
 
-Mechanism: TypeAlias = Strategy | TableRounds | SamplePlan
+Mechanism: TypeAlias = Strategy | TableRounds
 
 _CLEARLY = 0.75
-_CHEAP = ("k-norm", "counts", "laplace", "mwem")
-_NAMES = (*_CHEAP, "purified")
-"""A forecast of the last one takes longer than a small release."""
+_NAMES = ("k-norm", "counts", "laplace", "mwem")
+_ELSEWHERE = {"purified": "zerodelta.paper.multiset_mwem"}
 
 _COUNTING = {Neighbors.REPLACE: ("counts", "laplace"), Neighbors.ADD_REMOVE: ("laplace",)}
 """Noise on the cells themselves, which show how many rows there are where that is private.
@@ -86,18 +79,9 @@ class TableMethods:
     counted: bool = True
     """Whether that is the number of rows, which is public, or a public guess."""
     neighbors: Neighbors = Neighbors.REPLACE
-    _known: dict[str, Method] = field(default_factory=dict, compare=False, repr=False)
 
-    def ranked(self) -> tuple[Method, ...]:
-        """Return all methods, best first; what `chosen` forecast is not forecast again."""
-        names = _NAMES if self.counted else _COUNTING[self.neighbors]
-        return ranked(*(self._known.get(name) or self.candidate(name).method for name in names))
-
-    def chosen(self, method: str) -> Candidate:
-        """Return the named method, or for "auto" the first of `ranked`.
-
-        A purified sample is forecast only where a lower bound on its error leaves it a chance.
-        """
+    def weigh(self, method: str) -> tuple[Candidate, tuple[Method, ...]]:
+        """Return the named method, or for "auto" the best, and all methods, best first."""
         counting = _COUNTING[self.neighbors]
         require(
             self.counted or is_name(method, ("auto", *counting)),
@@ -107,22 +91,15 @@ class TableMethods:
             f"is private{'' if 'counts' in counting else ', or are for replaced rows'}",
             remedy='pass method="auto", or release the tables of all rows, without a filter',
         )
-        if not is_name(method, ["auto"]):
-            named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
-            return self.candidate(choose(tuple(named), method).name)
-        cheap = [self.candidate(name) for name in (_CHEAP if self.counted else counting)]
-        self._known.update((found.method.name, found.method) for found in cheap)
-        best = min(cheap, key=lambda found: found.error)
-        if self.counted and least_sample_error(self.domain, self.workload) < best.error:
-            best = min(best, self._sample(below=best.error), key=lambda found: found.error)
-        return best
+        names = _NAMES if self.counted else counting
+        candidates = {name: self.candidate(name) for name in names}
+        methods = ranked(*(found.method for found in candidates.values()))
+        return candidates[choose(methods, method, elsewhere=_ELSEWHERE).name], methods
 
     def candidate(self, name: str) -> Candidate:
         """Return one method, planned and forecast."""
         if name == "mwem":
             return self._rounds()
-        if name == "purified":
-            return self._sample()
         count, strategy = len(self.workload.tables), self._strategy(name)
         moves = count if self.neighbors is Neighbors.ADD_REMOVE else 2 * count
         spends, why = {
@@ -176,20 +153,6 @@ class TableMethods:
             "tables that look alike are not measured; its error depends on the data (a guess)",
         )
 
-    def _sample(self, *, below: float = math.inf) -> Candidate:
-        plan = table_sample(self.domain, self.workload, self.epsilon, self.rows, below=below)
-        if plan is None:
-            spends, why = "ε on internal rounds and mixing", "too many cells for all queries"
-            return _candidate(None, "purified", math.inf, spends, why)
-        return _candidate(
-            plan,
-            "purified",
-            plan.error,
-            f"ε on {plan.rounds.rounds} internal rounds, mixed over multisets of "
-            f"{plan.sample_size} rows",
-            "a bound on the largest error; the published sample is small",
-        )
-
 
 def tables_plan(
     domain: Domain,
@@ -220,7 +183,8 @@ def tables_plan(
         counted=not private,
         neighbors=facts.neighbors,
     )
-    codes, chosen = out_of_domain_codes(unknown, domain), methods.chosen(method)
+    codes = out_of_domain_codes(unknown, domain)
+    chosen, weighed = methods.weigh(method)
     mechanism = chosen.mechanism
     require(
         mechanism is not None,
@@ -242,7 +206,6 @@ def tables_plan(
                 declared=declared,
                 planned=planned,
                 private=private,
-                whole=isinstance(mechanism, SamplePlan),
             )
         else:
             data = code_rows(rows, domain, codes)
@@ -253,9 +216,7 @@ def tables_plan(
         steps=mechanism.steps(),
         answer=answer,
         error=chosen.error + extra_error,
-        methods=LazyMethods(
-            lambda: tuple(replace(m, error=m.error + extra_error) for m in methods.ranked())
-        ),
+        methods=tuple(replace(m, error=m.error + extra_error) for m in weighed),
         public=("the domain", "the workload", *(() if private else ("the number of rows",))),
     )
 
@@ -268,8 +229,6 @@ def _candidate(
 
 
 def _answers(mechanism: Mechanism, data: Tabulated, bits: BitSource, *, whole: bool) -> Answers:
-    if isinstance(mechanism, SamplePlan):
-        return sampled_answers(mechanism, data, bits)
     if isinstance(mechanism, TableRounds):
         return mechanism.run(data, bits)
     estimate = mechanism.measure(data, bits)

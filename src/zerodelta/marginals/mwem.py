@@ -2,7 +2,7 @@
 
 Scores and measurements are integers in rows; the distribution is a function of internal answers
 only, so it is computed in floats. `pure_mwem` composes the rounds purely and releases the whole
-distribution: at the same ε it has a smaller error *bound* than a purified sample (`sample.py`) in
+distribution: at the same ε it has a smaller error *bound* than a purified sample (`SamplePlan`) in
 every configuration tried (theory A10).
 """
 
@@ -28,10 +28,9 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.marginals.bases import margin
 from zerodelta.marginals.domain import Columns, Domain, TableWorkload, Tabulated
-from zerodelta.marginals.fit import Answers, Fit, fit
+from zerodelta.marginals.fit import Answers, fit
 from zerodelta.marginals.strategies import table_estimate
 from zerodelta.marginals.workloads import (
-    LinearQueries,
     Marginals,
     Workload,
     histogram,
@@ -299,8 +298,6 @@ _SLACK = Fraction(1, 10**9)
 """Kept back from ρ: the chain finds its bound on δ at another order, and must meet the target."""
 _LARGEST_LOG_DELTA = -1e-9
 """A δ of almost 1 suffices where the mixing nearly hides everything; ln δ must still be below 0."""
-_SIZES, _ROUNDS = (50, 100, 200, 400), (40, 160, 640)
-_MOST_ENTRIES = 1 << 24
 
 
 def sampling_error(*, queries: int, sample_size: int) -> float:
@@ -399,80 +396,6 @@ def plan_multiset(
 @lru_cache(maxsize=64)
 def _largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
     return calibrate(epsilon=epsilon, log_delta=log_delta).rho  # one for any number of rounds
-
-
-def least_sample_error(domain: Domain, workload: TableWorkload) -> float:
-    """Return a lower bound on the error of `table_sample`, whatever ε and n; inf if there is none.
-
-    It leaves out all noise, and costs nothing: where another method is below it, a sample cannot
-    win and need not be planned. It is at most `SamplePlan.error` in floats too, where numbers >= 0
-    are added to the same ones.
-    """
-    queries = _queries(domain, workload)
-    if queries * domain.cells > _MOST_ENTRIES:
-        return math.inf
-    sample = sampling_error(queries=queries, sample_size=max(_SIZES))
-    return math.sqrt(drift(domain.cells, max(_ROUNDS))) + sample
-
-
-def table_sample(
-    domain: Domain,
-    workload: TableWorkload,
-    epsilon: Fraction,
-    rows: int,
-    *,
-    below: float = math.inf,
-) -> SamplePlan | None:
-    """Return the plan with the least error bound; None if the queries do not fit into memory.
-
-    If no plan has an error less than `below`, any may be returned.
-    """
-    if math.isinf(least_sample_error(domain, workload)):
-        return None
-    cells, best = _cell_queries(domain, workload), None
-    largest_sample = sampling_error(queries=cells.queries, sample_size=max(_SIZES))
-    for size in sorted(_SIZES):
-        plans = [
-            plan_multiset(
-                rows=rows, workload=cells, epsilon=epsilon, sample_size=size, rounds=rounds
-            )
-            for rounds in _ROUNDS
-        ]
-        best = min([*([] if best is None else [best]), *plans], key=lambda plan: plan.error)
-        # a larger sample leaves less ρ to the rounds, so that none has a smaller error than this
-        least = min(plan.rounds.error(rows) for plan in plans) + largest_sample
-        if least >= min(best.error, below):
-            break
-    return best
-
-
-def sampled_answers(plan: SamplePlan, data: Tabulated, bits: BitSource) -> Answers:
-    """Return the tables of the published rows; a row with an out-of-domain value is the first cell.
-
-    So every row is some item, as the sensitivity of `histogram` demands.
-    """
-    domain = data.domain
-    counts = data.table(tuple(range(len(domain.columns)))).reshape(-1)
-    counts[0] += data.rows - counts.sum()
-    items = plan.draw(counts, bits)
-    weights = np.bincount(items, minlength=domain.cells) / plan.sample_size
-    return Answers(fitted=Fit(domain=domain, weights=weights, close=True))
-
-
-def _queries(domain: Domain, workload: TableWorkload) -> int:
-    return sum(map(domain.cells_of, workload.tables))
-
-
-def _cell_queries(domain: Domain, workload: TableWorkload) -> LinearQueries:
-    """Return all cells of all tables as queries on the cells of the domain."""
-    codes = np.indices(domain.sizes).reshape(len(domain.sizes), -1)
-    lines = []
-    for table in workload.tables:
-        keys = np.zeros(domain.cells, dtype=np.int64)
-        for column in table:
-            keys = keys * domain.sizes[column] + codes[column]
-        lines.append(keys[None, :] == np.arange(domain.cells_of(table))[:, None])
-    return LinearQueries(np.concatenate(lines).astype(np.int64))
 
 
 # -- Table rounds ---------------------------------------------------------------------------------

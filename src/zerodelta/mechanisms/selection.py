@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +27,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.noise import joint_top_k_epsilon, selection_epsilon
-from zerodelta.spine.plan import Method
 from zerodelta.value import value
 
 _S = TypeVar("_S", bound="Selection")
@@ -190,60 +189,42 @@ class PermuteAndFlip(Selection):
         return int(found[0])
 
 
-SELECTIONS: dict[str, type[Selection]] = {
-    "permute-and-flip": PermuteAndFlip,
-    "exponential": ExponentialMechanism,
-}
-"""By the names that ``method=`` accepts."""
-
-
-def selection_methods(error: Callable[[str], float], *reasons: str) -> tuple[Method, ...]:
-    """Return both selections as methods of a task, with their forecasts and reasons."""
-    return tuple(
-        Method(name=name, error=error(name), spends="ε on one choice", why=why)
-        for name, why in zip(SELECTIONS, reasons, strict=True)
-    )
-
-
-def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip") -> float:
+def worst_gap(options: int, scale: Rational) -> float:
     """Return max over a of a·P(not the best): one option leads N-1 tied ones by a.
 
-    With x = e^(-a/b), P(the best) = (1 - (1-x)^N)/(N x) for permute-and-flip and 1/(1 + (N-1)x)
-    for the exponential mechanism; at most b ln N (theory C10.1).
+    Permute-and-flip has P(the best) = (1 - (1-x)^N)/(N x) with x = e^(-a/b); at most b ln N (theory
+    C10.1).
 
     >>> worst_gap(2, 2) < worst_gap(100, 2) < 2 * math.log(100)
     True
     """
     count = as_count(options, "options", minimum=1)
-    return as_float(as_positive(scale, "scale"), "scale") * _unit_gap(count, method)
+    return as_float(as_positive(scale, "scale"), "scale") * _unit_gap(count)
 
 
 @lru_cache(maxsize=256)
-def _unit_gap(count: int, method: str) -> float:
+def _unit_gap(count: int) -> float:
     """Return the worst gap at scale 1."""
     if count == 1:
         return 0.0
     leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]
-    return float((leads * _wrong(count, leads, method)).max())
+    return float((leads * _wrong(count, leads)).max())
 
 
-def gap_at(options: int, scale: Rational, lead: float, *, method: str) -> float:
+def gap_at(options: int, scale: Rational, lead: float) -> float:
     """Return the expected gap where one option leads all others, which are tied, by `lead`.
 
-    >>> gap_at(100, 2, 40, method="permute-and-flip") < worst_gap(100, 2)
+    >>> gap_at(100, 2, 40) < worst_gap(100, 2)
     True
     """
     leads = np.array([lead / float(as_positive(scale, "scale"))])
-    return lead * float(_wrong(as_count(options, "options", minimum=1), leads, method)[0])
+    return lead * float(_wrong(as_count(options, "options", minimum=1), leads)[0])
 
 
-def _wrong(count: int, leads: npt.NDArray[np.float64], method: str) -> npt.NDArray[np.float64]:
+def _wrong(count: int, leads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the probability that one of the others is chosen, for leads at scale 1."""
     leads = np.clip(leads, 1e-15, 700)  # e^-lead is neither 0 nor 1
     x = np.exp(-leads)
-    if method == "exponential":
-        found: npt.NDArray[np.float64] = (count - 1) * x / (1 + (count - 1) * x)
-        return found
     wrong: npt.NDArray[np.float64] = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
     return wrong
 

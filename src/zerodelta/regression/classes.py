@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +35,6 @@ from zerodelta.spine.plan import Facts, Method, Question, ReleasePlan, ranked
 from zerodelta.spine.run import ask
 from zerodelta.value import value
 
-Squares: TypeAlias = Literal["none", "mean", "each"]
-
 _STEPS = 1 << 20
 """Half the width of the bounds, or the radius of the ball, in steps: far below any noise."""
 
@@ -55,15 +53,13 @@ _LEAST_WEIGHT = 0.02
 
 @value(eq=False)
 class ClassBlocks:
-    """What a row adds to the block of its class: 1, its features in [-1, 1], and squares.
+    """What a row adds to the block of its class: 1, its features x in [-1, 1], and 2|x|²/d - 1.
 
-    `squares`: "mean", one coordinate for 2|x|²/d - 1; "each", one for 2x² - 1 of every feature.
     With ``norm=2`` rows are projected to a ball, and have no squares.
     """
 
     bounds: ColumnBounds
     classes: int
-    squares: Squares = "mean"
     norm: float = math.inf
 
     @property
@@ -74,7 +70,7 @@ class ClassBlocks:
     @property
     def dimension(self) -> int:
         """The coordinates of a block."""
-        return 1 + self.columns + {"none": 0, "mean": 1, "each": self.columns}[self.squares]
+        return 1 + self.columns + (self.norm == math.inf)
 
     @property
     def radius(self) -> float:
@@ -106,11 +102,8 @@ class ClassBlocks:
             return found
         integers = np.rint(scaled * _STEPS).astype(np.int64)
         found[:, 1 : 1 + self.columns] = integers
-        if self.squares == "mean":
-            total = np.einsum("ij,ij->i", integers, integers)
-            found[:, -1] = 2 * total // (self.columns * _STEPS) - _STEPS
-        elif self.squares == "each":
-            found[:, 1 + self.columns :] = 2 * integers**2 // _STEPS - _STEPS
+        total = np.einsum("ij,ij->i", integers, integers)
+        found[:, -1] = 2 * total // (self.columns * _STEPS) - _STEPS
         return found
 
     def measure(self, rows: Rows) -> IntegerArray:
@@ -299,7 +292,6 @@ _FOREST_HALF = 2.3
 _LEFT = {
     "nearest centroid": 0.10,
     "nearest centroid, l2": 0.12,
-    "naive Bayes": 0.12,
     "forest": 0.2,
     "logistic": 0.06,
 }
@@ -309,7 +301,6 @@ _BLOCKS = {
     "nearest centroid": lambda d: (d + 3) * (d + 4) / 3,
     # a ball of radius 0.4 √d cuts more of what tells classes apart the more features there are
     "nearest centroid, l2": lambda d: 0.4**2 * 1.09 * d * (d + 2) * (1 + d / 30),
-    "naive Bayes": lambda d: (2 * d + 2) * (2 * d + 3) / 3,
 }
 """The variance of the noise on a sum, in units of (2/ε)²."""
 
@@ -318,7 +309,7 @@ def means_error(name: str, *, epsilon: Fraction, n: int, dimension: int, classes
     """Forecast the error rate of a classifier made of class statistics.
 
     >>> few, many = (
-    ...     means_error("naive Bayes", epsilon=Fraction(1), n=n, dimension=4, classes=3)
+    ...     means_error("nearest centroid", epsilon=Fraction(1), n=n, dimension=4, classes=3)
     ...     for n in (10, 10_000)
     ... )
     >>> 0.6 < few < 2 / 3, many < 0.09
@@ -365,7 +356,6 @@ def compare_classifiers(
         "nearest centroid": "NearestCentroid: one block of noise for each class, wherever rows lie",
         "nearest centroid, l2": 'NearestCentroid(block="l2"): for rows around the middle of their '
         "bounds; useless for rows in a corner",
-        "naive Bayes": "GaussianNB: twice as many sums, for variances that differ by feature",
     }
     return ranked(
         *(
@@ -398,7 +388,7 @@ def _rate(name: str, lost: float, classes: int) -> float:
     return (1 - 1 / classes) * (left + (1 - left) * lost)
 
 
-# -- Classifiers made of class statistics: nearest mean and naive Bayes (theory G2) ---------------
+# -- A classifier made of class statistics: the nearest mean (theory G2) --------------------------
 
 _VARIANCE = 0.12
 _VARIANCE_TRUST = 0.1**2
@@ -416,9 +406,6 @@ _RESOLUTION = 2.0**-18
 
 _EVEN = 0.1
 """Numbers of rows are used as prior probabilities if their noise is below this part of a class."""
-
-_OWN_VARIANCE = 0.1
-"""Classes have variances of their own where noise is below this part of them."""
 
 
 @value(eq=False)
@@ -469,7 +456,8 @@ class CentroidQuestion:
         norm = as_block(self.block)
         ball = norm == 2
         name = "nearest centroid" + ", l2" * ball
-        noise = _noise(self, "none" if ball else "mean", norm, facts, epsilon)
+        blocks = ClassBlocks(bounds=self.bounds, classes=len(self.classes), norm=norm)
+        noise = blocks.noise(as_usable_epsilon(epsilon), facts.neighbors)
         expected = facts.planned_rows
         ratio = noise.ratio(expected)
         temperature = 1 + (ratio / 0.4) ** 2 if ball else 3 * (1 + (ratio / 0.2) ** 2)
@@ -490,49 +478,10 @@ class CentroidQuestion:
                 temperature=temperature,
                 bounds=self.bounds,
                 classes=self.classes,
-                radius=noise.blocks.radius if ball else math.inf,
+                radius=blocks.radius if ball else math.inf,
             )
 
         return _plan(name, noise, model, facts, epsilon)
-
-
-@value(eq=False)
-class BayesQuestion:
-    """The mean and the variance of each feature in each class are asked for."""
-
-    bounds: ColumnBounds
-    classes: tuple[Any, ...]
-
-    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate one block of noise for each class."""
-        noise = _noise(self, "each", math.inf, facts, epsilon)
-        expected = facts.planned_rows
-
-        def model(sums: ClassSums) -> ClassModel:
-            means, _ = class_means(sums)
-            return ClassModel(
-                means=means,
-                variances=_variances(sums, means),
-                priors=_priors(sums, noise, expected),
-                temperature=6 * (1 + (noise.ratio(expected) / 0.05) ** 2),
-                bounds=self.bounds,
-                classes=self.classes,
-            )
-
-        return _plan("naive Bayes", noise, model, facts, epsilon)
-
-
-def _noise(
-    question: CentroidQuestion | BayesQuestion,
-    squares: Squares,
-    norm: float,
-    facts: Facts,
-    epsilon: Rational,
-) -> NoisyBlocks:
-    blocks = ClassBlocks(
-        bounds=question.bounds, classes=len(question.classes), squares=squares, norm=norm
-    )
-    return blocks.noise(as_usable_epsilon(epsilon), facts.neighbors)
 
 
 def _plan(
@@ -591,27 +540,6 @@ def _least(noise: float) -> float:
     deviation = math.sqrt(noise)
     floor = min(_LEAST_VARIANCE, max(_BELIEVED * deviation, _RESOLUTION))
     return max(floor, deviation * math.sqrt(_trust(noise)))
-
-
-def _variances(sums: ClassSums, means: Floats) -> Floats:
-    """Return the variances of the features in each class, as alike as noise asks for.
-
-    Where noise is large all features have one, then all classes share those of the features.
-    """
-    counts, total = sums.counts[:, None], sums.total
-    noise = len(means) * (sums.deviation / total) ** 2 / 4
-    shared = (sums.squares.sum(axis=0) / total + 1) / 2 - (counts * means**2).sum(axis=0) / total
-    middle = float(shared.mean())
-    # noise in the means lowers it, too
-    average = min(1.0, max(_least(noise), _VARIANCE + (middle - _VARIANCE) * _trust(noise)))
-    spread = max(0.0, float(shared.var()) - noise)
-    apart = (shared - middle) * (spread / (spread + noise))
-    least = min(max(average / 4, min(average, math.sqrt(noise))), _BELIEVED * math.sqrt(noise))
-    shared = np.clip(average + apart, least, 1.0)
-    own = (sums.squares / counts + 1) / 2 - means**2
-    doubt = (sums.deviation / counts) ** 2 / 4
-    weight = shared**2 / (shared**2 + doubt / _OWN_VARIANCE**2)
-    return np.asarray(np.clip(shared + weight * (own - shared), shared / 4, 4 * shared))
 
 
 def fit_classes(

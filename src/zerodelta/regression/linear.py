@@ -1,4 +1,4 @@
-"""Linear regression by the method with the least predicted error (theory C9, C10.5, C6, C1).
+"""Linear regression by the method with the least predicted error (theory C9, C10.5).
 
 Rows become integers and targets numbers in [-1, 1] first, so that all methods see the same bounded
 rows; a forecast is in units of half the targets' range, squared (without an intercept, of the
@@ -7,10 +7,8 @@ largest target).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from zerodelta.data.dataset import Dataset
@@ -27,25 +25,21 @@ from zerodelta.privacy.steps import Step
 from zerodelta.regression.certified_losses import STEPS, PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import Features, LongRows
-from zerodelta.regression.objective import TARGETS, Shape, expected_length, limited, plan_huber
+from zerodelta.regression.objective import TARGETS, Shape, plan_huber
 from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
 from zerodelta.regression.statistics import (
     LENGTH,
-    LatticeAdassp,
     exact_statistics,
     plan_statistics,
-    statistics_error,
 )
-from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.run import aside, planned, post_processed, run
-from zerodelta.spine.verbs import as_own
-from zerodelta.study.study import Study
-from zerodelta.training.losses import Squared
+from zerodelta.spine.run import aside, planned, run
 from zerodelta.value import value
 
-_RIDGE = 2.0
-"""The factor C of the penalty C·√d of purified AdaSSP."""
+_ELSEWHERE = {
+    "adassp": "zerodelta.paper.lattice_adassp",
+    "descent": "zerodelta.Study(...).minimize",
+}
 
 
 def fit_linear(
@@ -62,14 +56,14 @@ def fit_linear(
     """Release a `LinearModel` with one line of coefficients: what `LinearRegression` fits.
 
     `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise
-    on XᵀX and Xᵀy), "adassp" (the same with Gaussian noise, purified on a lattice), "descent"
-    (gradient descent on internal answers), or "auto", the one with the least predicted error.
+    on XᵀX and Xᵀy), or "auto", the one with the least predicted error. `zerodelta.paper` has
+    regression by purified Gaussian statistics, `lattice_adassp`.
 
     Rows and targets are arrays or frames, or two selections of one data set, whose columns are
     encoded (`Encoding`): then `data_norm` and `bounds_y` follow from the schema unless given.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
-    **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5; C6 and R(v); R2 and the ball's).
+    **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5).
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows and larger targets
     are clipped; a row with a missing cell, or whose target is no number, is the zero row.
     **Error**: the expected excess of the mean squared error for rows that fill their bound evenly;
@@ -132,8 +126,8 @@ class LinearQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the target is the last column.
 
-        The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so the number of rows is nothing but a public parameter.
+        A row that counts nowhere is the zero row, so the number of rows is nothing but a public
+        parameter.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
@@ -148,7 +142,7 @@ class LinearQuestion:
         named = [name for name in known if is_name(self.method, [name])]  # it alone is planned
         candidates = {name: _PLANNERS[name](shape) for name in named or known}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
-        chosen = candidates[choose(methods, self.method).name]
+        chosen = candidates[choose(methods, self.method, elsewhere=_ELSEWHERE).name]
         features = replace(features, length=chosen.length)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
@@ -198,23 +192,7 @@ class LinearQuestion:
             beyond=LongRows(encode=self.encoding, features=features),
         )
         plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
-        if plan.steps:
-            return run(plan, source, bits=bits, aside=aside(beside, epsilon))
-        width, encode, read = features.width, self.encoding, self._targets
-        study = as_own(Study)(
-            LabeledRows(rows, targets, read=read, encode=encode, prepare=features, width=width),
-            epsilon=epsilon,
-            publish=Ball(width, _radius(width)),
-            rounds=_rounds(width),
-            functions=False,
-            diagnostics=beside,
-            bits=bits,
-        )
-        release = study.minimize(Squared(label_bound=1), data_norm=1)
-        theta = expected_length(release.value).reshape(-1, 1)
-        model = features.model(theta, targets=read, encoding=encode)
-        error = choose(plan.methods, self.method).error * self._targets.half**2
-        return post_processed(release, value=model, error=error)
+        return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
 def linear_methods(
@@ -231,7 +209,7 @@ def linear_methods(
     Errors are expected excesses of the mean squared error, for rows and a signal as in `Expected`.
 
     >>> [m.name for m in linear_methods(epsilon=1, n=10_000, dimension=10)]
-    ['huber', 'statistics', 'adassp', 'descent']
+    ['huber', 'statistics']
     >>> linear_methods(epsilon=1, n=10**6, dimension=1)[0].name
     'statistics'
     """
@@ -250,8 +228,8 @@ class _Candidate:
     """A method that is planned: its forecast, its proof and, from opened rows to θ, the fit."""
 
     method: Method
-    steps: tuple[Step, ...] = ()
-    fit: Callable[[Features, Rows, BitSource], Floats] = NotImplemented
+    steps: tuple[Step, ...]
+    fit: Callable[[Features, Rows, BitSource], Floats]
     length: int = STEPS
 
 
@@ -290,100 +268,7 @@ def _statistics(shape: Shape) -> _Candidate:
     return _Candidate(method=method, steps=(plan.step,), fit=fit, length=LENGTH)
 
 
-def _adassp(shape: Shape) -> _Candidate:
-    """Noise of multiplier √(9/2)/μ, a lattice, a random point now and then."""
-    rows, columns, weight = shape.rows, shape.columns, _weight(shape.rows)
-    resolution = _resolution(shape)
-    plan = LatticeAdassp.plan(
-        rows=rows,
-        dimension=columns,
-        data_norm=1,
-        target_bound=1,
-        epsilon=shape.epsilon,
-        mixing_weight=weight,
-        resolution=resolution,
-        ridge_factor=_RIDGE,
-    )
-    multiplier = math.sqrt(plan.statistics.multiplier_squared)
-    spacing = _radius_of(rows, columns, multiplier) / resolution
-    noise = statistics_error(shape, gram_deviation=multiplier, moment_deviation=multiplier)
-    expected = shape.expected or TARGETS
-    added = expected.spread * (spacing**2 / 12 + 4 * float(weight))
-
-    def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
-        return expected_length(plan.answer(rows, bits, prepare=features))
-
-    method = Method(
-        name="adassp",
-        error=min(noise + added, expected.explained),
-        spends=f"ε on a lattice of {columns} dimensions, "
-        f"{columns * (columns + 3) // 2} internal sums",
-        why="internal Gaussian noise: overtakes statistics from some 20 features on",
-    )
-    return _Candidate(method=method, steps=plan.steps, fit=fit)
-
-
-def _descent(shape: Shape) -> _Candidate:
-    """Forecast: steps of length 1 shrinking to 0, noise 2RT/(√3 n μ), partly corrected later.
-
-    What is published takes about d·ln(n) + 7 nats, hence μ.
-    """
-    columns, steps, radius = shape.columns, _rounds(shape.columns), float(_radius(shape.columns))
-    mu = float(shape.epsilon) / math.sqrt(2 * (columns * math.log(max(shape.rows, 2)) + 7))
-    noise = 2 * (1 + radius) * steps / (math.sqrt(3) * max(1, shape.rows) * mu)
-    expected = shape.expected or TARGETS
-    spread, explained = expected.spread, expected.explained
-    left = min(1.0, 1.5 * columns / (spread * steps))
-    behind = explained * math.exp(-spread * steps / columns)
-    excess = spread * noise**2 * left + behind + spread * radius**2 / 1000
-    method = Method(
-        name="descent",
-        error=limited(excess, explained),
-        spends=f"ε on a lattice of {columns} dimensions, {steps} internal gradients",
-        why="every step adds noise; pays for losses that are not convex",
-    )
-    return _Candidate(method=method)
-
-
 _PLANNERS: dict[str, Callable[[Shape], _Candidate]] = {
     "huber": _huber,
     "statistics": _statistics,
-    "adassp": _adassp,
-    "descent": _descent,
 }
-
-
-def _weight(rows: int) -> Fraction:
-    """Return n^-1.5: a random point costs less than the noise does."""
-    return Fraction(1, max(1000, rows * math.isqrt(rows)))
-
-
-def _resolution(shape: Shape) -> int:
-    """Return how many steps of the lattice make its radius: a step is no more than the noise.
-
-    The internal part may fail with δ = e^-L, L about d·ln(n) + 1.5·ln(n), which gives μ nearly.
-    """
-    # of the typical rows, whatever is expected: no fit depends on that
-    typical = replace(shape, dimension=shape.columns, intercept=False, expected=TARGETS)
-    rare, epsilon = (shape.columns + 1.5) * math.log(max(shape.rows, 16)), float(shape.epsilon)
-    mu = 2 * epsilon / (math.sqrt(2 * rare + 2 * epsilon) + math.sqrt(2 * rare))
-    multiplier = math.sqrt(4.5) / mu
-    noise = statistics_error(typical, gram_deviation=multiplier, moment_deviation=multiplier)
-    radius = _radius_of(shape.rows, shape.columns, multiplier)
-    steps = radius / math.sqrt(noise / TARGETS.spread)
-    return 1 << min(max(math.ceil(math.log2(steps)), 4), 50)
-
-
-def _radius_of(rows: int, columns: int, multiplier: float) -> float:
-    """Return the trust radius: all that the penalty lets coefficients be."""
-    return rows / (_RIDGE * math.sqrt(columns) * multiplier) + 1
-
-
-def _rounds(columns: int) -> int:
-    """Return how many gradient steps: errors shrink by e^(-spread/(2·columns)) a step."""
-    return min(max(30, 12 * columns), 300)
-
-
-def _radius(columns: int) -> Fraction:
-    """Return a little more than the length of typical coefficients, √(explained·d/spread)."""
-    return Fraction(math.isqrt(64 * columns) + 1, 16)

@@ -13,8 +13,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-
 from zerodelta.channels.channel import NumericalError
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
@@ -170,15 +168,6 @@ def temperature(*, noise: float, informed: float) -> float:
     """
     weak = max(1.0, _ENOUGH / max(informed, 1e-9))
     return max(1.0, math.sqrt(1 + math.pi / 8 * noise * weak**2) / 2)
-
-
-def expected_length(theta: Floats) -> Floats:
-    """Clip a published point to twice the length that coefficients may be expected to have.
-
-    Post-processing: a random point of the lattice, published with tiny probability, is far away.
-    """
-    most = 2 * math.sqrt(len(theta))
-    return theta * min(1.0, most / max(float(np.linalg.norm(theta)), most / 2**10))
 
 
 def _positive(value: Rational, name: str) -> float:

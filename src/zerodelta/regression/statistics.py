@@ -7,7 +7,6 @@ public lattice (Lemma R). The penalty and the solution are computed from noisy n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, TypeAlias
@@ -123,15 +122,14 @@ class GaussianStatistics:
         *,
         ridge: float,
         caution: float = 0.0,
-        prepare: Callable[[Block], Block] | None = None,
     ) -> Floats:
         """Return the ridge solution on noisy statistics, 0 where there is none: internal.
 
-        The target is the last column; `prepare` makes the features of the others. The penalty lifts
-        the smallest eigenvalue to ridge·m·A: as seen by the noisy λ_min less `caution`·m·A if it
-        was queried, else by the noisy matrix itself (post-processing).
+        The target is the last column. The penalty lifts the smallest eigenvalue to ridge·m·A: as
+        seen by the noisy λ_min less `caution`·m·A if it was queried, else by the noisy matrix
+        itself (post-processing).
         """
-        gram, moments = self._exact(rows, prepare)
+        gram, moments = self._exact(rows)
         squared, d = self.multiplier_squared, self.dimension
         bound = STEPS**2
         upper_triangle = np.triu_indices(d, 1)
@@ -166,9 +164,7 @@ class GaussianStatistics:
         solved = np.asarray(theta * self.scale, dtype=np.float64)
         return solved if np.isfinite(solved).all() else np.zeros(self.dimension)
 
-    def _exact(
-        self, rows: Rows, prepare: Callable[[Block], Block] | None = None
-    ) -> tuple[Integers, Integers]:
+    def _exact(self, rows: Rows) -> tuple[Integers, Integers]:
         x_lattice = FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=STEPS)
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
@@ -176,8 +172,6 @@ class GaussianStatistics:
         d, both = self.dimension, (STEPS, STEPS)
 
         def products(block: Block) -> Any:  # may run elsewhere
-            if prepare is not None:
-                block = np.column_stack([prepare(block[:, :-1]), block[:, -1]])
             whole = whole_rows(block)  # with a missing cell: the zero row
             x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
             return exact_product(x, np.column_stack([x, y]), bounds=both)
@@ -259,11 +253,9 @@ class LatticeAdassp:
         """The two steps of the certificate."""
         return self.statistics.step(), self.channel.step()
 
-    def answer(
-        self, rows: Rows, bits: BitSource, *, prepare: Callable[[Block], Block] | None = None
-    ) -> Floats:
+    def answer(self, rows: Rows, bits: BitSource) -> Floats:
         """Return the published coefficients; the target is the last column of the rows."""
-        solved = self.statistics.solve(rows, bits, ridge=self.ridge, prepare=prepare)
+        solved = self.statistics.solve(rows, bits, ridge=self.ridge)
         return self.channel.apply(solved, bits)
 
 

@@ -10,7 +10,6 @@ from zerodelta.errors import require_extra
 require_extra("sklearn", "sklearn")
 
 from zerodelta.sklearn.classifiers import (
-    GaussianNB,
     MLPClassifier,
     NearestCentroid,
     RandomForestClassifier,
@@ -21,7 +20,6 @@ from zerodelta.sklearn.unsupervised import PCA, BoundedScaler, KMeans
 __all__ = [
     "PCA",
     "BoundedScaler",
-    "GaussianNB",
     "KMeans",
     "LinearRegression",
     "LogisticRegression",

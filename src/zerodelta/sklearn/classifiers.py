@@ -1,4 +1,4 @@
-"""Classifiers: nearest centroid, naive Bayes, random forest, and a network of tanh units."""
+"""Classifiers: nearest centroid, random forest, and a network of tanh units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.regression.classes import BayesQuestion, CentroidQuestion
+from zerodelta.regression.classes import CentroidQuestion
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.forest import ForestQuestion
 from zerodelta.regression.rows import ClassLabels, LabeledRows, declared_classes
@@ -38,114 +38,6 @@ from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.models import TanhNetwork
 from zerodelta.value import value
-
-# -- `GaussianNB`: means and variances of each class, in one release (theory G2) ------------------
-
-
-@final
-class GaussianNB(ClassStatistics):
-    """Naive Bayes with normal features, under pure ε-DP; in place of scikit-learn's `GaussianNB`.
-
-    Every class has a mean and a variance for each feature. That is twice what `NearestCentroid`
-    publishes, which is better unless there are many rows.
-
-    Parameters
-    ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
-    classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the declared bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes in order.
-    theta_, var_ : arrays of shape (n_classes, n_features)
-        The published means and variances, in the units of the data.
-    class_prior_ : array
-        The parts of the rows that classes have, equal ones where noise would hide them.
-    encoded_names_ : array
-        Only after a fit on a data set: the names of the encoded columns; a category has one for
-        each option ("city=oslo").
-    temperature_ : float
-        Probabilities are those of scores over this public number, larger where noise dominates.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
-
-    Notes
-    -----
-    **Releases**: `theta_`, `var_` and `class_prior_`, which are in `release_.value`,
-    `diagnostics_` if asked for, and `certificate_`.
-    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
-    **Guarantee**: one ``fit`` is pure ε-DP, `proven`: one block of noise for each class (theory
-    G2) over its count, the sums and the squares. Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
-    **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that
-    is no class, count as nothing; labels that all match no class, or bounds that clip every row,
-    cannot raise and give noise that looks like a model. Predictions take a missing cell for the
-    middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two selections of
-    one `zd.open` data set.
-    **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
-    depends on data.
-
-    Examples
-    --------
-    >>> y = np.random.default_rng(0).integers(0, 2, size=10_000)
-    >>> X = np.column_stack([y, 1 - y])
-    >>> model = GaussianNB(epsilon=1, bounds=(-1, 2), classes=[0, 1]).fit(X, y)
-    >>> model.predict([[0, 1], [1, 0]])
-    array([0, 1])
-    >>> model.theta_.shape, model.var_.shape, model.certificate_.status.value
-    ((2, 2), (2, 2), 'proven')
-
-    """
-
-    theta_: Floats
-    var_: Floats
-    class_prior_: Floats
-
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        classes: Sequence[Any] | None = None,
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
-
-    @debited_fit
-    def fit(self, X: Any, y: Any) -> GaussianNB:  # noqa: N803
-        """Publish means and variances; this is the one release that the certificate is about."""
-
-        def question(bounds: ColumnBounds, known: tuple[Any, ...]) -> BayesQuestion:
-            return BayesQuestion(bounds=bounds, classes=known)
-
-        model = self._fit(X, y, question)
-        self.theta_, self.class_prior_ = model.centers, model.priors
-        self.var_ = np.asarray(model.variances * model.bounds.half**2)
-        return self
-
 
 _WIDEN = 2.0
 _MOST_VIEWS = 4

@@ -64,8 +64,8 @@ class LinearRegression(PrivateRegressor):
     fit_intercept : bool
         Whether the line may miss the origin.
     method : str
-        "huber", "statistics", "adassp", "descent" or "auto", the one with the least predicted
-        error: see `zerodelta.regression.fit_linear`.
+        "huber", "statistics" or "auto", the one with the least predicted error: see
+        `zerodelta.regression.fit_linear`.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
@@ -97,8 +97,8 @@ class LinearRegression(PrivateRegressor):
     is no number, count as nothing; a prediction for such a row is the intercept. A `data_norm` or
     `bounds_y` that clips every row, or that all rows are far inside, cannot raise and gives noise
     that looks like a model. ``fit(people[["age", "city"]], people["income"])`` takes two selections
-    of one `zd.open` data set; rows that ``where`` drops count as nothing. "statistics" and "adassp"
-    read rows one after another, whatever their number; "huber" holds all of them in memory.
+    of one `zd.open` data set; rows that ``where`` drops count as nothing. "statistics" reads
+    rows one after another, whatever their number; "huber" holds all of them in memory.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
     on unseen data.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar
 
 from zerodelta.data.rows import MOST_HERE
 from zerodelta.data.source import Protection, Source, protection_of
@@ -203,33 +203,6 @@ class Method:
     why: str
 
 
-@final
-class LazyMethods(Sequence[Method]):
-    """Methods that are forecast when somebody looks at them: a costly forecast can wait.
-
-    >>> lazy = LazyMethods(lambda: (Method(name="a", error=1.0, spends="ε", why=""),))
-    >>> [method.name for method in lazy]
-    ['a']
-    """
-
-    __slots__ = ("_found", "_rank")
-
-    def __init__(self, rank: Callable[[], tuple[Method, ...]]) -> None:
-        self._rank = rank
-        self._found: tuple[Method, ...] | None = None
-
-    def _all(self) -> tuple[Method, ...]:
-        if self._found is None:
-            self._found = self._rank()
-        return self._found
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._all()[place]
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-
 def ranked(*methods: Method) -> tuple[Method, ...]:
     """Return the methods, least predicted error first; equal ones in the order given.
 
@@ -241,17 +214,25 @@ def ranked(*methods: Method) -> tuple[Method, ...]:
     return tuple(sorted(methods, key=lambda method: method.error))
 
 
-def choose(methods: Sequence[Method], method: str) -> Method:
-    """Return the best method for "auto", else the named one; a name that is none is refused."""
+def choose(
+    methods: Sequence[Method], method: str, *, elsewhere: Mapping[str, str] | None = None
+) -> Method:
+    """Return the best method for "auto", else the named one; a name that is none is refused.
+
+    `elsewhere` names the functions that offer what is no method here.
+    """
     named = {known.name: known for known in methods}
     if is_name(method, ["auto"]):
         return min(methods, key=lambda known: known.error)
     if not isinstance(method, str) or method not in named:
+        function = (elsewhere or {}).get(method) if isinstance(method, str) else None
         raise ParameterError(
             "method",
             method,
             expected=f'"auto" or one of {sorted(named)}',
-            remedy=did_you_mean(method, ["auto", *named], "pass one of these names"),
+            remedy=did_you_mean(method, ["auto", *named], "pass one of these names")
+            if function is None
+            else f"pass one of these names, or call {function}",
         )
     return named[method]
 

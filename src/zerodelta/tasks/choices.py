@@ -27,10 +27,8 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import (
-    SELECTIONS,
-    Selection,
+    PermuteAndFlip,
     gap_at,
-    selection_methods,
     worst_gap,
 )
 from zerodelta.privacy.claims import PureDP
@@ -96,10 +94,9 @@ def mode(
     unknown : item
         The public item for which items outside the universe count; nowhere if not given.
     method : str
-        "permute-and-flip" or "exponential" on the counts, "asymmetric" (for more than 100 items:
-        noise that falls faster upwards, where there are many items that could win by it),
-        "stability" (the mode if its lead is clear, else a uniform item), or "auto", the one with
-        the least predicted error.
+        "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise that falls
+        faster upwards, where there are many items that could win by it), "stability" (the mode if
+        its lead is clear, else a uniform item), or "auto", the one with the least predicted error.
     expected_gap : number, optional
         About how far the mode is ahead of all other items, known without the rows: methods are
         compared, and the asymmetric one is tuned, at that gap instead of the worst one.
@@ -173,14 +170,14 @@ class ModeQuestion:
             expected_gap=self.expected_gap,
         )
         chosen = choose(methods, self.method)
-        mechanism: ClearLead | Selection | NoisyTop
+        mechanism: ClearLead | PermuteAndFlip | NoisyTop
         if chosen.name == "stability":
             mechanism = ClearLead.for_epsilon(epsilon=exact, items=space.size, neighbors=related)
         elif chosen.name == "asymmetric":
             noise = _noise(exact, space.size, self.expected_gap)
             mechanism = NoisyTop(noise=noise, size=space.size, k=1)
         else:
-            mechanism = SELECTIONS[chosen.name].for_epsilon(
+            mechanism = PermuteAndFlip.for_epsilon(
                 epsilon=exact, sensitivity=1, monotone=monotone, neighbors=related
             )
 
@@ -224,21 +221,22 @@ def mode_methods(
     with half of the rows each: a draw is an item that hardly occurs.
 
     >>> [method.name for method in mode_methods(epsilon=1, n=1000, universe=10)]
-    ['permute-and-flip', 'exponential', 'stability']
+    ['permute-and-flip', 'stability']
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows, scale = as_count(n, "n"), (1 if monotone else 2) / exact
     gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
 
-    def lost(name: str) -> float:
-        if gap is None:
-            return min(float(rows), worst_gap(size, scale, method=name))
-        return min(float(rows), gap_at(size, scale, as_float(gap, "expected_gap"), method=name))
-
-    chosen = selection_methods(
-        lost,
-        "close races cost little: a wrong item is nearly as frequent",
-        "as permute-and-flip, with a slightly larger gap",
+    lost = (
+        worst_gap(size, scale)
+        if gap is None
+        else gap_at(size, scale, as_float(gap, "expected_gap"))
+    )
+    flip = Method(
+        name="permute-and-flip",
+        error=min(float(rows), lost),
+        spends="ε on one choice",
+        why="close races cost little: a wrong item is nearly as frequent",
     )
     stability = Method(
         name="stability",
@@ -247,14 +245,14 @@ def mode_methods(
         why="a close race is lost to a uniform item of the universe",
     )
     if monotone or size <= _FEW_ITEMS:
-        return ranked(*chosen, stability)
+        return ranked(flip, stability)
     asymmetric = Method(
         name="asymmetric",
         error=min(float(rows), gap_of(_noise(exact, size, gap), size - 1, gap)),
         spends="ε on all counts together",
         why="many items could win by noise, which falls faster upwards than downwards",
     )
-    return ranked(*chosen, asymmetric, stability)
+    return ranked(flip, asymmetric, stability)
 
 
 def _noise(epsilon: Fraction, size: int, expected_gap: Rational | None) -> KeyNoise:
@@ -352,7 +350,7 @@ def select(
         frames), None (none is missing; if one is it counts as the middle of the bounds; the default
         for arrays) or a number. A data set has it declared.
     method : str
-        "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+        "permute-and-flip", or "auto", which is the same.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -448,7 +446,7 @@ class SelectQuestion:
             monotone = as_flag(self.monotone, "monotone")
         methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)
         chosen = choose(methods, self.method)
-        mechanism = SELECTIONS[chosen.name].for_epsilon(
+        mechanism = PermuteAndFlip.for_epsilon(
             epsilon=exact, sensitivity=moved, monotone=monotone, neighbors=facts.neighbors
         )
         step, stated = mechanism.step(), (SENSITIVITY, *([MONOTONE] if self.monotone else []))
@@ -527,21 +525,22 @@ class _Columns:
 def select_methods(
     *, epsilon: Rational, options: int, sensitivity: Rational = 1, monotone: bool = False
 ) -> tuple[Method, ...]:
-    """Return the methods that choose one of several options, best first.
+    """Return the method that chooses one of several options.
 
-    Errors are the largest expected gaps to the best score (`worst_gap`).
+    Its error is the largest expected gap to the best score (`worst_gap`).
 
     >>> [method.name for method in select_methods(epsilon=1, options=10)]
-    ['permute-and-flip', 'exponential']
+    ['permute-and-flip']
     """
     exact, moved = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
     scale = moved * (1 if monotone else 2) / exact
-    methods = selection_methods(
-        lambda name: worst_gap(options, scale, method=name),
-        "its gap is stochastically the smaller at equal ε",
-        "never better; its bounded range pays only inside a composition",
+    only = Method(
+        name="permute-and-flip",
+        error=worst_gap(options, scale),
+        spends="ε on one choice",
+        why="its gap is stochastically smaller than the exponential mechanism's at equal ε",
     )
-    return ranked(*methods)
+    return (only,)
 
 
 def listed_options(scores: Any) -> Sequence[Any]:

@@ -29,7 +29,7 @@ from zerodelta.mechanisms.partition_noise import PartitionNoise, power_sums
 from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
 from zerodelta.mechanisms.ranks import as_points
 from zerodelta.mechanisms.runs import CumulativeCounts
-from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, add_exactly
+from zerodelta.mechanisms.sum_noise import CountNoise, add_exactly
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -318,8 +318,8 @@ def histogram(
         The public item for which items outside the universe count; nowhere if not given.
         If given, the counts add up to the number of items, and one noise less is needed.
     method : str
-        "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞),
-        or "auto", the one with the least predicted error; under add-remove "laplace" only.
+        "k-norm" (noise fitted to the two counts that one row moves), "laplace", or "auto", the one
+        with the least predicted error; under add-remove "laplace" only.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used and unreadable.
@@ -415,7 +415,7 @@ class HistogramQuestion:
                 integers=noisy[:, None],
                 forms={None: ((Fraction(1), Fraction(0)),)},
                 bounds={},
-                joint=isinstance(noise, KNorm),
+                joint=False,
                 statistics={"count": (None, "count")},
                 labels=range(space.size) if space.options is None else space.options,
                 rows=n,
@@ -439,7 +439,7 @@ class HistogramQuestion:
 
         return ReleasePlan(
             claim=PureDP(exact, neighbors=related),
-            steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
+            steps=(noise.step(),),
             answer=answer,
             error=chosen.error,
             methods=methods,
@@ -490,12 +490,10 @@ def _edges(given: Any, ends: Bounds | None) -> Bins:
 
 def _noise(
     name: str, exact: Fraction, free: int, neighbors: Neighbors
-) -> CountNoise | KNorm | PartitionNoise:
+) -> CountNoise | PartitionNoise:
     """Return the mechanism on so many counts."""
     if name == "k-norm":
         return CountNoise.for_epsilon(epsilon=exact, dimension=free)
-    if name == "k-norm-max":
-        return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
     return PartitionNoise.for_epsilon(
         epsilon=exact, cells=free, neighbors=neighbors, method="laplace"
     )
@@ -521,15 +519,12 @@ def histogram_methods(
     Errors are expected absolute errors of a count.
 
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
-    [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
+    [('k-norm', 1.31), ('laplace', 1.92)]
     """
     exact, size = _as_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
     small = free <= _MOST_JOINT
-    errors = {
-        name: _noise(name, exact, free, neighbors).error()
-        for name in ("k-norm", "laplace", "k-norm-max")
-    }
+    errors = {name: _noise(name, exact, free, neighbors).error() for name in ("k-norm", "laplace")}
     if neighbors is Neighbors.ADD_REMOVE:
         only = Method(
             name="laplace",
@@ -552,11 +547,5 @@ def histogram_methods(
             error=errors["laplace"],
             spends="ε on all counts together, noise for a move of 2 in l1",
             why="independent noise for every count",
-        ),
-        Method(
-            name="k-norm-max",
-            error=errors["k-norm-max"] if small else math.inf,
-            spends="ε on all counts together, noise for a move of 1 in l∞",
-            why="its noise grows with the number of counts",
         ),
     )

@@ -11,7 +11,6 @@ from zerodelta.clustering.center_mechanisms import (
     kmeans_methods,
     noisy_lloyd,
     one_center,
-    purified_lloyd,
 )
 from zerodelta.clustering.kmeans import Frame
 from zerodelta.data.arrays import ArraySource
@@ -28,8 +27,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
 from zerodelta.spine.plan import Facts, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_numbers
+from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.study.study import StudyProgram, carry_out
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -72,13 +71,11 @@ def kmeans(
         Public bounds, two numbers or two lists with one for each column; for a data set by default
         as declared. Rows are clipped to them; bounds several times wider than the data cost
         accuracy.
-    method : {"auto", "histogram", "lloyd", "one-center", "purified"}
+    method : {"auto", "histogram", "lloyd", "one-center"}
         "histogram": noisy counts on a public grid, and the k-means of its full cells. "lloyd": half
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
         directions, for more than 5 columns). "one-center": a noisy mean, moved to the middle of the
-        bounds as far as its noise is large, as every center. "purified": three rounds inside a
-        `Study`, where the number of rows is public; never the best in our measurements. "auto": the
-        least forecast.
+        bounds as far as its noise is large, as every center. "auto": the least forecast.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the
         rows were used, clipped to the bounds, and unreadable.
@@ -118,7 +115,7 @@ def kmeans(
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
     beside = diagnosis(diagnostics, source, bounds=bounds)
-    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @value
@@ -129,7 +126,7 @@ class KMeansQuestion:
     bounds: Bounds | None = None
     method: str = "auto"
 
-    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate its noise."""
         facts.only_replaced()
         # n is a parameter of the grid and of forecasts: any public number will do
@@ -156,8 +153,6 @@ class KMeansQuestion:
             methods=methods,
             error=chosen.error,
         )
-        if chosen.name == "purified":
-            return purified_lloyd(problem)
         if chosen.name == "one-center":
             return one_center(problem)
         return noisy_lloyd(problem, refine=chosen.name == "lloyd")

@@ -71,13 +71,13 @@ def answer_queries(
         The privacy parameter.
     unknown : category, optional
         What an out-of-domain value counts as in columns that have this category. Elsewhere it
-        counts nowhere, so that its row is spread evenly over the cells ("purified": first cell).
-    method : {"auto", "k-norm", "counts", "laplace", "mwem", "purified"}, default="auto"
+        counts nowhere, so that its row is spread evenly over the cells.
+    method : {"auto", "k-norm", "counts", "laplace", "mwem"}, default="auto"
         Noise on orthogonal coefficients of the tables; on all cells of all tables, fitted to
-        counts or independent; a few tables, chosen and measured in rounds; or internal rounds,
-        then mixing. "auto" takes the least predicted error. After `where`, for units
-        and under add-remove the number of rows is private: then "counts" or "laplace" (add-remove:
-        "laplace"), and frequencies are fractions of what their noisy cells add up to.
+        counts or independent; or a few tables, chosen and measured in rounds. "auto" takes the
+        least predicted error. After `where`, for units and under add-remove the number of rows is
+        private: then "counts" or "laplace" (add-remove: "laplace"), and frequencies are fractions
+        of what their noisy cells add up to.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
@@ -93,12 +93,12 @@ def answer_queries(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF; B1 for "purified"), proven.
+    **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF), proven.
     **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
     (one row more or less), which needs half the noise of "laplace".
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
     without the rows; on data close to a few cells it is smaller, with many out-of-domain values
-    larger. For "purified" it is a bound.
+    larger.
 
     Examples
     --------

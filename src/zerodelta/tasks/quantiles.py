@@ -32,11 +32,11 @@ from zerodelta.mechanisms.ranks import (
     grid_of,
     wanted_ranks,
 )
-from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
+from zerodelta.mechanisms.selection import PermuteAndFlip, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, as_own, debited
@@ -103,7 +103,7 @@ def quantile(
         frames), None (none is missing; if one is it counts as the middle point; the default for
         arrays) or a number. A data set has it declared.
     method : str
-        "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+        "permute-and-flip", or "auto", which is the same.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -177,7 +177,7 @@ def median(
     missing : "skip", None or number
         As for `quantile`.
     method : str
-        "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+        "permute-and-flip", or "auto", which is the same.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -240,7 +240,7 @@ class QuantileQuestion:
             margin=self.margin,
         )
         chosen = choose(methods, self.method)
-        mechanism = SELECTIONS[chosen.name].for_epsilon(
+        mechanism = PermuteAndFlip.for_epsilon(
             epsilon=exact, sensitivity=sensitivity, neighbors=facts.neighbors
         )
         if private is None:
@@ -300,11 +300,11 @@ def quantile_methods(
     q: Rational = "1/2",
     margin: int | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods that release a quantile, best first.
+    """Return the method that releases a quantile.
 
-    Errors are expected rank errors in rows, for rows that lie evenly in a hundredth of the bounds
-    or more. Near the ends they include how far inside `aimed_ranks` aims, and with few rows at a
-    small ε the answers that fall beyond all of them. A few points are no worse than any choice
+    Its error is the expected rank error in rows, for rows that lie evenly in a hundredth of the
+    bounds or more. Near the ends it includes how far inside `aimed_ranks` aims, and with few rows
+    at a small ε the answers that fall beyond all of them. A few points are no worse than any choice
     among so many.
 
     >>> [round(quantile_methods(epsilon=1, n=n)[0].error, 2) for n in (1000, 1001)]
@@ -320,12 +320,13 @@ def quantile_methods(
     aim = aimed_ranks(level, rows, points=size, epsilon=exact, margin=margin)
     far = abs(sum(aim) - sum(wanted)) / 2
     fine = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
-    methods = selection_methods(
-        lambda name: min(fine, far + worst_gap(size, 2 / exact, method=name)),
-        "its rank error is stochastically the smaller at equal ε",
-        "the same on fine grids, never better",
+    only = Method(
+        name="permute-and-flip",
+        error=min(fine, far + worst_gap(size, 2 / exact)),
+        spends="ε on one choice",
+        why="its rank error is stochastically smaller than the exponential mechanism's at equal ε",
     )
-    return ranked(*methods)
+    return (only,)
 
 
 def _rank_error(n: int, wanted: tuple[int, int], aim: tuple[int, int], rate: float) -> float:
@@ -465,7 +466,7 @@ class QuantilesQuestion:
         """Choose the method and the levels to draw."""
         one_column(facts)
         exact = as_usable_epsilon(epsilon)
-        if len(set(self.q)) == 1 and is_name(self.method, ("auto", *SELECTIONS)):
+        if len(set(self.q)) == 1 and is_name(self.method, ("auto", "permute-and-flip")):
             return self._single(facts, exact)
         public = facts.rows is not None and not facts.may_miss
         plan = plan_quantiles(

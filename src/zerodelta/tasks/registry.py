@@ -553,7 +553,6 @@ TASKS: dict[str, Task] = {
         calls={
             "nearest centroid": _BOUNDED.format("NearestCentroid", ""),
             "nearest centroid, l2": _BOUNDED.format("NearestCentroid", 'block="l2", '),
-            "naive Bayes": _BOUNDED.format("GaussianNB", ""),
             "forest": _BOUNDED.format("RandomForestClassifier", ""),
         },
         methods=_classes(compare_classifiers),

@@ -139,7 +139,6 @@ _CLASSIFIERS = {
     "logistic": ("LogisticRegression(", "logistic"),
     "nearest centroid": ("NearestCentroid(", "nearest-centroid"),
     "nearest centroid, l2": ('NearestCentroid(block="l2", ', "nearest-centroid"),
-    "naive Bayes": ("GaussianNB(", "naive-bayes"),
     "forest": ("RandomForestClassifier(", "random-forest"),
 }
 _VOTE = (
