@@ -258,7 +258,7 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
         "estimators/test_class_statistics_are_private.py"
         "::test_splits_are_inside_what_is_left_of_a_feature_and_follow_from_the_seed"
     ),
-    Asked: "records/test_nothing_of_rows.py::test_neighbors_have_the_same_record",
+    Asked: "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone",
     BlackBox: "audit/test_sampled_bound.py::test_a_correct_mechanism_is_rarely_flagged",
     measurement: (
         "interop/test_opendp_tasks.py"

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ from zerodelta.mechanisms.partition_noise import power_sums
 from zerodelta.mechanisms.ranks import Aim, GridRows, as_points
 from zerodelta.mechanisms.runs import GroupedColumn
 from zerodelta.regression.features import Features
-from zerodelta.regression.statistics import LENGTH, STEPS, GaussianStatistics, exact_statistics
+from zerodelta.regression.statistics import LENGTH, STEPS, exact_statistics
 from zerodelta.spaces import Finite
 from zerodelta.spine import plan as facts
 from zerodelta.training.gradient_sums import Examples
@@ -138,23 +137,11 @@ def places(rows: Rows, size: int) -> Any:
     return np.concatenate([*found, few.counts()])
 
 
-def adassp(rows: Rows) -> Any:
-    statistics = GaussianStatistics(
-        dimension=4,
-        data_norm=Fraction(200),
-        target_bound=Fraction(1),
-        multiplier_squared=Fraction(1),
-        eigenvalue=False,
-    )
-    return np.column_stack(statistics._exact(rows, Features.of(3, 200, True)))
-
-
 QUESTIONS |= {
     "gradient": lambda rows: gradient(rows, Logistic()),
     "gradients of classes": lambda rows: gradient(rows, Multinomial(classes=(0, 1))),
     "gradient of a network": network,
     "statistics": lambda rows: exact_statistics(Features.of(3, 200, True, length=LENGTH), rows),
-    "statistics for adassp": adassp,
     "mode": lambda rows: tally(PreparedRows(rows, last_but_one, ("0",)), Finite(2)).dense(2),
     "mode of many": lambda rows: tally(rows, Finite(5000), unknown=7).dense(5000),
     "ranks": lambda rows: ranks(rows, 121),
