@@ -411,7 +411,7 @@ _COMMON: tuple[tuple[str, Any, Any], ...] = (
     ("sign", Annotated[str | None, typer.Option(help="A private key to sign with.")], None),
     (
         "dry_run",
-        Annotated[bool, typer.Option("--dry-run", help="Only plan: read and spend nothing.")],
+        Annotated[bool, typer.Option("--dry-run", help="Only plan: spend nothing, read no cell.")],
         False,
     ),
     ("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),

@@ -13,6 +13,7 @@ import zerodelta as zd
 from zerodelta.cli.commands import FORMS, OPTIONS, RENAMED, Form
 from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
+from zerodelta.ledger.store import may_be_url
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import Preview, preview
 from zerodelta.value import value
@@ -227,7 +228,7 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
 
 
 def _place(text: str, folder: Path) -> str:
-    return text if "://" in text else os.fspath(folder / text)
+    return text if may_be_url(text) else os.fspath(folder / text)
 
 
 # -- running --------------------------------------------------------------------------------------

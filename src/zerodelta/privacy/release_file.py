@@ -3,8 +3,9 @@
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
 What is read is judged from its text alone: that the certificate proves its claim, that record and
-certificate state the same one, and that the value is what its noisy sums give. Whoever changes all
-of that and computes the digest anew is not found so. docs/records.md describes the format.
+certificate state the same one, and that the value does not contradict its noisy sums and bounds,
+where it has some. Whoever changes all of that and computes the digest anew is not found so.
+docs/records.md describes the format.
 """
 
 from __future__ import annotations
