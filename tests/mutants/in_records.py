@@ -196,9 +196,21 @@ MUTANTS = (
     ),
     Mutant(  # a page goes along a thousand million columns without a cell
         file="privacy/written_values.py",
-        old="0 <= side <= max(len(cells), _LONGEST_SIDE)",
+        old="0 <= side <= max(len(cells), LONGEST_SIDE)",
         new="0 <= side",
         tests=(f"{_REFUSED}an_array_without_cells_has_no_long_side",),
+    ),
+    Mutant(  # the tails of noise without a scale are sought for ever
+        file="privacy/release_file.py",
+        old="    if law.scale <= 0 or min(units) <= 0 or",
+        new="    if",
+        tests=(f"{_VALUES}noise_that_nothing_draws_is_refused",),
+    ),
+    Mutant(
+        file="privacy/release_file.py",
+        old=" or not 1 <= law.dimension <= most:",
+        new=" or not 1 <= law.dimension:",
+        tests=(f"{_VALUES}noise_that_nothing_draws_is_refused",),
     ),
     Mutant(  # nobody is told what to ask
         file="privacy/release_file.py",

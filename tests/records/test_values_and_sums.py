@@ -202,6 +202,27 @@ def test_nor_is_a_value_of_another_kind_where_only_its_range_is_known(
         assert SAID in verdict(tmp_path, sealed(data, value=value))[1], value
 
 
+@pytest.mark.parametrize("verb", ["mean", "histogram", "table", "covariance"])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *(("scale", {"fraction": text}) for text in ("0/1", "-1/1")),
+        *(("unit", {"fraction": text}) for text in ("0/1", "-1/1")),
+        *(("dimension", odd) for odd in (0, -1, 4097, 10**9, 10**18)),
+    ],
+    ids=str,
+)
+def test_noise_that_nothing_draws_is_refused(
+    verb: str, name: str, number: Any, tmp_path: Path
+) -> None:
+    """Its tails would be looked for until the memory is full, or for ever."""
+    data = saved(VERBS[verb](people(), 1), tmp_path)
+    law = data["sums"][-1]["law"]["fields"]
+    assert name in law
+    law[name] = number
+    assert "the noise laws cannot be read" in verdict(tmp_path, sealed(data))[1]
+
+
 def test_every_statistic_of_a_table_is_held_to_its_sums(tmp_path: Path) -> None:
     release = zd.table(people(), by="city", of={"pay": ["mean", "std", "sum"]}, epsilon=1)
     data = saved(release, tmp_path)

@@ -21,13 +21,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
 from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import (
+    LONGEST_SIDE,
     check_value,
     fraction_text,
     read_fraction,
@@ -339,12 +340,23 @@ def _width(parts: Mapping[str, Any]) -> int:
 def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
     try:
         parts = [{n: read(p) for n, p in one.items() if n != "forms"} for one in data]
-        return tuple(
+        sums = tuple(
             NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
             for one, part in zip(data, parts, strict=True)
         )
+        most = max(LONGEST_SIDE, sum(each.integers.size for each in sums))
+        for each in sums:
+            _check_law(each.law, most)
+        return sums
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
         raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None
+
+
+def _check_law(law: NoiseLaw, most: int) -> None:
+    """Refuse a law without tails, or of more coordinates than there could be: tails are sought."""
+    units = law.unit if isinstance(law.unit, tuple) else (law.unit,)
+    if law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
+        raise ValueError
 
 
 _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
