@@ -196,7 +196,7 @@ MUTANTS = (
     ),
     Mutant(  # a page goes along a thousand million columns without a cell
         file="privacy/written_values.py",
-        old="0 <= side <= max(len(cells), LONGEST_SIDE)",
+        old="0 <= side <= max(len(cells), _LONGEST_SIDE)",
         new="0 <= side",
         tests=(f"{_REFUSED}an_array_without_cells_has_no_long_side",),
     ),

@@ -194,8 +194,8 @@ def test_nor_is_a_value_of_another_kind_where_only_its_range_is_known(
     """What is no number, or vector of numbers, is in no range."""
     data = saved(VERBS[verb](people(), 1), tmp_path)
     flat = {"array": "float64", "shape": [0], "cells": []}
-    table = {"table": {"keys": [["k", ["x"]]], "numbers": [["n", {**flat}]], "note": "5 million"}}
-    table["table"]["numbers"][0][1] = {"array": "float64", "shape": [1], "cells": [5e6]}
+    cell = {"array": "float64", "shape": [1], "cells": [5e6]}
+    table = {"table": {"keys": [["k", ["x"]]], "numbers": [["n", cell]], "note": "5 million"}}
     odd = ("30", "0.5", None, True, [5e6], {"tuple": [0.5]}, {"float": "nan"}, flat, table)
     texts = {"array": "text", "shape": [2], "cells": ["0.1", "0.5"]}
     for value in (*odd, texts, {"dict": [["a", 0.5]]}, {"date": "2026-11-19"}):
@@ -208,7 +208,7 @@ def test_nor_is_a_value_of_another_kind_where_only_its_range_is_known(
     [
         *(("scale", {"fraction": text}) for text in ("0/1", "-1/1")),
         *(("unit", {"fraction": text}) for text in ("0/1", "-1/1")),
-        *(("dimension", odd) for odd in (0, -1, 4097, 10**9, 10**18)),
+        *(("dimension", odd) for odd in (0, -1, 100, 10**9, 10**18)),
     ],
     ids=str,
 )

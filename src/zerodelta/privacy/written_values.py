@@ -40,7 +40,7 @@ _DEEPEST = 60
 _MOST_BYTES = 1 << 28
 """Of all texts in arrays; one takes four for each character of the longest in its array."""
 
-LONGEST_SIDE = 1 << 12
+_LONGEST_SIDE = 1 << 12
 """Of an array without cells: there is nothing that could make one longer."""
 
 _MOST_ALIKE = 64
@@ -233,7 +233,7 @@ class _Reader:
         return make(**{each: self.value(part, depth + 1) for each, part in parts.items()})
 
     def _array(self, kind: str, shape: tuple[int, ...], cells: list[Any], depth: int) -> Any:
-        if not all(0 <= side <= max(len(cells), LONGEST_SIDE) for side in shape):
+        if not all(0 <= side <= max(len(cells), _LONGEST_SIDE) for side in shape):
             raise RecordError("the shape of an array is not that of its cells.")
         if kind in _ARRAYS:
             plain = [self.value(each, depth + 1) if type(each) is dict else each for each in cells]
