@@ -133,7 +133,7 @@ def planners() -> dict[str, Planner]:
     return {name: planner for name, planner in found if planner is not None}
 
 
-def asked(planner: Planner, given: Mapping[str, Any]) -> dict[str, Any]:
+def numbers_asked(planner: Planner, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `advise` is asked with the numbers of the page."""
     found: dict[str, Any] = dict(planner.fixed)
     for name, number in planner.asks(given).items():

@@ -24,7 +24,7 @@ from zerodelta.exact.rational import as_positive
 from zerodelta.tasks.advise import Advice, advise, solved
 from zerodelta.tasks.registry import TASKS
 from zerodelta.tasks.task import Planner
-from zerodelta.ui.forms import FIELDS, as_value, asked, planners, snippets
+from zerodelta.ui.forms import FIELDS, as_value, numbers_asked, planners, snippets
 
 # -- Planned --------------------------------------------------------------------------------------
 # The planner's answers: forecasts, curves, what a wished accuracy takes, break-even, snippets.
@@ -88,7 +88,7 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
     """
     task, planner = _asked_about(request.get("task", ""))
     given = _numbers(request, planner.fields)
-    advice = advise(task, **asked(planner, given))
+    advice = advise(task, **numbers_asked(planner, given))
     axes = [name for name in _AXES if name in given]
     timely = replace(
         advice,
@@ -193,7 +193,7 @@ def _curve(
         if not late():
             # so few rows, or so small an ε, that no method applies
             with suppress(ZeroDeltaError):
-                numbers = asked(planner, {**given, name: value})
+                numbers = numbers_asked(planner, {**given, name: value})
                 found = {m.name: m.error for m in advise(advice.task, **numbers)}
         for label, line in lines.items():
             line.append(_finite(found.get(label, math.inf)))
