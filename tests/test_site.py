@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from website.hooks import listed
 
 import zerodelta as zd
-from website.hooks import listed
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))

@@ -115,7 +115,9 @@ def listed() -> dict[str, Any]:
     """Return reference.toml, with each verb on the page that its task names."""
     from zerodelta.tasks.registry import TASKS
 
-    pages = tomllib.loads((ROOT / "website" / "reference.toml").read_text(encoding="utf-8"))
+    pages: dict[str, Any] = tomllib.loads(
+        (ROOT / "website" / "reference.toml").read_text(encoding="utf-8")
+    )
     for task in TASKS.values():
         if task.page and task.verb is not None:
             pages[task.page].setdefault("zerodelta", []).append(task.verb.__name__)
