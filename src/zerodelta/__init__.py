@@ -201,7 +201,7 @@ progress: bool = True
 
 _PACKAGES = (
     *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),
-    *("queries", "sklearn"),
+    *("queries", "sklearn", "testing"),
 )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.marginals.domain import (
     MOST_CELLS,
@@ -47,7 +46,6 @@ def answer_queries(
     unknown: Any = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release tables of how often categories occur together, as frequencies that add up to 1.
@@ -81,8 +79,6 @@ def answer_queries(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        Random bits for tests, which brand the certificate as not private.
 
     Returns
     -------
@@ -127,7 +123,7 @@ def answer_queries(
     )
     given, facts = given_rows(chosen, space)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
 
 @value
@@ -199,7 +195,6 @@ def synthesize(
     unknown: Any = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release synthetic rows whose tables resemble those of the rows.
@@ -224,8 +219,6 @@ def synthesize(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        Random bits for tests, which brand the certificate as not private.
 
     Returns
     -------
@@ -264,7 +257,7 @@ def synthesize(
     )
     given, facts = given_rows(chosen, space)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
 
 @value

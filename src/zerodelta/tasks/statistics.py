@@ -58,7 +58,6 @@ def count(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
@@ -81,8 +80,6 @@ def count(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -124,14 +121,13 @@ def count(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing, texts=True)
     beside = diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -296,7 +292,6 @@ def mean(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
@@ -332,8 +327,6 @@ def mean(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -377,13 +370,12 @@ def mean(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds if data_norm is not None else bounds_of(source, bounds)
     question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -610,7 +602,6 @@ def sum(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
@@ -634,8 +625,6 @@ def sum(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -666,12 +655,11 @@ def sum(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     question = SumQuestion(bounds=bounds_of(source, bounds))
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -797,7 +785,6 @@ def variance(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the variance of bounded columns, like `np.var(rows, axis=0)`, but private.
@@ -822,8 +809,6 @@ def variance(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -846,7 +831,7 @@ def variance(
     100.0
 
     """
-    return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics, bits)
+    return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 @debited
@@ -859,7 +844,6 @@ def std(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the standard deviation of bounded columns, like `np.std(rows, axis=0)`, but private.
@@ -869,7 +853,7 @@ def std(
 
     Parameters
     ----------
-    rows, columns, by, bounds, epsilon, missing, diagnostics, bits
+    rows, columns, by, bounds, epsilon, missing, diagnostics
         As for `variance`.
 
     Returns
@@ -891,7 +875,7 @@ def std(
     10
 
     """
-    return _spread("std", rows, columns, by, bounds, epsilon, missing, diagnostics, bits)
+    return _spread("std", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 def _spread(
@@ -903,7 +887,6 @@ def _spread(
     epsilon: Rational,
     missing: Any,
     diagnostics: Rational | None,
-    bits: BitSource | None,
 ) -> Release:
     if by is not None:
         return grouped_statistic(
@@ -915,7 +898,6 @@ def _spread(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds)
@@ -932,7 +914,7 @@ def _spread(
         only=statistic,
     )
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 def _missing(source: Source) -> list[bool]:
