@@ -86,7 +86,9 @@ def test_a_stable_query_between_its_bounds(name: str, bounds: tuple[Any, Any]) -
 def test_a_mode_of_the_universe(release: Any) -> None:
     bits, words = ReplayBits("modes"), ["a", "b", "c"]
     for rows in (["a"] * 9, ["zz"] * 9, [], [math.nan, None]):
-        found = {release(rows, universe=words, epsilon="1/10", bits=bits).value for _ in range(20)}
+        found = {
+            replayed(bits)(release)(rows, universe=words, epsilon="1/10").value for _ in range(20)
+        }
         assert found <= set(words)
 
 
