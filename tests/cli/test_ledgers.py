@@ -39,6 +39,16 @@ def ledger(people: Path) -> Path:
     return place
 
 
+@pytest.mark.parametrize("url", ["postgresql://ana:s3cret@[h/b", "postgresql:ana:s3cret@h/b"])
+def test_a_url_in_a_job_is_no_path_and_not_repeated(people: Path, url: str) -> None:
+    job = people / "job.toml"
+    job.write_text(JOB.replace('"l"', f'"{url}"'), encoding="utf-8")
+    for command in ("plan", "release"):
+        code, output = run(command, job)
+        assert (code, "s3cret" in output) == (2, False)
+        assert "it is not repeated here" in output
+
+
 def test_an_analyst_pays(people: Path, ledger: Path) -> None:
     words = [*asked(people, "mean", "-", "income"), "--ledger", ledger, "--analyst", "ana"]
     assert "1/2 left for it" in run(*words, "--dry-run")[1]

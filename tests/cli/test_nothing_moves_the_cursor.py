@@ -97,10 +97,12 @@ def test_a_hostile_file_prints_none(tmp_path: Path) -> None:
     """Whoever writes a file can compute its digest."""
     release = zd.mean(hostile(), NAME, by="city", epsilon=1)
     content = content_of(replace(release, error=BAD))
+    content["value"]["table"]["note"] = BAD
     path = tmp_path / "release.json"
     path.write_text(json.dumps({**content, "digest": digest_of(content)}), encoding="utf-8")
     loaded = zd.load(path)
-    for text in (repr(loaded), str(loaded.plan), str(loaded.error), loaded._repr_html_()):
+    shown = [repr(loaded), str(loaded.plan), str(loaded.error), loaded._repr_html_()]
+    for text in (*shown, repr(loaded.value), loaded.value._repr_html_()):
         assert quiet(text), repr(text)
     assert "\n" in str(loaded.plan)
     for name, part in {BAD: 1, "plan": f"{BAD}\n", "error": BAD, "schema": BAD}.items():

@@ -416,6 +416,21 @@ def test_a_file_system_that_may_be_on_a_network_is_refused(
     )
 
 
+def test_a_file_that_is_mounted_by_itself_is_refused(
+    path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that a container is given alone: it has another log under its other name."""
+    as_a_new_process()
+    mounted = f"x / ext4 rw 0 0\nx {path} ext4 rw 0 0\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: mounted)
+    with pytest.raises(zd.LedgerError, match=r"is mounted by itself.*mount its folder"):
+        ledger.debit(charge())
+    beside = f"x / ext4 rw 0 0\nx {path}2 ext4 rw 0 0\nx {Path(path).parent} ext4 rw 0 0\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: beside)
+    ledger.debit(charge())
+    assert ledger.spent == EPSILON
+
+
 def test_patience_ends(path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     as_a_new_process()
     monkeypatch.setattr(sqlite_store, "_PATIENCE", 0.05)

@@ -231,7 +231,7 @@ def test_a_log_that_others_write_to_is_not_removed(
     """Nor by the end of a process that had one which was removed."""
     code = (
         "import os, sys, zerodelta as zd\n"
-        "from zerodelta.ledger import sqlite_store\n"
+        "from zerodelta.ledger import sqlite as sqlite_store\n"
         "from ledger.spenders import charge, in_a_process\n"
         "path, code = sys.argv[1:]\n"
         "ledger = zd.Ledger(path)\n"
@@ -242,7 +242,7 @@ def test_a_log_that_others_write_to_is_not_removed(
     )
     other = (
         "import sys, zerodelta as zd\n"
-        "from zerodelta.ledger import sqlite_store\n"
+        "from zerodelta.ledger import sqlite as sqlite_store\n"
         "from ledger.spenders import charge\n"
         "sqlite_store._SOON = float('inf')\n"  # all that it writes is in the log
         "print(zd.Ledger(sys.argv[1]).debit(charge('9/10')).entry)\n"

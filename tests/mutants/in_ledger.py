@@ -132,6 +132,18 @@ MUTANTS = (
         new="    if os.stat(path).st_nlink > 2:\n        raise",
         tests=(f"{_OLDER}a_hard_link_is_refused",),
     ),
+    Mutant(  # a container writes to another log
+        file="ledger/sqlite.py",
+        old="    if any(place == path for place, _ in _mounted(mounts)):",
+        new="    if False:",
+        tests=(f"{_DAMAGE}a_file_that_is_mounted_by_itself_is_refused",),
+    ),
+    Mutant(  # what is misspelled is repeated with its password
+        file="ledger/store.py",
+        old=r"|(?://|postgres|[^/\\]{2,}:).*@",
+        new="",
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
+    ),
     Mutant(  # what nobody has listed as remote is taken for local
         file="ledger/sqlite.py",
         old="if kind not in {*_LOCAL, *allowed}:",

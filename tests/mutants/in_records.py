@@ -176,6 +176,42 @@ MUTANTS = (
         new="(np.abs(value) <= 2 * most)",
         tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
     ),
+    Mutant(  # what is no number is in every range
+        file="privacy/written_values.py",
+        old="    return ends is None or (_are_numbers(value) and _fits(value, ends, record.task))",
+        new="    return ends is None or not _are_numbers(value) or _fits(value, ends, record.task)",
+        tests=(f"{_VALUES}nor_is_a_value_of_another_kind_where_only_its_range_is_known",),
+    ),
+    Mutant(
+        file="privacy/written_values.py",
+        old="value.ndim == 1 and value.size > 0 and",
+        new="value.ndim == 1 and",
+        tests=(f"{_VALUES}nor_is_a_value_of_another_kind_where_only_its_range_is_known",),
+    ),
+    Mutant(  # a number of all rows is a table of anything
+        file="privacy/written_values.py",
+        old="        if ranged and not keys:",
+        new="        if False:",
+        tests=(f"{_VALUES}nor_is_a_value_of_another_kind_where_only_its_range_is_known",),
+    ),
+    Mutant(  # a page goes along a thousand million columns without a cell
+        file="privacy/written_values.py",
+        old="0 <= side <= max(len(cells), _LONGEST_SIDE)",
+        new="0 <= side",
+        tests=(f"{_REFUSED}an_array_without_cells_has_no_long_side",),
+    ),
+    Mutant(  # the tails of noise without a scale are sought for ever
+        file="privacy/release_file.py",
+        old="    if law.scale <= 0 or min(units) <= 0 or",
+        new="    if",
+        tests=(f"{_VALUES}noise_that_nothing_draws_is_refused",),
+    ),
+    Mutant(
+        file="privacy/release_file.py",
+        old=" or not 1 <= law.dimension <= most:",
+        new=" or not 1 <= law.dimension:",
+        tests=(f"{_VALUES}noise_that_nothing_draws_is_refused",),
+    ),
     Mutant(  # nobody is told what to ask
         file="privacy/release_file.py",
         old="    if record.to_ask != list(asked):",

@@ -35,7 +35,7 @@ def texts(folder: Path) -> tuple[tuple[str, Fraction], ...]:
         zd.mean(data, ["0", "1"], epsilon="1/2", diagnostics="1/10"),
         zd.table(data, of={"0": ["mean", "variance"]}, epsilon="1/3"),
         zd.quantiles(data, "0", q=[0.2, 0.8], epsilon=1),
-        zd.kmeans(data, clusters=2, method="purified", epsilon=2),
+        zd.kmeans(data, clusters=2, epsilon=2),
         zd.purify(1, space=zd.Finite(5), claim=zd.GaussianDP("1/10"), epsilon="3/4"),
     ]
     found = []

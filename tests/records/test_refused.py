@@ -330,6 +330,16 @@ def test_an_array_of_dates_is_one_of_dates_alone(kind: str) -> None:
     assert read_value(days, {}).tolist() == [datetime.date(1970, 1, 2)]
 
 
+def test_an_array_without_cells_has_no_long_side() -> None:
+    """Whoever goes along it, as a page of its columns does, would go on for hours."""
+    for shape in ([0, 10**9], [10**9, 0], [0, 4097], [-1, 10**9]):
+        for kind in ("float64", "text", "object", "datetime64[D]"):
+            with pytest.raises(zd.RecordError, match="shape"):
+                read_value({"array": kind, "shape": shape, "cells": []}, {})
+    none = {"array": "float64", "shape": [0, 4096], "cells": []}
+    assert read_value(none, {}).shape == (0, 4096)
+
+
 def test_an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes() -> None:
     """Each of its characters takes four bytes, in every cell."""
     cells = ["", *["x"] * ((1 << 12) - 1)]

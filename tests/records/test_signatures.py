@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import zerodelta as zd
 from zerodelta.cli import app
-from zerodelta.cli.verify_files import SIGNED
+from zerodelta.cli.verify_files import SIGNED, UNCHECKED
 
 pytest.importorskip("cryptography", reason="pip install 'zerodelta[sign]'")
 
@@ -50,7 +50,10 @@ def test_what_is_signed_is_loaded_and_verified(keys: tuple[Path, Path], tmp_path
         assert code == 0
         assert f"signed by {raw}" in output
         assert SIGNED in output
-    assert "checked with --signed-by" in run("verify", one)[1]
+    told = run("verify", one)[1]
+    assert "checked with --signed-by" in told
+    assert UNCHECKED in told
+    assert "nobody has signed" not in told
     again = zd.load(two)
     again.save(tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == two.read_bytes()

@@ -187,6 +187,42 @@ def test_a_value_that_its_sums_do_not_give_is_refused(verb: str, tmp_path: Path)
         assert verdict(tmp_path, sealed(data, value=odd))[0] == 1
 
 
+@pytest.mark.parametrize("verb", ["median", "quantiles", "cdf", "covariance", "correlation"])
+def test_nor_is_a_value_of_another_kind_where_only_its_range_is_known(
+    verb: str, tmp_path: Path
+) -> None:
+    """What is no number, or vector of numbers, is in no range."""
+    data = saved(VERBS[verb](people(), 1), tmp_path)
+    flat = {"array": "float64", "shape": [0], "cells": []}
+    cell = {"array": "float64", "shape": [1], "cells": [5e6]}
+    table = {"table": {"keys": [["k", ["x"]]], "numbers": [["n", cell]], "note": "5 million"}}
+    odd = ("30", "0.5", None, True, [5e6], {"tuple": [0.5]}, {"float": "nan"}, flat, table)
+    texts = {"array": "text", "shape": [2], "cells": ["0.1", "0.5"]}
+    for value in (*odd, texts, {"dict": [["a", 0.5]]}, {"date": "2026-11-19"}):
+        assert SAID in verdict(tmp_path, sealed(data, value=value))[1], value
+
+
+@pytest.mark.parametrize("verb", ["mean", "histogram", "table", "covariance"])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *(("scale", {"fraction": text}) for text in ("0/1", "-1/1")),
+        *(("unit", {"fraction": text}) for text in ("0/1", "-1/1")),
+        *(("dimension", odd) for odd in (0, -1, 100, 10**9, 10**18)),
+    ],
+    ids=str,
+)
+def test_noise_that_nothing_draws_is_refused(
+    verb: str, name: str, number: Any, tmp_path: Path
+) -> None:
+    """Its tails would be looked for until the memory is full, or for ever."""
+    data = saved(VERBS[verb](people(), 1), tmp_path)
+    law = data["sums"][-1]["law"]["fields"]
+    assert name in law
+    law[name] = number
+    assert "the noise laws cannot be read" in verdict(tmp_path, sealed(data))[1]
+
+
 def test_every_statistic_of_a_table_is_held_to_its_sums(tmp_path: Path) -> None:
     release = zd.table(people(), by="city", of={"pay": ["mean", "std", "sum"]}, epsilon=1)
     data = saved(release, tmp_path)

@@ -208,6 +208,14 @@ def test_what_no_program_can_know_is_asked_even_if_all_is_proven(page: str) -> N
     assert "docs/certificate-format.md" in page
 
 
+def test_the_page_says_no_more_than_is_checked(page: str) -> None:
+    """Some values have no noisy sums, and no ledger knows which steps were run."""
+    assert "does not contradict its noisy sums and bounds, where it has some" in page
+    assert "a ledger shows what was paid for" in page
+    for too_much in ("is what its noisy sums give", "ledger of whoever", "belong together"):
+        assert too_much not in page
+
+
 def test_the_total_is_that_of_the_ledger_with_its_odds(people: Any) -> None:
     """What others released of the data is in it; of a saved release, if the ledger is given."""
     zd.count(people, by="city", epsilon=2)

@@ -155,7 +155,7 @@ def _parameters(command: Command) -> list[inspect.Parameter]:
         )
     options = {name: OPTIONS[name] for name in command.options} | {
         **SHARED,
-        "dry_run": Option(kind="flag", help="Only plan: read and spend nothing."),
+        "dry_run": Option(kind="flag", help="Only plan: spend nothing, read no cell."),
         "json": Option(kind="flag", help="Print JSON."),
     }
     for name, option in options.items():

@@ -99,7 +99,7 @@ def run(out: Path) -> Path:
     files.append(_released(model))
     _say_accuracy(files[-1], names, fresh)
 
-    _title("6. Anyone can check all of it")
+    _title("6. Anyone can check what is claimed")
     demand = Demand(epsilon=BUDGET)
     verdicts = [report(path, demand, explain=False) for path in files]
     for path, verdict in zip(files, verdicts, strict=True):

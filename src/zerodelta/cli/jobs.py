@@ -15,7 +15,7 @@ from zerodelta.cli.commands import OPTIONS, SHARED
 from zerodelta.errors import BudgetError, ParameterError, did_you_mean, require, require_extra
 from zerodelta.exact.rational import as_positive, number_text
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
-from zerodelta.ledger.store import as_address, is_url, shown
+from zerodelta.ledger.store import as_address, is_url, may_be_url, shown
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import Preview, preview
 from zerodelta.tasks.registry import COMMANDS, TASKS
@@ -241,7 +241,7 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
 
 
 def _place(text: str, folder: Path) -> str:
-    return text if "://" in text else os.fspath(folder / text)
+    return text if may_be_url(text) else os.fspath(folder / text)
 
 
 # -- running --------------------------------------------------------------------------------------

@@ -270,7 +270,7 @@ def release(
 def plan(
     job: Annotated[Path, typer.Argument(help="A job, or several, in TOML.")], as_json: _Json = False
 ) -> None:
-    """Tell what a job would cost, promise and publish: reads no row and spends nothing."""
+    """Tell what a job would cost, promise and publish: reads no cell and spends nothing."""
     _run(job, dry_run=True, as_json=as_json)
 
 
@@ -359,7 +359,8 @@ def verify(
     """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
 
     Of saved releases also that the digest matches, that record and certificate state the same
-    claim, that the value is what its noisy sums give, and what those of one data set cost in all.
+    claim, that the value does not contradict its noisy sums and bounds, where it has some, and what
+    those of one data set cost in all.
     Whoever changes all of it and computes the digest anew is not found so. The steps prove the
     claim: that is what is checked. Not that they were run; for that there is the word of whoever
     signed, if somebody did.
@@ -395,7 +396,9 @@ def verify(
         if total is not None and total.text:
             say(total.text, to_errors=not total.good)
         if any(each.good for each in verdicts):
-            say(found.MEANING if public is None else found.SIGNED)
+            signed = any(v.saved is not None and v.saved.signatures for v in verdicts if v.good)
+            meaning = found.UNCHECKED if signed else found.MEANING
+            say(meaning if public is None else found.SIGNED)
     if not good:
         raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 

@@ -309,7 +309,7 @@ def release_as_json(job: Job, made: Made, written: Written) -> dict[str, Any]:
 def say_plan(job: Job, found: Preview, funds: str | None) -> None:
     """Print a plan for people; `funds` says what its ledger has left."""
     price = "not pure" if found.price is None else f"ε {equals(found.price)}"
-    say(f"{job.task}: nothing was read or spent; this is what a run would do")
+    say(f"{job.task}: nothing was spent, and no cell was read; this is what a run would do")
     facts = [
         ("price", price),
         ("promises", found.certificate.summary),

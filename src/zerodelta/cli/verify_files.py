@@ -30,6 +30,10 @@ UNSIGNED = (
     "digest matches; unsigned: whoever changes the file can compute it anew, its value and noisy "
     "sums too"
 )
+UNCHECKED = (
+    "Verified means: the steps prove the claim. It does not mean that these steps were run: for "
+    "that there may be the word of whoever signed, which --signed-by checks."
+)
 SIGNED = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run: for "
     "that there is the word of whoever signed."

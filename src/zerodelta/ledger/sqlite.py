@@ -42,18 +42,25 @@ def file_system(path: str, mounts: str) -> str:
     'nfs4'
     """
     best, kind = "", ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        place = fields[1].replace("\\040", " ").rstrip("/") + "/"
-        if (path + "/").startswith(place) and len(place) >= len(best):
-            best, kind = place, fields[2]
+    for place, found in _mounted(mounts):
+        if f"{path}/".startswith(f"{place}/") and len(place) >= len(best):
+            best, kind = place, found
     return kind
 
 
+def _mounted(mounts: str) -> Iterator[tuple[str, str]]:
+    """Yield where file systems are mounted, and their kinds."""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) >= 3:
+            yield fields[1].replace("\\040", " ").rstrip("/"), fields[2]
+
+
 def refuse_remote(path: str) -> None:
-    """Refuse a place that two machines may share; where the system does not tell, nobody does."""
+    """Refuse a place that two machines may share, and a file that is mounted by itself.
+
+    Where the system does not tell, nobody does.
+    """
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not on Linux
@@ -65,6 +72,11 @@ def refuse_remote(path: str) -> None:
             f"the ledger {path} is on a file system that is not known to be of this machine only "
             f"({kind}): on one of a network two machines may both spend what is left. Use a local "
             f"disk, or PostgreSQL; or, of a local disk, {_ALLOWED}={kind} (docs/ledger.md)."
+        )
+    if any(place == path for place, _ in _mounted(mounts)):
+        raise LedgerError(
+            f"the ledger {path} is mounted by itself, as a file that a container is given is: by "
+            "its other name others could spend what is left once more. Instead, mount its folder."
         )
 
 

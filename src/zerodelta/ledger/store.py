@@ -288,8 +288,11 @@ _URL = re.compile(
 )
 """As libpq reads one; what separates its parts is percent-encoded inside of them."""
 
-_LIKE_URL = re.compile(r"(?is)[a-z][\w+.-]+:/|.*://|.*\bpassword\s*=")
-"""A scheme (a drive has one letter), as pathlib writes it too, or libpq's list of settings."""
+_LIKE_URL = re.compile(
+    r"(?is)[a-z][\w+.-]+:/|.*://|.*\bpassword\s*=|(?://|postgres|[^/\\]{2,}:).*@"
+)
+"""A scheme (a drive has one letter), as pathlib writes it too, libpq's list of settings, or what
+was meant as one of these and is misspelled, with what stands before an @."""
 
 _SECRET = re.compile(r"passw|secret|scram", re.IGNORECASE)
 _SCHEMA = re.compile(r"search_path\s*=\s*([a-z_][a-z0-9_]*)(?![^\s&])")
@@ -306,7 +309,7 @@ def as_address(given: str | os.PathLike[str]) -> str:
         if type(path) is str and path and "\0" not in path:
             os.fsencode(path)
             # one file, one connection: closing a second one would drop the locks of the first
-            return _without_secrets(path) if _LIKE_URL.match(path) else os.path.realpath(path)
+            return _without_secrets(path) if may_be_url(path) else os.path.realpath(path)
     except (ValueError, OSError):  # no path or URL at all
         pass
     raise ParameterError(
@@ -323,7 +326,12 @@ def shown(given: str) -> str:
     >>> shown("people.ledger"), shown("postgresql://ana:secret@db/budgets")
     ('people.ledger', 'postgresql://ana@db/budgets')
     """
-    return as_address(given) if _LIKE_URL.match(given) else given
+    return as_address(given) if may_be_url(given) else given
+
+
+def may_be_url(given: str) -> bool:
+    """Tell whether a text was meant as a URL, which is refused unless it is one of a ledger."""
+    return _LIKE_URL.match(given) is not None
 
 
 def is_url(address: str) -> bool:

@@ -3,8 +3,9 @@
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
 What is read is judged from its text alone: that the certificate proves its claim, that record and
-certificate state the same one, and that the value is what its noisy sums give. Whoever changes all
-of that and computes the digest anew is not found so. docs/records.md describes the format.
+certificate state the same one, and that the value does not contradict its noisy sums and bounds,
+where it has some. Whoever changes all of that and computes the digest anew is not found so.
+docs/records.md describes the format.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
@@ -338,12 +339,23 @@ def _width(parts: Mapping[str, Any]) -> int:
 def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
     try:
         parts = [{n: read(p) for n, p in one.items() if n != "forms"} for one in data]
-        return tuple(
+        sums = tuple(
             NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
             for one, part in zip(data, parts, strict=True)
         )
+        most = 4 * sum(each.integers.size for each in sums)  # one draw may be in several sums
+        for each in sums:
+            _check_law(each.law, most)
+        return sums
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
         raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None
+
+
+def _check_law(law: NoiseLaw, most: int) -> None:
+    """Refuse a law without tails, or of more coordinates than there could be: tails are sought."""
+    units = law.unit if isinstance(law.unit, tuple) else (law.unit,)
+    if law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
+        raise ValueError
 
 
 _SPECIAL: Mapping[str, Callable[[Any], Any]] = {

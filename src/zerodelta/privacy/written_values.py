@@ -40,6 +40,9 @@ _DEEPEST = 60
 _MOST_BYTES = 1 << 28
 """Of all texts in arrays; one takes four for each character of the longest in its array."""
 
+_LONGEST_SIDE = 1 << 12
+"""Of an array without cells: there is nothing that could make one longer."""
+
 _MOST_ALIKE = 64
 """Different numbers of one hash: the time that a dictionary of them takes grows as their square."""
 
@@ -230,6 +233,8 @@ class _Reader:
         return make(**{each: self.value(part, depth + 1) for each, part in parts.items()})
 
     def _array(self, kind: str, shape: tuple[int, ...], cells: list[Any], depth: int) -> Any:
+        if not all(0 <= side <= max(len(cells), _LONGEST_SIDE) for side in shape):
+            raise RecordError("the shape of an array is not that of its cells.")
         if kind in _ARRAYS:
             plain = [self.value(each, depth + 1) if type(each) is dict else each for each in cells]
             return np.array(plain, dtype=_ARRAYS[kind]).reshape(shape)
@@ -330,7 +335,7 @@ def _is_given(value: Any, sums: Sequence[NoisySums], record: Record) -> bool:
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return _is_matrix(value, sums)
     if record.task == "cdf":  # fitted to all of its counts
-        return _is_distribution(np.asarray(value, dtype=np.float64))
+        return _is_distribution(value)
     if _is_in_ball(value, sums):
         return True
     found = _numbers(value, list(named))
@@ -356,6 +361,13 @@ def _numbers(value: Any, names: list[str]) -> dict[str, Any] | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _are_numbers(value: Any) -> bool:
+    """Tell whether a value is a number, or a vector of numbers, of which there are some."""
+    if not isinstance(value, np.ndarray):
+        return _is_number(value)
+    return value.ndim == 1 and value.size > 0 and value.dtype.kind in "iuf"
 
 
 def _agrees(found: Any, name: str, parts: list[NoisySums], total: int | None) -> bool:
@@ -456,8 +468,9 @@ def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
     return value.shape == given.shape and bool(np.all(np.abs(value - given) <= _NEAR * radius))
 
 
-def _is_distribution(shares: Floats) -> bool:
-    inside = bool(np.all((shares >= 0) & (shares <= 1)))
+def _is_distribution(value: Any) -> bool:
+    shares = np.asarray(value)
+    inside = _are_numbers(value) and bool(np.all((shares >= 0) & (shares <= 1)))
     return inside and bool(np.all(np.diff(shares) >= -_NEAR))
 
 
@@ -484,8 +497,11 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
 
 def _is_inside(value: Any, record: Record) -> bool:
     """Tell whether quantiles, means and variances lie within the bounds that the record states."""
+    ranged = record.task in (*_INSIDE, *_SPREADS)
     if isinstance(value, LightTable):
         keys = record.parameters.get("by") or ()  # a key may be named like a statistic
+        if ranged and not keys:
+            return False
         names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)
         return all(
             _fits(value[name], ends, statistic)
@@ -493,11 +509,8 @@ def _is_inside(value: Any, record: Record) -> bool:
             for name in names
             if (statistic := _statistic_of(name, column)) is not None
         )
-    numbers = _is_number(value) or (isinstance(value, np.ndarray) and value.ndim == 1)
-    if not numbers or record.task not in (*_INSIDE, *_SPREADS):
-        return True
-    ends = _ends(record)
-    return ends is None or _fits(value, ends, record.task)
+    ends = _ends(record) if ranged else None
+    return ends is None or (_are_numbers(value) and _fits(value, ends, record.task))
 
 
 def _statistic_of(name: str, column: str) -> str | None:

@@ -16,9 +16,9 @@ def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | No
     """Read a release that `release.save` wrote, or the fitted estimator that `save` wrote.
 
     Use it instead of asking again: it costs no ε. The certificate is verified, that record and
-    certificate state the same claim, and that the value is what its noisy sums give. A file that
-    was changed raises `RecordError`, unless somebody changed all of these and the digest: against
-    that there are signatures, and `Ledger.verify`.
+    certificate state the same claim, and that the value does not contradict its noisy sums and
+    bounds, where it has some. A file that was changed raises `RecordError`, unless somebody changed
+    all of these and the digest: against that there are signatures, and `Ledger.verify`.
 
     Parameters
     ----------

@@ -157,8 +157,8 @@ NOT_COVERED = (
     "Whoever holds the data, runs the program or sees the memory of its machine; how long a run "
     "takes.",
     "Whether the numbers are right: rows may be wrong, missing or clipped to their bounds.",
-    "That the steps were run as stated: a certificate proves what they promise. A signature or "
-    "the ledger of whoever released it vouches for that.",
+    "That the steps were run as stated: a certificate proves what they promise. A signature is "
+    "somebody’s word that they were; a ledger shows what was paid for.",
 )
 
 
@@ -506,12 +506,12 @@ def verifying(
     parts.append(
         "<p>reads no data. It derives each claim from its steps again, by the functions of "
         "zerodelta with which it was planned and without its samplers, checks that the digest "
-        "matches, that record and certificate state the same claim and that the value is what its "
-        "noisy sums give, and prints the digests below. Without a signature whoever changes the "
-        "file can compute all of these anew. Other code, for those who do not want to believe "
-        "ours: <code>zerodelta prove</code> writes the claim for Coq, and says what Coq has no "
-        "theorem for (docs/proofs.md); a second verifier in a few lines, of mixed Gaussian "
-        "mechanisms, stands in docs/certificate-format.md.</p>"
+        "matches, that record and certificate state the same claim and that the value does not "
+        "contradict its noisy sums and bounds, where it has some, and prints the digests below. "
+        "Without a signature whoever changes the file can compute all of these anew. Other code, "
+        "for those who do not want to believe ours: <code>zerodelta prove</code> writes the claim "
+        "for Coq, and says what Coq has no theorem for (docs/proofs.md); a second verifier in a "
+        "few lines, of mixed Gaussian mechanisms, stands in docs/certificate-format.md.</p>"
     )
     for number, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):
         record, facts = release.record, []

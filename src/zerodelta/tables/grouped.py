@@ -147,7 +147,7 @@ class Table:
         if left:
             half = 1 + len(lines) // 2
             shown.insert(half, f"… {left} more")
-        shown += [f"({self.note})"] if self.note else []
+        shown += [f"({printable(self.note)})"] if self.note else []
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
@@ -159,7 +159,7 @@ class Table:
         ]
         if left:
             rows.insert(len(lines) // 2, f'<tr><td colspan="{len(names)}">… {left} more</td></tr>')
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        note = f"<p>{html.escape(printable(self.note))}</p>" if self.note else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
 
     def _texts(self) -> tuple[list[str], list[list[str]], int]:
