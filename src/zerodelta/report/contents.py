@@ -259,7 +259,7 @@ _ERROR_OF: Mapping[str, str] = {
     "LogisticRegression": "in nats: how much larger the mean log loss is than the best line's, for "
     "rows that fill a quarter of their bounds, or all of data_norm",
     "LinearRegression": "in squared units of the target: how much larger the mean squared error is "
-    "than the best line's, for rows that fill their bounds evenly",
+    "than the best line's, for rows that fill a quarter of their bounds, or all of data_norm",
 }
 
 

@@ -104,7 +104,7 @@ def _boxed(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _targets(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**given, "bounds_y": (0, 100)}
+    return {**_boxed(given), "bounds_y": (0, 100)}
 
 
 def _domain(given: Mapping[str, Any]) -> Mapping[str, Any]:
