@@ -101,15 +101,27 @@ def changelog() -> str:
 
 def reference() -> dict[str, str]:
     """Return the pages of the reference: the API by concept, and the command line."""
-    listed = tomllib.loads((ROOT / "website" / "reference.toml").read_text(encoding="utf-8"))
     pages = {}
-    for name, page in listed.items():
+    for name, page in listed().items():
         lines = [f"# {page.pop('title')}", "", page.pop("about"), ""]
         for room, names in page.items():
             for each in public(import_module(room)) if names == "all" else names:
                 lines += entry(import_module(room), each)
         pages[f"reference/{name}.md"] = "\n".join(lines)
     return {**pages, "reference/command-line.md": command_line()}
+
+
+def listed() -> dict[str, Any]:
+    """Return reference.toml, with each verb on the page that its task names."""
+    from zerodelta.tasks.registry import TASKS
+
+    pages: dict[str, Any] = tomllib.loads(
+        (ROOT / "website" / "reference.toml").read_text(encoding="utf-8")
+    )
+    for task in TASKS.values():
+        if task.page and task.verb is not None:
+            pages[task.page].setdefault("zerodelta", []).append(task.verb.__name__)
+    return pages
 
 
 def public(room: ModuleType) -> list[str]:
@@ -137,10 +149,13 @@ def command_line() -> str:
     import typer
 
     from zerodelta.cli import app
+    from zerodelta.cli.commands import whole_command
+    from zerodelta.tasks.registry import COMMANDS
 
     root: Any = typer.main.get_command(app)
     lines = ["# Command line", "", *told(root.help)]
-    for name, command in sorted(root.commands.items()):
+    for name in sorted(root.commands):
+        command = whole_command(name) if name in COMMANDS else root.commands[name]
         inner = getattr(command, "commands", {None: command})
         lines += [f"## zerodelta {name}", "", *told(command.help)]
         for under, each in inner.items():

@@ -14,195 +14,125 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.errors import (
-    BudgetError,
-    CertificateError,
-    EntropyError,
-    GuaranteeError,
-    LedgerError,
-    ParameterError,
-    RecordError,
-    ZeroDeltaError,
-)
+from zerodelta import errors as errors
+from zerodelta.errors import BudgetError as BudgetError
+from zerodelta.errors import CertificateError as CertificateError
+from zerodelta.errors import EntropyError as EntropyError
+from zerodelta.errors import GuaranteeError as GuaranteeError
+from zerodelta.errors import LedgerError as LedgerError
+from zerodelta.errors import ParameterError as ParameterError
+from zerodelta.errors import RecordError as RecordError
+from zerodelta.errors import ZeroDeltaError as ZeroDeltaError
 
-if TYPE_CHECKING:
-    from zerodelta.channels.channel import is_purifier
-    from zerodelta.channels.purification import Plan, plan, purify
-    from zerodelta.data.declare import boolean, category, date, number, text
-    from zerodelta.data.keys import bins
-    from zerodelta.data.schema import fake, read_schema
-    from zerodelta.ledger.ledger import Ledger
-    from zerodelta.privacy.certificate import Certificate
-    from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP, calibrate
-    from zerodelta.privacy.composition import compose
-    from zerodelta.privacy.parameters import Neighbors
-    from zerodelta.privacy.release import Release
-    from zerodelta.privacy.verify import verify
-    from zerodelta.records.load import load
-    from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
-    from zerodelta.study.study import Study
-    from zerodelta.tasks.advise import advise
-    from zerodelta.tasks.choices import mode, select
-    from zerodelta.tasks.covariance import correlation, covariance, pca
-    from zerodelta.tasks.distributions import cdf, histogram
-    from zerodelta.tasks.features import decision_tree, select_features
-    from zerodelta.tasks.keys import heavy_hitters, top_k
-    from zerodelta.tasks.kmeans import kmeans
-    from zerodelta.tasks.marginals import answer_queries, synthesize
-    from zerodelta.tasks.models import select_model, vote
-    from zerodelta.tasks.open import open
-    from zerodelta.tasks.quantiles import median, quantile, quantiles
-    from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release, trimmed_mean
-    from zerodelta.tasks.statistics import count, mean, std, sum, variance
-    from zerodelta.tasks.table import table
+if TYPE_CHECKING:  # what tools read; what runs is below
+    from zerodelta.channels.channel import is_purifier as is_purifier
+    from zerodelta.channels.purification import Plan as Plan
+    from zerodelta.channels.purification import plan as plan
+    from zerodelta.channels.purification import purify as purify
+    from zerodelta.data.declare import boolean as boolean
+    from zerodelta.data.declare import category as category
+    from zerodelta.data.declare import date as date
+    from zerodelta.data.declare import number as number
+    from zerodelta.data.declare import text as text
+    from zerodelta.data.keys import bins as bins
+    from zerodelta.data.schema import fake as fake
+    from zerodelta.data.schema import read_schema as read_schema
+    from zerodelta.ledger.ledger import Ledger as Ledger
+    from zerodelta.privacy.certificate import Certificate as Certificate
+    from zerodelta.privacy.claims import RDP as RDP
+    from zerodelta.privacy.claims import ZCDP as ZCDP
+    from zerodelta.privacy.claims import ApproxDP as ApproxDP
+    from zerodelta.privacy.claims import GaussianDP as GaussianDP
+    from zerodelta.privacy.claims import PureDP as PureDP
+    from zerodelta.privacy.claims import calibrate as calibrate
+    from zerodelta.privacy.composition import compose as compose
+    from zerodelta.privacy.parameters import Neighbors as Neighbors
+    from zerodelta.privacy.release import Release as Release
+    from zerodelta.privacy.verify import verify as verify
+    from zerodelta.records.load import load as load
+    from zerodelta.spaces import Ball as Ball
+    from zerodelta.spaces import Box as Box
+    from zerodelta.spaces import Finite as Finite
+    from zerodelta.spaces import Multiset as Multiset
+    from zerodelta.spaces import Subsets as Subsets
+    from zerodelta.study.study import Study as Study
+    from zerodelta.tasks.advise import advise as advise
+    from zerodelta.tasks.choices import mode as mode
+    from zerodelta.tasks.choices import select as select
+    from zerodelta.tasks.covariance import correlation as correlation
+    from zerodelta.tasks.covariance import covariance as covariance
+    from zerodelta.tasks.covariance import pca as pca
+    from zerodelta.tasks.distributions import cdf as cdf
+    from zerodelta.tasks.distributions import histogram as histogram
+    from zerodelta.tasks.features import decision_tree as decision_tree
+    from zerodelta.tasks.features import select_features as select_features
+    from zerodelta.tasks.keys import heavy_hitters as heavy_hitters
+    from zerodelta.tasks.keys import top_k as top_k
+    from zerodelta.tasks.kmeans import kmeans as kmeans
+    from zerodelta.tasks.marginals import answer_queries as answer_queries
+    from zerodelta.tasks.marginals import synthesize as synthesize
+    from zerodelta.tasks.models import select_model as select_model
+    from zerodelta.tasks.models import vote as vote
+    from zerodelta.tasks.open import open as open
+    from zerodelta.tasks.quantiles import median as median
+    from zerodelta.tasks.quantiles import quantile as quantile
+    from zerodelta.tasks.quantiles import quantiles as quantiles
+    from zerodelta.tasks.robust import bounded_local_sensitivity as bounded_local_sensitivity
+    from zerodelta.tasks.robust import propose_test_release as propose_test_release
+    from zerodelta.tasks.robust import trimmed_mean as trimmed_mean
+    from zerodelta.tasks.statistics import count as count
+    from zerodelta.tasks.statistics import mean as mean
+    from zerodelta.tasks.statistics import std as std
+    from zerodelta.tasks.statistics import sum as sum
+    from zerodelta.tasks.statistics import variance as variance
+    from zerodelta.tasks.table import table as table
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "ApproxDP": "privacy.claims",
-    "Ball": "spaces",
-    "Box": "spaces",
-    "Certificate": "privacy.certificate",
-    "Finite": "spaces",
-    "GaussianDP": "privacy.claims",
-    "Ledger": "ledger.ledger",
-    "Multiset": "spaces",
-    "Neighbors": "privacy.parameters",
-    "Plan": "channels.purification",
-    "PureDP": "privacy.claims",
-    "RDP": "privacy.claims",
-    "Release": "privacy.release",
-    "Study": "study.study",
-    "Subsets": "spaces",
-    "ZCDP": "privacy.claims",
-    "advise": "tasks.advise",
-    "answer_queries": "tasks.marginals",
-    "bins": "data.keys",
-    "boolean": "data.declare",
-    "bounded_local_sensitivity": "tasks.robust",
-    "calibrate": "privacy.claims",
-    "category": "data.declare",
-    "cdf": "tasks.distributions",
-    "compose": "privacy.composition",
-    "correlation": "tasks.covariance",
-    "count": "tasks.statistics",
-    "covariance": "tasks.covariance",
-    "date": "data.declare",
-    "decision_tree": "tasks.features",
-    "fake": "data.schema",
-    "heavy_hitters": "tasks.keys",
-    "histogram": "tasks.distributions",
-    "is_purifier": "channels.channel",
-    "kmeans": "tasks.kmeans",
-    "load": "records.load",
-    "mean": "tasks.statistics",
-    "median": "tasks.quantiles",
-    "mode": "tasks.choices",
-    "number": "data.declare",
-    "open": "tasks.open",
-    "pca": "tasks.covariance",
-    "plan": "channels.purification",
-    "propose_test_release": "tasks.robust",
-    "purify": "channels.purification",
-    "quantile": "tasks.quantiles",
-    "quantiles": "tasks.quantiles",
-    "read_schema": "data.schema",
-    "select": "tasks.choices",
-    "select_features": "tasks.features",
-    "select_model": "tasks.models",
-    "std": "tasks.statistics",
-    "sum": "tasks.statistics",
-    "synthesize": "tasks.marginals",
-    "table": "tasks.table",
-    "text": "data.declare",
-    "top_k": "tasks.keys",
-    "trimmed_mean": "tasks.robust",
-    "variance": "tasks.statistics",
-    "vote": "tasks.models",
-    "verify": "privacy.verify",
+_FILES = {
+    "channels.channel": "is_purifier",
+    "channels.purification": "Plan plan purify",
+    "data.declare": "boolean category date number text",
+    "data.keys": "bins",
+    "data.schema": "fake read_schema",
+    "ledger.ledger": "Ledger",
+    "privacy.certificate": "Certificate",
+    "privacy.claims": "ApproxDP GaussianDP PureDP RDP ZCDP calibrate",
+    "privacy.composition": "compose",
+    "privacy.parameters": "Neighbors",
+    "privacy.release": "Release",
+    "privacy.verify": "verify",
+    "records.load": "load",
+    "spaces": "Ball Box Finite Multiset Subsets",
+    "study.study": "Study",
+    "tasks.advise": "advise",
+    "tasks.choices": "mode select",
+    "tasks.covariance": "correlation covariance pca",
+    "tasks.distributions": "cdf histogram",
+    "tasks.features": "decision_tree select_features",
+    "tasks.keys": "heavy_hitters top_k",
+    "tasks.kmeans": "kmeans",
+    "tasks.marginals": "answer_queries synthesize",
+    "tasks.models": "select_model vote",
+    "tasks.open": "open",
+    "tasks.quantiles": "median quantile quantiles",
+    "tasks.robust": "bounded_local_sensitivity propose_test_release trimmed_mean",
+    "tasks.statistics": "count mean std sum variance",
+    "tasks.table": "table",
 }
-"""Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
+"""Public names by file; each is imported on first use, so that `import zerodelta` is fast."""
 
-__all__ = [
-    "RDP",
-    "ZCDP",
-    "ApproxDP",
-    "Ball",
-    "Box",
-    "BudgetError",
-    "Certificate",
-    "CertificateError",
-    "EntropyError",
-    "Finite",
-    "GaussianDP",
-    "GuaranteeError",
-    "Ledger",
-    "LedgerError",
-    "Multiset",
-    "Neighbors",
-    "ParameterError",
-    "Plan",
-    "PureDP",
-    "RecordError",
-    "Release",
-    "Study",
-    "Subsets",
-    "ZeroDeltaError",
-    "__version__",
-    "advise",
-    "answer_queries",
-    "bins",
-    "boolean",
-    "bounded_local_sensitivity",
-    "calibrate",
-    "category",
-    "cdf",
-    "compose",
-    "correlation",
-    "count",
-    "covariance",
-    "date",
-    "decision_tree",
-    "fake",
-    "heavy_hitters",
-    "histogram",
-    "is_purifier",
-    "kmeans",
-    "load",
-    "mean",
-    "median",
-    "mode",
-    "number",
-    "open",
-    "pca",
-    "plan",
-    "propose_test_release",
-    "purify",
-    "quantile",
-    "quantiles",
-    "read_schema",
-    "select",
-    "select_features",
-    "select_model",
-    "std",
-    "sum",
-    "synthesize",
-    "table",
-    "text",
-    "top_k",
-    "trimmed_mean",
-    "variance",
-    "verify",
-    "vote",
-]
-
-progress: bool = True
-"""Whether what takes longer than two seconds shows a progress bar on a terminal."""
+_HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 
 _PACKAGES = (
     *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),
     *("queries", "sklearn"),
 )
+
+__all__ = sorted([*_HOME, *errors.__all__, "__version__"])
+
+progress: bool = True
+"""Whether what takes longer than two seconds shows a progress bar on a terminal."""
 
 
 def __getattr__(name: str) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.people import run
-from zerodelta.cli.commands import FORMS
 from zerodelta.cli.refusals import ExitCode
+from zerodelta.tasks.registry import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"(?:`([\w.]+)`:\n\n)?^```(toml|console)\n(.*?)^```$", PAGE, re.M | re.S)
@@ -35,7 +35,7 @@ def test_the_page_runs_from_top_to_bottom(people: Path, monkeypatch: pytest.Monk
 
 
 def test_every_command_and_exit_code_is_on_the_page() -> None:
-    for name in FORMS:
+    for name in COMMANDS:
         assert f"`{name}`" in PAGE
     for code in ExitCode:
         assert f"| {int(code)} |" in PAGE

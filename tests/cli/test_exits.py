@@ -70,7 +70,7 @@ def test_an_unexpected_error_shows_no_value_not_even_with_debug(
         row = [PLANTED]
         raise ValueError(f"cannot convert {row[0]}")
 
-    monkeypatch.setattr(jobs, "released", fails)
+    monkeypatch.setattr(outputs, "released", fails)
     code, output = run(*debug, *asked(people, "mean", "-", "income"))
     assert code == 4
     assert str(PLANTED) not in output
@@ -88,11 +88,11 @@ def test_debug_is_taken_wherever_it_stands(people: Path) -> None:
 def test_locals_are_never_printed_by_anyone(people: Path) -> None:
     assert app.pretty_exceptions_show_locals is False
     program = f"""
-from zerodelta.cli import app, jobs
+from zerodelta.cli import app, shown
 def fails(job):
     row = {PLANTED!r}
     raise RuntimeError(row)
-jobs.released = fails
+shown.released = fails
 app({asked(people, "mean", "-", "income")!r})
 """
     done = subprocess.run(
@@ -263,7 +263,7 @@ def test_what_was_paid_for_is_told_in_json_whatever_becomes_of_the_next_job(
             raise KeyboardInterrupt
         return made(job)
 
-    monkeypatch.setattr(jobs, "released", fails)
+    monkeypatch.setattr(outputs, "released", fails)
     job = people / "job.toml"
     job.write_text(JOBS.format(first="1/2", task="median", column="income"), encoding="utf-8")
     code, output = run("release", job, "--json")

@@ -38,15 +38,15 @@ MUTANTS = (
         tests=(f"{_EXITS}an_unexpected_error_shows_no_value_not_even_with_debug",),
     ),
     Mutant(  # a later job is refused after an earlier one was paid for
-        file="cli/commands.py",
+        file="cli/shown.py",
         old="        if not alone:  # a mistake in a later job",
         new="        if False:  # a mistake in a later job",
         tests=(f"{_EXITS}a_mistake_in_a_later_job_is_found_before_an_earlier_one_is_paid_for",),
     ),
     Mutant(  # an option of 0 is left out, and its default paid for
         file="cli/commands.py",
-        old="if given[option] is not False and given[option] not in (None, [])",
-        new="if given[option] not in (None, False, [])",
+        old="if word is not False and word not in (None, [])",
+        new="if word not in (None, False, [])",
         tests=(f"{_EXITS}an_option_of_zero_or_nothing_is_refused_and_not_left_out",),
     ),
     Mutant(  # paid for, then not to be signed
@@ -212,9 +212,9 @@ MUTANTS = (
         tests=(f"{_PAGE}what_a_ledger_of_add_remove_counted_is_told_twice",),
     ),
     Mutant(  # a forecast for cells none of which is missing, beside a call that skips them
-        file="ui/forms.py",
-        old='_SKIP = {"missing": "skip"}',
-        new='_SKIP = {"missing": None}',
+        file="tasks/task.py",
+        old='SKIPPED = {"missing": "skip"}',
+        new='SKIPPED = {"missing": None}',
         tests=("ui/test_planner.py::test_the_forecast_is_that_of_the_python_snippet",),
     ),
     Mutant(  # the law that is drawn is not the one that Coq was asked about

@@ -270,9 +270,9 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an ε whose forecast misses the error that was asked for
-        file="tasks/advised_task.py",
-        old="if _error(error, _value(sought, middle)) <= wanted:",
-        new="if _error(error, _value(sought, middle)) <= 1.02 * wanted:",
+        file="tasks/advise.py",
+        old="if _error(error, _decimal(sought, middle)) <= wanted:",
+        new="if _error(error, _decimal(sought, middle)) <= 1.02 * wanted:",
         tests=("tasks/test_accuracy_first.py::test_the_least_epsilon_of_three_digits_is_found",),
     ),
     Mutant(

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,24 +26,27 @@ import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.errors import ParameterError
 from zerodelta.spine.run import preview
-from zerodelta.tasks.registry import TASKS
+from zerodelta.tasks.registry import INDEX, TASKS
 from zerodelta.ui import server as planned
 from zerodelta.ui import server as ui_server
-from zerodelta.ui.forms import FIELDS, FORMS, as_value
+from zerodelta.ui.forms import FIELDS, as_value, numbers_asked, planners
 from zerodelta.ui.server import HOST, PlannerServer, answer, break_even, form_of_all
+
+PLANNERS = planners()
 
 
 def test_every_task_of_the_advisor_has_a_form() -> None:
-    assert set(FORMS) == {advice.task for advice in zd.advise()}
+    assert set(PLANNERS) == {advice.task for advice in zd.advise()}
     for form in form_of_all()["tasks"].values():
         assert set(form["fields"]) <= set(FIELDS)
 
 
-@pytest.mark.parametrize("task", FORMS)
+@pytest.mark.parametrize("task", PLANNERS)
 def test_every_task_is_forecast_as_by_advise_and_has_curves(task: str) -> None:
     found = answer({"task": task})
-    given = {name: as_value(name, FIELDS[name].start) for name in ("epsilon", *FORMS[task].fields)}
-    advice = zd.advise(task, **FORMS[task].asks(given))
+    planner = PLANNERS[task]
+    given = {name: as_value(name, FIELDS[name].start) for name in ("epsilon", *planner.fields)}
+    advice = zd.advise(task, **numbers_asked(planner, given))
     assert [each["name"] for each in found["methods"]] == [each.name for each in advice]
     assert found["methods"][0]["error"] == advice.best.error
     assert found["reason"] == advice.reason
@@ -92,15 +96,16 @@ def test_an_answer_that_is_late_is_what_was_computed_until_then(
     assert set(pays["sizes"]["lines"]["break-even"]) == {None}
 
 
-@pytest.mark.parametrize("task", FORMS)
+@pytest.mark.parametrize("task", PLANNERS)
 def test_no_forecast_begins_once_it_is_late(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is being searched: the accuracy of a wish, the useful number of rows, a curve."""
-    known, begun = TASKS[task], [0]
-    blind = known.blind
+    known, begun = TASKS[task].forecast, [0]
+    assert known is not None
+    methods, blind = known.methods, known.blind
 
     def counted(numbers: Any) -> Any:
         begun[0] += 1
-        return known.methods(numbers)
+        return methods(numbers)
 
     def guessed(numbers: Any) -> float:
         assert blind is not None
@@ -108,7 +113,8 @@ def test_no_forecast_begins_once_it_is_late(task: str, monkeypatch: pytest.Monke
         return blind(numbers)
 
     slower = replace(known, methods=counted, blind=None if blind is None else guessed)
-    monkeypatch.setitem(TASKS, task, slower)
+    described = import_module(f"zerodelta.tasks.{INDEX[task].file}")
+    monkeypatch.setitem(described.TASKS, task, replace(TASKS[task], forecast=slower))
     advice = answer({"task": task})
     wish = f"{advice['methods'][0]['error'] / 3:.3g}"
     begun[0] = 0
@@ -192,7 +198,7 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize("task", [name for name in FORMS if FORMS[name].shell[0] != "#"])
+@pytest.mark.parametrize("task", [name for name in PLANNERS if PLANNERS[name].shell])
 def test_every_shell_snippet_is_a_command_that_plans_the_job(task: str, people: Path) -> None:
     snippet = answer({"task": task, "epsilon": "1"})["shell"]
     binary = task in ("queries", "synthesize")
@@ -217,7 +223,7 @@ def test_every_shell_snippet_is_a_command_that_plans_the_job(task: str, people: 
 
 def test_every_python_snippet_runs_and_saves_what_verifies(people: Path) -> None:
     """All in one process, as a reader would paste them, each in its own name space."""
-    snippets = {task: answer({"task": task, "epsilon": "1"})["python"] for task in FORMS}
+    snippets = {task: answer({"task": task, "epsilon": "1"})["python"] for task in PLANNERS}
     program = (
         "import json, os, sys\n"
         "for task, snippet in json.load(sys.stdin).items():\n"
@@ -236,7 +242,7 @@ def test_every_python_snippet_runs_and_saves_what_verifies(people: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     saved = {path.stem for path in people.glob("*.json")}
-    assert saved == set(FORMS) - {"select_model"}
+    assert saved == set(PLANNERS) - {"select_model"}
     for task in saved:
         release = zd.load(people / f"{task}.json")
         certificate = getattr(release, "certificate_", None) or release.certificate
@@ -247,7 +253,7 @@ OTHER_UNITS = {"vote", "study", "select_model", "select_features", "classifier",
 """A release of these states something else than what their methods are compared by."""
 
 
-@pytest.mark.parametrize("task", sorted(FORMS.keys() - OTHER_UNITS))
+@pytest.mark.parametrize("task", sorted(PLANNERS.keys() - OTHER_UNITS))
 def test_the_forecast_is_that_of_the_python_snippet(
     task: str, people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,15 +6,20 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import zerodelta as zd
-from zerodelta.cli.commands import FORMS, OPTIONS, RENAMED, Form
-from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
+from zerodelta.cli.commands import OPTIONS, SHARED
+from zerodelta.errors import BudgetError, ParameterError, did_you_mean, require, require_extra
+from zerodelta.exact.rational import as_positive, number_text
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
+from zerodelta.ledger.store import as_address, is_url, shown
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import Preview, preview
+from zerodelta.tasks.registry import COMMANDS, TASKS
+from zerodelta.tasks.task import Command, Task
 from zerodelta.value import value
 
 if sys.version_info >= (3, 11):
@@ -52,29 +57,35 @@ class Job:
         for name in ("analyst", "records"):
             alone = self.ledger is None and getattr(self, name) is not None
             require(not alone, name, expected="a ledger", remedy="pass ledger='people.ledger', say")
-        known = list(FORMS)
-        remedy = did_you_mean(self.task, known, "see zerodelta --help")
-        require(self.task in FORMS, "task", self.task, f"one of {', '.join(known)}", remedy)
-        form = self.form
+        remedy = did_you_mean(self.task, COMMANDS, "see zerodelta --help")
+        require(self.task in COMMANDS, "task", self.task, f"one of {', '.join(COMMANDS)}", remedy)
+        command = self.command
         for name in self.options:
-            remedy = did_you_mean(name, form.options, f"see zerodelta {self.task} --help")
-            expected = f"one of {', '.join(form.options) or 'no options'}"
-            require(name in form.options, f"{self.task}, option", name, expected, remedy)
-        for name in form.needs:
-            remedy = f"pass --{name.replace('_', '-')}, as in: zerodelta {form.example}"
+            remedy = did_you_mean(name, command.options, f"see zerodelta {self.task} --help")
+            expected = f"one of {', '.join(command.options) or 'no options'}"
+            require(name in command.options, f"{self.task}, option", name, expected, remedy)
+        example = f"as in: zerodelta {command.example}"
+        for name in command.needs:
+            remedy = f"pass --{name.replace('_', '-')}, {example}"
             require(name in self.options, name, expected="a value for this task", remedy=remedy)
-        few = len(self.columns) <= {"none": 0, "one": 1}.get(form.columns, len(self.columns))
-        most = "no column" if form.columns == "none" else "at most one column"
-        require(few, "columns", list(self.columns), most, f"as in: zerodelta {form.example}")
-        wanted = form.target is not None
-        remedy = f"as in: zerodelta {form.example}"
+        few = len(self.columns) <= {"none": 0, "one": 1}.get(command.columns, len(self.columns))
+        most = "no column" if command.columns == "none" else "at most one column"
+        require(few, "columns", list(self.columns), most, example)
+        wanted = command.target is not None
         expected = "the column to explain" if wanted else "no target for this task"
-        require((self.target is not None) is wanted, "target", self.target, expected, remedy)
+        require((self.target is not None) is wanted, "target", self.target, expected, example)
 
     @property
-    def form(self) -> Form:
-        """What the task takes."""
-        return FORMS[self.task]
+    def described(self) -> Task:
+        """The task that the command is of."""
+        return TASKS[COMMANDS[self.task]]
+
+    @property
+    def command(self) -> Command:
+        """What the command takes."""
+        command = self.described.command
+        assert command is not None
+        return command
 
 
 @value(eq=False)
@@ -102,15 +113,15 @@ def parsed(name: str, given: Any) -> Any:
     >>> parsed("weights", ["income_mean=3", "count=1/2"])
     {'income_mean': '3', 'count': '1/2'}
     """
-    value = OPTIONS[name].value
-    if value == "numbers":
+    kind = OPTIONS[name].kind
+    if kind == "numbers":
         return _split(given) if isinstance(given, str) else given
-    if value == "lists" and not isinstance(given, Mapping):
+    if kind == "lists" and not isinstance(given, Mapping):
         return {column: _statistics(words) for column, words in map(_pair, _listed(given))}
-    if value == "weights" and not isinstance(given, Mapping):
+    if kind == "weights" and not isinstance(given, Mapping):
         words = [word for each in _listed(given) for word in _split(each)]
         return {name: weight.strip() for name, weight in (_pair(w, "count=3") for w in words)}
-    if value == "groups" and not isinstance(given, Mapping):
+    if kind == "groups" and not isinstance(given, Mapping):
         return _groups([part for each in _listed(given) for part in _words(each)])
     return given
 
@@ -157,15 +168,19 @@ def _listed(given: Any) -> list[str]:
 
 _CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 _CALLED |= {list: "a list of texts"}
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("task", "data", "schema", "target", "where"), (str,)),
-    **dict.fromkeys(("ledger", "analyst", "records", "out", "sign", "name"), (str,)),
-    **dict.fromkeys(("epsilon", "budget"), (str, int, float)),
-    **dict.fromkeys(("again", "parquet"), (bool,)),
-    "columns": (str, list),
-    "expected_rows": (int,),
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "text": (str,),
+    "path": (str,),
+    "number": (str, int, float),
+    "count": (int,),
+    "flag": (bool,),
 }
-"""What the lines of a job hold; options are judged by their tasks."""
+"""As what a TOML file has them; options of tasks are judged by these."""
+_KINDS: Mapping[str, str] = {
+    **{name: option.kind for name, option in SHARED.items()},
+    **dict.fromkeys(("task", "target", "name"), "text"),
+    "data": "path",
+}
 
 _PLAIN = tuple(each.name for each in fields(Job) if each.name != "options")
 
@@ -202,17 +217,16 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
         remedy = f"write {name} = …, see docs/command-line.md"
         require(name in given, name, expected="a line in the job", remedy=remedy)
     columns = given.get("columns", ())
-    for name in given.keys() & _KINDS.keys():
-        value, kinds = given[name], _KINDS[name]
+    for name in given.keys() & {*_KINDS, "columns"}:
+        value, kinds = given[name], _TYPES.get(_KINDS.get(name, ""), (str, list))
         fine = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         expected = " or ".join(_CALLED[kind] for kind in kinds)
         require(fine, name, value, expected, "see docs/command-line.md for an example")
     plain = {name: given[name] for name in _PLAIN if name in given}
-    for name in ("data", "schema", "ledger", "records", "out", "sign"):
-        if isinstance(plain.get(name), str):
+    for name, kind in _KINDS.items():
+        if name in plain and kind == "path":
             plain[name] = _place(plain[name], folder)
-    for name in ("epsilon", "budget"):
-        if name in plain:
+        elif name in plain and kind == "number":
             plain[name] = str(plain[name])
     plain["columns"] = tuple(_listed(columns or []))
     if place is not None:
@@ -282,36 +296,37 @@ def account_of(address: str, data: str, analyst: str | None) -> Ledger:
 
 
 def _called(job: Job, people: Any) -> Made:
-    form, options = job.form, _options(job, people)
+    command, verb, options = job.command, job.described.verb, _options(job, people)
     options |= {"again": True} if job.again else {}
-    if form.estimator:
-        return _fitted(job, people, options)
     names: Any = list(job.columns)
-    if form.target is not None:
-        options[form.target] = job.target
-        names = [*(names or [n for n in people.columns if n != job.target]), job.target]
-    if form.columns in ("one", "some"):
+    if job.target is not None or job.described.estimator:
+        names = names or [name for name in people.columns if name != job.target]
+    if job.described.estimator:
+        return _fitted(
+            job, people[names], None if job.target is None else people[job.target], options
+        )
+    assert verb is not None
+    if command.target is not None:
+        options[command.target] = job.target
+        names.append(job.target)
+    if command.columns in ("one", "some"):
         names = names[0] if len(names) == 1 else names or None
-    if form.columns != "none":
+    if command.columns != "none":
         options["columns"] = names or None
-    return Made(release=getattr(zd, form.calls)(people, epsilon=job.epsilon, **options))
+    return Made(release=verb(people, epsilon=job.epsilon, **options))
 
 
-def _fitted(job: Job, people: Any, options: Mapping[str, Any]) -> Made:
+def _fitted(job: Job, rows: Any, targets: Any, options: Mapping[str, Any]) -> Made:
     require_extra("sklearn", "sklearn")
     from zerodelta import sklearn
 
-    model = getattr(sklearn, job.form.calls)(epsilon=job.epsilon, **options)
-    names = list(job.columns) or [name for name in people.columns if name != job.target]
-    if job.target is None:
-        model.fit(people[names])
-    else:
-        model.fit(people[names], people[job.target])
+    model = getattr(sklearn, job.described.estimator)(epsilon=job.epsilon, **options)
+    model.fit(*((rows,) if targets is None else (rows, targets)))
     return Made(release=model.release_, estimator=model)
 
 
 def _options(job: Job, people: Any) -> dict[str, Any]:
-    renamed = RENAMED.get(job.task, {})
+    renamed = job.command.renamed
     found: dict[str, Any] = {}
     for name, entry in job.options.items():
         if name == "no_intercept":
@@ -330,3 +345,79 @@ def _group(people: Any, column: str, cut: Any) -> Any:
     remedy = did_you_mean(column, kinds, "name a declared column")
     require(column in kinds, "by", column, "a declared column", remedy)
     return kinds[column]
+
+
+# -- What ledgers have left -----------------------------------------------------------------------
+
+
+@final
+class Funds:
+    """What the ledgers of some jobs have left, as their jobs are planned one after the other."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str | None, str | None], Fraction] = {}
+
+    def line(self, job: Job, found: Preview) -> str | None:
+        """Say what is left for a job, and whether that covers it; None without a ledger."""
+        left = self.left(job)
+        if left is None:
+            return None
+        price = self._take(job, found)
+        covered = price is not None and price <= left
+        opened = "would be opened with" if _account(job) is None else "has"
+        verdict = "this is covered" if covered else "this is NOT covered"
+        told = f"{shown(job.ledger or '')} {opened} {number_text(max(left, Fraction(0)))}"
+        return f"{told} left for it; {verdict}"
+
+    def left(self, job: Job) -> Fraction | None:
+        """Return what is left for a job; None without a ledger or a budget."""
+        return self._left.get(_whose(job), _limit(job))
+
+    def check(self, planned: Sequence[tuple[Job, Preview]]) -> None:
+        """Refuse jobs that their ledgers do not cover together."""
+        for job, found in planned:
+            left = self.left(job)
+            price = self._take(job, found)
+            if left is not None and price is not None and price > left:
+                raise BudgetError(
+                    f"{job.name} asks for {number_text(price)}, where "
+                    f"{number_text(max(left, Fraction(0)))} of the ledger would be left after the "
+                    "jobs before it: nothing was spent or read. Ask for less, or "
+                    "ledger.raise_budget(to, reason)."
+                )
+
+    def _take(self, job: Job, found: Preview) -> Fraction | None:
+        left, account = self.left(job), _account(job)
+        if left is None or found.price is None:
+            return None
+        price = found.price if account is None else account.price([found])
+        self._left[_whose(job)] = left - price
+        return price
+
+
+def _whose(job: Job) -> tuple[str, str | None, str | None]:
+    name = None if job.schema is None else zd.read_schema(job.schema).name
+    return job.ledger or "", name, job.analyst
+
+
+def _limit(job: Job) -> Fraction | None:
+    account = _account(job)
+    if account is not None:
+        return account.remaining
+    return None if job.ledger is None or job.budget is None else as_positive(job.budget, "budget")
+
+
+def _account(job: Job) -> Ledger | None:
+    """Return the account that would pay, if it is there already."""
+    address = None if job.ledger is None else as_address(job.ledger)
+    if address is None or not (is_url(address) or Path(address).exists()):
+        return None
+    name = zd.read_schema(str(job.schema)).name
+    data = DEFAULT_DATA if name is None else name
+    try:
+        whole = Ledger(address, data=data)
+    except zd.ParameterError:  # no account of these data yet
+        return None
+    if job.records is not None:
+        whole.demand(job.records)
+    return account_of(address, data, job.analyst)

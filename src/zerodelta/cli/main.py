@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import zerodelta
-from zerodelta.cli.commands import add_tasks, run_jobs
+from zerodelta.cli.commands import add_tasks
 from zerodelta.cli.refusals import ExitCode, GuardedGroup, examples, say
 
 if TYPE_CHECKING:
@@ -276,6 +276,7 @@ def plan(
 
 def _run(path: Path, *, dry_run: bool, as_json: bool) -> None:
     from zerodelta.cli.jobs import read_jobs
+    from zerodelta.cli.shown import run_jobs
 
     jobs = read_jobs(path)
     run_jobs(jobs, dry_run=dry_run, as_json=as_json, alone=jobs[0].name is None)

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zerodelta.cli.jobs import Job, Made, account_of
-from zerodelta.cli.refusals import held_interrupts, say, told_of
+from zerodelta.cli.jobs import Funds, Job, Made, account_of, planned, released
+from zerodelta.cli.refusals import IncompleteError, held_interrupts, say, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.exact.rational import number_text
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
@@ -33,7 +33,13 @@ from zerodelta.privacy.release import Release, check_private
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.shown_release import csv_lines, noted
 from zerodelta.report import write_report
-from zerodelta.report.contents import Grid, error_words, grids_of, number_shown, plain_text
+from zerodelta.report.contents import (
+    Grid,
+    error_in_words,
+    grids_of,
+    number_shown,
+    plain_text,
+)
 from zerodelta.report.page import asked_words
 from zerodelta.spine.run import Preview
 from zerodelta.value import value
@@ -308,11 +314,11 @@ def say_plan(job: Job, found: Preview, funds: str | None) -> None:
         ("price", price),
         ("promises", found.certificate.summary),
         ("protects", found.certificate.row),
-        ("publishes", job.form.publishes),
-        ("expected error", error_words(job.form.calls, found.error)),
+        ("publishes", job.command.publishes),
+        ("expected error", error_in_words(job.described, found.error)),
     ]
     if found.complete_error is not None:
-        told = error_words(job.form.calls, found.complete_error)
+        told = error_in_words(job.described, found.complete_error)
         facts.append(("if no cell is missing", told + ' (missing = "none")'))
     if found.seconds is not None:
         facts.append(("takes about", f"{found.seconds:.0f} s"))
@@ -340,7 +346,7 @@ def plan_as_json(job: Job, found: Preview, left: Fraction | None) -> dict[str, A
         "price": None if found.price is None else number_text(found.price),
         "claim": found.certificate.body()["claim"],
         "summary": found.certificate.summary,
-        "publishes": job.form.publishes,
+        "publishes": job.command.publishes,
         "error": found.error,
         "seconds": found.seconds,
         "public": list(found.certificate.public),
@@ -373,3 +379,42 @@ def _shown_finite(data: Any) -> Any:
     if (isinstance(data, float) and data in (float("inf"), float("-inf"))) or data != data:
         return str(data)
     return data
+
+
+# -- Jobs, planned or run ------------------------------------------------------------------------
+
+
+def run_jobs(jobs: Sequence[Job], *, dry_run: bool, as_json: bool, alone: bool) -> None:
+    """Plan or run jobs, one after the other, and print what came out."""
+    funds = Funds()
+    if not dry_run:
+        for job in jobs:
+            prepare(job)
+        if not alone:  # a mistake in a later job is found before an earlier one is paid for
+            funds.check([(job, planned(job)) for job in jobs])
+    told: list[Any] = []
+    problems: list[str] = []
+    try:
+        for i, job in enumerate(jobs):
+            if not alone and not as_json:
+                say(f"{'' if i == 0 else chr(10)}[{job.name or job.task}]")
+            if dry_run:
+                found, left = planned(job), funds.left(job)
+                line = funds.line(job, found)
+                if as_json:
+                    told.append(plan_as_json(job, found, left))
+                else:
+                    say_plan(job, found, line)
+                continue
+            made = released(job)
+            files = write(job, made)
+            problems += files.problems
+            if as_json:
+                told.append(release_as_json(job, made, files))
+            else:
+                say_release(job, made, files)
+    finally:  # what was paid for is told, whatever became of the jobs after it
+        if as_json and told:
+            say_json(told[0] if alone else told)
+    if problems:
+        raise IncompleteError(f"the release was paid for and made, but {'; '.join(problems)}")

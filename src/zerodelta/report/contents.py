@@ -23,6 +23,8 @@ from zerodelta.privacy.shown_release import ends_of, note_of
 from zerodelta.privacy.verify import Total, by_data, total_of
 from zerodelta.regression.features import LinearModel
 from zerodelta.tables.found_keys import FoundKeys
+from zerodelta.tasks.registry import task_recorded_as
+from zerodelta.tasks.task import UNKNOWN_ERROR, Task
 from zerodelta.value import value
 
 # -- ε in words: how far one row can move what somebody believes (theory A1) ----------------------
@@ -244,34 +246,22 @@ def _told(value: Any) -> str:
     return plain_text(repr(value) if not isinstance(value, str) else value)
 
 
-_RANKS = "rows by which its rank is off, whatever the unit of the column"
-_ROWS, _UNIT = "rows", "in the unit of the column"
-_ERROR_OF: Mapping[str, str] = {
-    **dict.fromkeys(("median", "quantile", "quantiles"), _RANKS),
-    **dict.fromkeys(("sum", "mean", "std", "trimmed_mean"), _UNIT),
-    **dict.fromkeys(("count", "histogram", "top_k", "heavy_hitters"), _ROWS),
-    "variance": "in the squared unit of the column",
-    "covariance": "of an entry, in the units of its columns",
-    "cdf": "of a share",
-    "answer_queries": "of a fraction",
-    "mode": "rows at most between the most frequent option and this one",
-    "select": "at most between the largest sum and this one",
-    "LogisticRegression": "in nats: how much larger the mean log loss is than the best line's, for "
-    "rows that fill a quarter of their bounds, or all of data_norm",
-    "LinearRegression": "in squared units of the target: how much larger the mean squared error is "
-    "than the best line's, for rows that fill a quarter of their bounds, or all of data_norm",
-}
+def error_words(release: Release) -> str:
+    """Return the forecast of a release's error with what it is counted in."""
+    name = "" if release.record is None else release.record.task
+    return error_in_words(task_recorded_as(name), release.error)
 
 
-def error_words(task: str, error: float | str) -> str:
+def error_in_words(task: Task | None, error: float | str) -> str:
     """Return the forecast of an error with what it is counted in, which depends on the task.
 
-    >>> error_words("count", 2.0), error_words("mean", 2.0)
+    >>> from zerodelta.tasks.registry import TASKS
+    >>> error_in_words(TASKS["count"], 2.0), error_in_words(TASKS["mean"], 2.0)
     ('2 rows', '2, in the unit of the column')
     """
     if isinstance(error, str):
         return error
-    of = _ERROR_OF.get(task, "by the measure that the documentation of the task names")
+    of = UNKNOWN_ERROR if task is None else task.error
     return f"{error:.4g}{' ' if of.startswith('rows') else ', '}{of}"
 
 

@@ -206,8 +206,7 @@ def published(releases: Sequence[Release], *, lines: int) -> str:
         parts.append(f"<h3>{number}. {esc(asked_words(release))}{esc(cost)}</h3>")
         for place, grid in enumerate(grids_of(release)):
             parts.append(_grid(grid, lines, f"{number}-{place}"))
-        task = "" if release.record is None else release.record.task
-        parts.append(f"<p>Expected error: {esc(error_words(task, release.error))}.</p>")
+        parts.append(f"<p>Expected error: {esc(error_words(release))}.</p>")
         parts.append(f'<p class="quiet">{esc(covered(release))}</p>')
         if release.diagnostics is not None:
             read = release.diagnostics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,8 +13,8 @@ from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean, requi
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.readable import large
 from zerodelta.spine.plan import Method
-from zerodelta.tasks.advised_task import START, Task, aimed, solved, sought_for
 from zerodelta.tasks.registry import TASKS
+from zerodelta.tasks.task import Forecast
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -312,6 +313,116 @@ def _value(value: Any) -> str:
     return text if len(text) <= _WIDTH // 2 else text[: _WIDTH // 2] + "…"
 
 
+# -- Accuracy first -------------------------------------------------------------------------------
+# The least ε, or the fewest rows, whose forecast reaches an error that is asked.
+#
+# Forecasts fall with ε and with n. They are tried at decimals of three digits, from the smallest
+# to the largest that makes sense, by bisection between such decimals: so what is returned is an
+# exact number, was forecast itself, and reaches the error, which the decimal below does not.
+
+START: dict[str, Any] = {"epsilon": 1, "n": 10_000}
+"""Where forecasts begin; what is refused there is refused."""
+
+_RANGE = {"epsilon": (-6, 3), "n": (0, 12)}
+"""Powers of ten between which is searched."""
+
+_PER_TEN = 900
+"""Decimals of three digits from one power of ten to the next."""
+
+_FLAT = 0.999
+"""An error that is still so much of what it was for the fewest rows does not fall with them."""
+
+
+def sought_for(given: Mapping[str, Any], *, has_rows: bool) -> str:
+    """Return what is solved for: ε, or n if ε is given."""
+    needed = ["epsilon", *(["n"] if has_rows else [])]
+    left_out = [name for name in needed if name not in given]
+    require(
+        len(left_out) == 1,
+        "error",
+        expected=f"beside an error all but one of {' and '.join(needed)}"
+        if has_rows
+        else "beside an error no epsilon: it is what an error decides here",
+        remedy="leave out what is to be found, and pass the other" if has_rows else "leave it out",
+    )
+    return left_out[0]
+
+
+def solved(error: Callable[[Any], float], sought: str, wanted: float, unit: str) -> Any:
+    """Return the least value, to three digits, with error(value) <= wanted: a text, or an int.
+
+    >>> solved(lambda epsilon: 2 / float(epsilon), "epsilon", 3.0, "rows")
+    '0.667'
+    >>> solved(lambda n: 5000 / n, "n", 3.0, "years")
+    1670
+    """
+    error(START[sought])  # a mistake in the other numbers is told as it is
+    low, high = (_PER_TEN * power for power in _RANGE[sought])
+    best = _error(error, _decimal(sought, high))
+    if sought == "n" and not best < _FLAT * _error(error, START["n"]):
+        raise ParameterError(
+            "n",
+            expected=f"a number of rows: this error ({unit}) does not fall with it",
+            remedy="pass n=, and leave out epsilon to find the one that is needed",
+        )
+    if not best <= wanted:
+        raise ParameterError(
+            "error",
+            wanted,
+            expected=f"at least {best:.3g}, forecast for {aimed(sought, _decimal(sought, high))} "
+            f"(in its unit: {unit})",
+            remedy=f"pass a larger error, or {_OTHERS[sought]}",
+        )
+    if _error(error, _decimal(sought, low)) <= wanted:
+        if sought == "n":
+            return _decimal(sought, low)
+        raise ParameterError(
+            "error",
+            wanted,
+            expected=f"less than what {aimed(sought, _decimal(sought, low))} has: such an error "
+            f"needs no rows at all (in its unit: {unit})",
+            remedy="pass a smaller error",
+        )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _error(error, _decimal(sought, middle)) <= wanted:
+            high = middle
+        else:
+            low = middle
+    return _decimal(sought, high)
+
+
+_OTHERS = {"epsilon": "more rows with n=", "n": "a larger epsilon"}
+
+
+def _error(error: Callable[[Any], float], value: Any) -> float:
+    """Return a forecast; infinity where no method applies."""
+    try:
+        return error(value)
+    except ZeroDeltaError:  # so few rows, or so small an ε, that nothing can be planned
+        return math.inf
+
+
+def _decimal(sought: str, place: int) -> Any:
+    """Return the decimal at a place in the order of all of three digits; rows are rounded up.
+
+    >>> [_decimal("epsilon", place) for place in (-900, -1, 0, 1)], _decimal("n", 901)
+    (['0.1', '0.999', '1', '1.01'], 11)
+    """
+    power, digits = divmod(place, _PER_TEN)
+    exact = Decimal(100 + digits).scaleb(power - 2)
+    return math.ceil(exact) if sought == "n" else f"{exact.normalize():f}"
+
+
+def aimed(sought: str, value: Any) -> str:
+    """Return what was found, in words."""
+    if sought == "epsilon":
+        return f"ε = {value}"
+    return f"n = {value:,} rows".replace(",", " ")
+
+
+# -- Asked ----------------------------------------------------------------------------------------
+
 _LONGEST = 60
 
 _COMPLETE = ";\n       no script in bench/ measured it where cells are skipped"
@@ -350,11 +461,9 @@ def advise(
     Parameters
     ----------
     task : str, optional
-        "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
-        "synthesize", "linear", "logistic", "multinomial", "classifier" (all of them), "covariance",
-        "correlation", "pca", "kmeans", "decision_tree", "select_features", "count", "sum",
-        "variance", "std", "table", "quantiles", "cdf", "top_k", "heavy_hitters", "vote",
-        "select_model", or "study" (internal queries against pure composition).
+        Mostly the name of a function, such as "mean"; or "queries" (`answer_queries`), "linear",
+        "logistic", "multinomial", "classifier" (all of them), or "study" (internal queries against
+        pure composition).
         Without it all are listed, with the number of rows from which on each is useful.
     n : int, optional
         The number of rows.
@@ -390,14 +499,7 @@ def advise(
     """
     if task is None:
         return _all(epsilon, {"n": n, "dimension": dimension, "error": error, **options})
-    require(
-        isinstance(task, str) and task in TASKS,
-        "task",
-        task,
-        expected=f"one of {', '.join(sorted(TASKS))}",
-        remedy=did_you_mean(task, TASKS, "pass its name"),
-    )
-    known = TASKS[task]
+    known = _forecast_of(task)
     given = {"n": n, "dimension": dimension, "epsilon": epsilon, **options}
     given = {name: value for name, value in given.items() if value is not None}
 
@@ -440,6 +542,22 @@ def advise(
     )
 
 
+def _forecast_of(task: Any) -> Forecast:
+    described = TASKS.get(task) if isinstance(task, str) else None
+    if described is not None and described.forecast is not None:
+        return described.forecast
+    names = list(_forecasts())
+    expected = f"one of {', '.join(sorted(names))}"
+    remedy = did_you_mean(task, names, "pass its name")
+    raise ParameterError("task", task, expected=expected, remedy=remedy)
+
+
+def _forecasts() -> dict[str, Forecast]:
+    """Return what the advisor knows, by task."""
+    tasks = ((name, task.forecast) for name, task in TASKS.items())
+    return {name: forecast for name, forecast in tasks if forecast is not None}
+
+
 def _all(epsilon: Rational | None, others: Mapping[str, Any]) -> AllAdvice:
     """Return the advice for all tasks, each with typical numbers."""
     for name, entry in others.items():
@@ -454,7 +572,7 @@ def _all(epsilon: Rational | None, others: Mapping[str, Any]) -> AllAdvice:
                 epsilon=exact,
                 n=START["n"] if "n" in known.needs else None,
             )
-            for task, known in TASKS.items()
+            for task, known in _forecasts().items()
         )
     )
 
@@ -466,7 +584,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else "…"
 
 
-def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
+def _numbers(name: str, task: Forecast, given: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of the task in a fixed order; refuse what is missing or unknown."""
     order = [part for need in task.needs for part in need.split("|")]
     known = list(dict.fromkeys([*order, *task.allows]))

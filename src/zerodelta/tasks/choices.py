@@ -48,6 +48,17 @@ from zerodelta.spine.public_inputs import (
 )
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.task import (
+    EPSILON,
+    ITEMS,
+    METHOD,
+    ROWS,
+    Command,
+    Forecast,
+    Planner,
+    Task,
+    simple,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -589,3 +600,64 @@ def exact_score(score: Any) -> Fraction:
     elif type(score) is np.longdouble and abs(near) < LARGEST:
         exact = Fraction(*score.as_integer_ratio())
     return max(-_LIMIT, min(exact, _LIMIT))
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+TASKS: dict[str, Task] = {
+    "mode": Task(
+        verb=mode,
+        page="choices",
+        error="rows at most between the most frequent option and this one",
+        forecast=Forecast(
+            unit="largest expected gap between the mode's count and the released item's",
+            call="zd.mode(items, universe={universe}, epsilon={epsilon})",
+            methods=lambda given: mode_methods(
+                **{**given, "universe": as_universe(given["universe"]).size}
+            ),
+            needs={**ROWS, "universe": "universe=100"},
+            reliable="for the counts that are hardest to tell apart; usually much less",
+            blind=lambda given: given["n"],
+            typical={"universe": 100},
+        ),
+        command=Command(
+            columns="one",
+            options=METHOD,
+            publishes="one option, without its count",
+            example="mode people.csv city",
+        ),
+        planner=Planner(
+            title="Most frequent item",
+            fields=("n", "universe"),
+            people=ITEMS,
+            python='people, "item"',
+            shell="item",
+        ),
+    ),
+    "select": Task(
+        verb=select,
+        page="choices",
+        error="at most between the largest sum and this one",
+        forecast=Forecast(
+            unit="largest expected gap between the best score and the chosen one's",
+            call="zd.select(scores, sensitivity={sensitivity}, epsilon={epsilon})",
+            methods=simple(select_methods),
+            needs={"options": "options=10", "epsilon": EPSILON},
+            allows={"sensitivity": 1, "monotone": False},
+            typical={"options": 10},
+            reliable="for the scores that are hardest to tell apart; usually much less",
+        ),
+        command=Command(
+            columns="several",
+            options=METHOD,
+            publishes="the name of one column",
+            example="select votes.csv anna bob carla",
+        ),
+        planner=Planner(
+            title="The best option, by scores",
+            fields=("options",),
+            people="scores = [0] * {options}  # yours: one row changes each by at most 1\n",
+            python="scores, sensitivity=1",
+        ),
+    ),
+}

@@ -24,7 +24,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.encoded_columns import as_radius
-from zerodelta.spine.plan import Facts, Measured, ReleasePlan
+from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
@@ -38,6 +38,20 @@ from zerodelta.tasks.second_moments import (
     eigenvectors,
 )
 from zerodelta.tasks.statistics import resolution_of
+from zerodelta.tasks.task import (
+    METHOD,
+    NAMES,
+    ROWS,
+    SKIPPED,
+    UNMEASURED,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    planned,
+    width_of,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -496,3 +510,99 @@ def _components(found: NoisyMoments, count: int) -> PrincipalComponents:
         explained_variance_ratio=largest[:count] / (total if total > 0 else 1.0),
         mean=found.mean,
     )
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _even_spread(given: Numbers) -> float:
+    """Return the mean error of a covariance matrix of zeros, for columns spread evenly."""
+    products = Products.of(width_of(given), bounds=given["bounds"], data_norm=given["data_norm"])
+    return float(np.mean((products.unit * STEPS) ** 2)) / 3 / products.columns
+
+
+def _correlation(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of covariances over the variances of columns spread evenly."""
+    columns, ball = width_of(given), given["bounds"] is None
+    asked = {**given, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
+    found = planned(CovarianceQuestion, columns=lambda _: columns, correlations=True)(asked)
+    Products.of(columns, bounds=given["bounds"], data_norm=given["data_norm"])  # refuses odd ones
+    inverse = columns + 2 if ball else 3
+    return tuple(replace(method, error=method.error * inverse) for method in found)
+
+
+_COVARIANCE = Forecast(
+    unit="expected absolute error of a covariance, averaged over the matrix",
+    call="zd.covariance(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon}, "
+    "missing={missing})",
+    methods=planned(CovarianceQuestion, columns=width_of),
+    reliable=UNMEASURED,
+    needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
+    allows={"dimension": None, "bounds": None, "data_norm": None, "missing": None},
+    typical={"dimension": 5, "bounds": (0, 100)},
+    blind=_even_spread,
+)
+
+
+def _planner(title: str) -> Planner:
+    return Planner(
+        title=title,
+        fields=("n", "dimension", "width"),
+        fixed=SKIPPED,
+        people=NAMES,
+        python="people, names",
+        shell="{names}",
+    )
+
+
+TASKS: dict[str, Task] = {
+    "covariance": Task(
+        verb=covariance,
+        page="statistics",
+        error="of an entry, in the units of its columns",
+        forecast=_COVARIANCE,
+        command=Command(
+            columns="several",
+            options=METHOD,
+            publishes="one number for each pair of columns",
+            example="covariance people.csv age income",
+        ),
+        planner=_planner("Covariance matrix"),
+    ),
+    "correlation": Task(
+        verb=correlation,
+        page="statistics",
+        forecast=replace(
+            _COVARIANCE,
+            unit="expected absolute error of a correlation, for columns spread evenly",
+            call=_COVARIANCE.call.replace("covariance", "correlation"),
+            methods=_correlation,
+            reliable="it grows as the variances fall, which are private",
+            blind=lambda _: 0.5,
+        ),
+        command=Command(
+            columns="several",
+            options=METHOD,
+            publishes="one number for each pair of columns",
+            example="correlation people.csv age income",
+        ),
+        planner=_planner("Correlation matrix"),
+    ),
+    "pca": Task(
+        verb=pca,
+        estimator="PCA",
+        page="models",
+        forecast=replace(
+            _COVARIANCE,
+            call=_COVARIANCE.call.replace("covariance", "pca"),
+            methods=planned(ComponentsQuestion, columns=width_of),
+        ),
+        command=Command(
+            options=("components", "radius", *METHOD),
+            renamed={"components": "n_components"},
+            publishes="components, variances and the mean",
+            example="pca people.csv age income --components 1",
+        ),
+        planner=_planner("Principal components"),
+    ),
+}

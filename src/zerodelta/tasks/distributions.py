@@ -48,6 +48,21 @@ from zerodelta.spine.public_inputs import (
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.quantiles import declared_grid
+from zerodelta.tasks.task import (
+    CLOSE,
+    EPSILON,
+    ITEMS,
+    METHOD,
+    PERCENT,
+    ROWS,
+    SKIPPED,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    facts_of,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -549,3 +564,92 @@ def histogram_methods(
             why="independent noise for every count",
         ),
     )
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _cdf(given: Numbers) -> tuple[Method, ...]:
+    at = given["at"]
+    values = range(as_count(at, "at", minimum=1)) if type(at) is int else at
+    question = CdfQuestion(
+        at=None if values is None else as_values(values), bounds=(0, 1), grid=given["grid"]
+    )
+    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+
+
+def _histogram(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for counts of items, or of numbers between edges."""
+    universe, cut = given["universe"], given["bins"]
+    require(
+        universe is None or cut is None,
+        "bins",
+        cut,
+        expected="nothing beside universe",
+        remedy="pass bins= for numbers, or universe= for items",
+    )
+    if universe is not None:
+        size = as_universe(universe).size
+    else:
+        size = as_count(cut, "bins", minimum=1) if isinstance(cut, int) else bins_of(cut).size
+    return histogram_methods(epsilon=given["epsilon"], universe=size, complete=given["complete"])
+
+
+TASKS: dict[str, Task] = {
+    "cdf": Task(
+        verb=cdf,
+        page="statistics",
+        error="of a share",
+        forecast=Forecast(
+            unit="expected absolute error of a share of the rows",
+            call="zd.cdf(rows, at=…, epsilon={epsilon})",
+            methods=_cdf,
+            reliable=CLOSE,
+            needs=ROWS,
+            allows={"at": None, "grid": None, "missing": None},
+            blind=lambda _: 0.5,
+            typical={"at": 10},
+        ),
+        command=Command(
+            columns="one",
+            options=("at", *METHOD),
+            publishes="one fraction for each number",
+            example="cdf people.csv income --at 20000,50000",
+        ),
+        planner=Planner(
+            title="Distribution: the share of rows below values",
+            fields=("n", "values"),
+            fixed=SKIPPED,
+            people=PERCENT,
+            python='people, "income", at=[100 * i / {values} for i in range({values})]',
+            shell="income --at {edges}",
+        ),
+    ),
+    "histogram": Task(
+        verb=histogram,
+        page="statistics",
+        error="rows",
+        forecast=Forecast(
+            unit="expected absolute error of a count",
+            call="zd.histogram(items, universe={universe}, bins={bins}, epsilon={epsilon})",
+            methods=_histogram,
+            reliable=CLOSE,
+            needs={"universe|bins": "universe=100", "epsilon": EPSILON},
+            allows={"universe": None, "bins": None, "complete": False},
+            typical={"universe": 100},
+        ),
+        command=Command(
+            columns="one",
+            options=("bins", *METHOD),
+            publishes="one count for each option",
+            example="histogram people.csv city",
+        ),
+        planner=Planner(
+            title="Histogram: a count for each item",
+            fields=("universe",),
+            people=ITEMS,
+            python='people, "item"',
+            shell="item",
+        ),
+    ),
+}

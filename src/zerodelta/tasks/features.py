@@ -34,6 +34,18 @@ from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.study.study import Study, StudyProgram, carry_out
+from zerodelta.tasks.task import (
+    LABELED,
+    METHOD,
+    ROWS,
+    TABLE,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    planned,
+)
 from zerodelta.training.features import (
     DecisionTree,
     FeatureTable,
@@ -408,3 +420,90 @@ def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
     query = GramQuery(table=table, precision=study.plan.mu * study.plan.rows)
     gram = study.covariance(Rowwise(query.columns), data_norm=query.norm, centered=False)
     return query.search(reveal(gram), size)
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+_MOST_THRESHOLDS = 80
+
+
+def _tree(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of one choice among all trees with so many thresholds."""
+    count = as_count(given["thresholds"], "thresholds", minimum=1)
+    require(count <= _MOST_THRESHOLDS, "thresholds", count, "at most 80 in all", "pass fewer")
+    question = TreeQuestion(label="0", thresholds={"1": range(count)})
+    made = question.plan(Facts(rows=given["n"], columns=("0", "1")), given["epsilon"])
+    chosen = Method(
+        name="permute-and-flip",
+        error=float(made.error),  # type: ignore[arg-type]
+        spends="ε on one choice among all trees",
+        why="a row moves the number of rows that a tree has right by one",
+    )
+    return (chosen,)
+
+
+TASKS: dict[str, Task] = {
+    "select_features": Task(
+        verb=select_features,
+        page="choices",
+        forecast=Forecast(
+            unit="largest noise to expect in a covariance of features and target in [-1, 1]",
+            call="zd.select_features(rows, target=…, size={size}, bounds=…, target_bounds=…, "
+            "epsilon={epsilon})",
+            methods=planned(
+                FeaturesQuestion,
+                columns=lambda given: given["dimension"] + 1,
+                target=-1,
+                bounds=(-1, 1),
+                target_bounds=(-1, 1),
+            ),
+            needs={**TABLE, "size": "size=3"},
+            typical={"dimension": 10, "size": 3},
+            reliable="a guide to the choice, not the error of the choice",
+            blind=lambda _: 1.0,
+        ),
+        command=Command(
+            columns="several",
+            target="target",
+            options=("size", *METHOD),
+            needs=("size",),
+            publishes="the names of so many columns",
+            example="select-features people.csv age income --target member --size 1",
+        ),
+        planner=Planner(
+            title="Features that explain a target",
+            fields=("n", "dimension", "size"),
+            people=LABELED.replace("{kind}", "zd.number(0, 100)"),
+            python='people, target="y", size={size}',
+            shell="{names} --target y --size {size}",
+        ),
+    ),
+    "decision_tree": Task(
+        verb=decision_tree,
+        page="models",
+        forecast=Forecast(
+            unit="part of the rows that the chosen tree has wrong, and the best one right, at most",
+            call="zd.decision_tree(people, label=…, thresholds=…, epsilon={epsilon})",
+            methods=_tree,
+            needs={**ROWS, "thresholds": "thresholds=12"},
+            typical={"thresholds": 12},
+            reliable="a bound: choices are better where few trees are good",
+            blind=lambda _: 0.5,
+        ),
+        command=Command(
+            columns="several",
+            target="label",
+            options=("thresholds", "diagnostics"),
+            publishes="splits and their labels",
+            example="tree people.csv age income --target member --thresholds age=18,40",
+        ),
+        planner=Planner(
+            title="Small decision tree",
+            fields=("n", "thresholds"),
+            people='columns = {"x": zd.number(0, 100), "y": zd.boolean()}\n'
+            'people = zd.open("people.csv", columns=columns)\n',
+            python='people, label="y", thresholds={"x": [{cuts}]}',
+            shell="x --target y --thresholds x={cuts}",
+        ),
+    ),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +13,7 @@ import numpy as np
 
 from zerodelta.data.arrays import reader_of
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.declare import category, number
+from zerodelta.data.declare import category, number, text
 from zerodelta.data.keys import KeySource
 from zerodelta.data.kinds import Kind, Text
 from zerodelta.data.source import Given
@@ -27,11 +28,23 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.found_keys import FoundKeys, plan_keys
 from zerodelta.tasks.choices import MONOTONE, SENSITIVITY, exact_score, listed_options
 from zerodelta.tasks.open import open as open_data
+from zerodelta.tasks.task import (
+    CLOSE,
+    ITEMS,
+    METHOD,
+    ROWS,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -526,3 +539,100 @@ def _scored(
         remedy = "leave it out: it is for counts of rows"
         require(entry is None, name, entry, "nothing beside scores=", remedy)
     return run(question.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _universe(universe: Any) -> KeySource:
+    """Return the keys there can be, without rows."""
+    names = list(universe) if isinstance(universe, Mapping) else ["0"]
+    none = np.zeros(0, dtype=[(name, object) for name in names])
+    return keyed(none, None, needed(universe, "universe", "pass universe=1000"))[0]
+
+
+def _heavy(given: Numbers) -> tuple[Method, ...]:
+    question = HeavyHittersQuestion(
+        source=_universe(given["universe"]), false_keys=given["false_keys"]
+    )
+    return tuple(question.plan(Facts(rows=given["n"]), given["epsilon"]).methods)
+
+
+def _top_k(given: Numbers) -> tuple[Method, ...]:
+    source = _universe(given["universe"])
+    if not known_keys(source):
+        return _heavy(given)
+    return top_k_methods(epsilon=given["epsilon"], keys=source.universe.size, k=given["k"])
+
+
+def _missed(given: Numbers) -> float:
+    """Return what makes a tenth of the rows the count that is found in half of the cases."""
+    made = plan_keys(
+        _universe(given["universe"]), epsilon=given["epsilon"], false_keys=given["false_keys"]
+    )
+    return float(given["n"]) * made.error / max(1, made.half_found)
+
+
+_KEYS = Forecast(
+    unit="expected absolute error of the count of a published key",
+    call="zd.heavy_hitters(keys, universe=…, false_keys={false_keys}, epsilon={epsilon})",
+    methods=_heavy,
+    reliable=CLOSE,
+    needs={**ROWS, "universe": "universe=zd.text(10, alphabet=…)"},
+    allows={"false_keys": "1/100"},
+    blind=_missed,
+    few="a key that is in every tenth row is missed more often than not",
+    typical={"universe": text(10, alphabet=string.ascii_lowercase)},
+)
+
+TASKS: dict[str, Task] = {
+    "top_k": Task(
+        verb=top_k,
+        page="choices",
+        error="rows",
+        forecast=replace(
+            _KEYS,
+            unit="largest expected gap between a count that is wanted and the one in its place; "
+            "of keys\n       that nobody can list, the expected absolute error of a count",
+            call="zd.top_k(keys, universe=…, k={k}, false_keys={false_keys}, epsilon={epsilon})",
+            methods=_top_k,
+            needs={**ROWS, "universe": "universe=1000", "k": "k=10"},
+            reliable="for the counts that are hardest to tell apart; usually much less",
+            blind=lambda given: given["n"] / as_count(given["k"], "k", minimum=1),
+            few="the gap exceeds a tenth of the count of k keys that share all rows",
+            typical={"universe": 1000, "k": 10},
+        ),
+        command=Command(
+            options=("k", "false_keys", *METHOD),
+            needs=("k",),
+            publishes="k keys with counts",
+            example="top-k people.csv city --k 2",
+        ),
+        planner=Planner(
+            title="The k most frequent items",
+            fields=("n", "universe", "k"),
+            people=ITEMS,
+            python='people, "item", k={k}',
+            shell="item --k {k}",
+        ),
+    ),
+    "heavy_hitters": Task(
+        verb=heavy_hitters,
+        page="choices",
+        error="rows",
+        forecast=_KEYS,
+        command=Command(
+            options=("goal", "false_keys", "diagnostics"),
+            publishes="keys with counts; some may be invented by noise",
+            example="heavy-hitters people.csv surname",
+        ),
+        planner=Planner(
+            title="Frequent keys that nobody listed",
+            fields=("n", "letters"),
+            people=f'words = zd.text({{letters}}, alphabet="{string.ascii_lowercase}")\n'
+            'people = zd.open("people.csv", columns={"word": words})\n',
+            python='people, "word"',
+            shell="word",
+        ),
+    ),
+}

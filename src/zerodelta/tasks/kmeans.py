@@ -29,6 +29,16 @@ from zerodelta.spine.plan import Facts, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.task import (
+    METHOD,
+    NAMES,
+    TABLE,
+    Command,
+    Forecast,
+    Planner,
+    Task,
+    planned,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -156,3 +166,38 @@ class KMeansQuestion:
         if chosen.name == "one-center":
             return one_center(problem)
         return noisy_lloyd(problem, refine=chosen.name == "lloyd")
+
+
+# -- What the task is, for advice and the command line --------------------------------------------
+
+TASKS: dict[str, Task] = {
+    "kmeans": Task(
+        verb=kmeans,
+        estimator="KMeans",
+        page="models",
+        forecast=Forecast(
+            unit="expected inertia relative to the best, less 1",
+            call="zd.kmeans(rows, clusters={clusters}, bounds=…, epsilon={epsilon})",
+            methods=planned(
+                KMeansQuestion, columns=lambda given: given["dimension"], bounds=(0, 1)
+            ),
+            needs={**TABLE, "clusters": "clusters=5"},
+            typical={"dimension": 10, "clusters": 5},
+            reliable="within a factor of 4 for the compact clusters of bench/tasks_forecasts.py;\n"
+            "       a mean over rare runs that miss one",
+        ),
+        command=Command(
+            options=("clusters", *METHOD),
+            renamed={"clusters": "n_clusters"},
+            publishes="the centers",
+            example="kmeans people.csv age income --clusters 4",
+        ),
+        planner=Planner(
+            title="Clusters",
+            fields=("n", "dimension", "clusters"),
+            people=NAMES,
+            python="people, names, clusters={clusters}",
+            shell="{names} --clusters {clusters}",
+        ),
+    )
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,19 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.task import (
+    CLOSE,
+    METHOD,
+    NAMES,
+    ROWS,
+    UNMEASURED,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    simple,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -323,3 +337,69 @@ def synthesis_methods(
     space = as_domain(domain)
     question = SynthesisQuestion(domain=space, workload=as_workload(workload, space), size=size)
     return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+_QUERIES = Forecast(
+    unit="expected absolute error of a frequency, averaged over all cells of all tables",
+    call="zd.answer_queries(rows, domain=…, workload={workload}, epsilon={epsilon})",
+    methods=simple(queries_methods),
+    reliable=CLOSE,
+    needs={**ROWS, "domain": 'domain={"sex": 2, "age": 8}'},
+    allows={"workload": None},
+    typical={"domain": {"sex": 2, "age": 8}},
+)
+
+
+def _planner(title: str) -> Planner:
+    return Planner(
+        title=title,
+        fields=("n", "dimension"),
+        asks=_binary,
+        people=NAMES.replace("zd.number(0, 100)", "zd.boolean()"),
+        python="people, names",
+        shell="{names}",
+    )
+
+
+def _binary(given: Numbers) -> Numbers:
+    """Say of each column that it has two options."""
+    others = {name: number for name, number in given.items() if name != "dimension"}
+    return {**others, "domain": {f"x{i}": 2 for i in range(min(given["dimension"], 20))}}
+
+
+TASKS: dict[str, Task] = {
+    "queries": Task(
+        verb=answer_queries,
+        page="models",
+        error="of a fraction",
+        forecast=_QUERIES,
+        command=Command(
+            columns="several",
+            options=("workload", *METHOD),
+            publishes="fractions for each combination of options",
+            example="queries people.csv city member",
+        ),
+        planner=_planner("All tables of two binary columns"),
+    ),
+    "synthesize": Task(
+        verb=synthesize,
+        page="models",
+        forecast=replace(
+            _QUERIES,
+            call="zd.synthesize(rows, domain=…, workload={workload}, size={size}, "
+            "epsilon={epsilon})",
+            methods=simple(synthesis_methods),
+            reliable=UNMEASURED,
+            allows={"workload": None, "size": None},
+        ),
+        command=Command(
+            columns="several",
+            options=("size", "workload", *METHOD),
+            publishes="made-up rows",
+            example="synthesize people.csv city member",
+        ),
+        planner=_planner("Synthetic rows of binary columns"),
+    ),
+}

@@ -44,6 +44,13 @@ from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.study.plan import rows_to_try
 from zerodelta.study.study import Study, StudyProgram, carry_out
+from zerodelta.tasks.task import (
+    ROWS,
+    Forecast,
+    Planner,
+    Task,
+    simple,
+)
 from zerodelta.training.models import LinearModel, NetworkModel
 from zerodelta.value import value
 
@@ -784,3 +791,52 @@ class ModelQuestion:
 def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
     columns = facts.columns
     return Rowwise(lambda rows: np.stack([m.score(p, rows, columns) for m, p in trained], axis=1))
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+_VOTE = Forecast(
+    unit="largest expected loss of mean score by the choice, in parts of the range of a score",
+    call="zd.vote(rows, choose, options=[…], least_rows={least_rows}, epsilon={epsilon})",
+    methods=simple(vote_or_study),
+    needs={**ROWS, "options": "options=8"},
+    allows={"parameters": PARAMETERS, "least_rows": LEAST_ROWS},
+    reliable="a vote's for the scores that are hardest to tell apart, usually much less;\n"
+    "       a study's depends on how training takes noise: a guide to the choice",
+    blind=lambda _: 0.5,
+    typical={"options": 8},
+)
+
+TASKS: dict[str, Task] = {
+    "vote": Task(
+        verb=vote,
+        page="choices",
+        forecast=_VOTE,
+        no_command="takes a Python function",
+        planner=Planner(
+            title="Any choice at all: blocks of rows vote",
+            fields=("n", "options"),
+            people='names = ["x", "y"]\n'
+            'people = zd.open("people.csv", columns={name: zd.number(0, 100) for name in names})\n'
+            "\n\ndef choose(block):  # yours: sees one block\n"
+            "    return int((block[:, 0] > 50).sum()) % {options}\n\n\n",
+            python="people, choose, options=list(range({options}))",
+        ),
+    ),
+    "select_model": Task(
+        verb=select_model,
+        page="choices",
+        forecast=replace(
+            _VOTE,
+            call="zd.select_model(rows, candidates, fit=…, train=…, score=…, rounds=…, "
+            "least_rows={least_rows}, epsilon={epsilon})",
+        ),
+        no_command="takes Python functions",
+        planner=Planner(
+            title="A model among candidates",
+            fields=("n", "options"),
+            people="# trains and scores candidates inside a study, or lets blocks vote\n",
+            python="help(zd.select_model)\n",
+        ),
+    ),
+}

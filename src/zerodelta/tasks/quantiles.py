@@ -40,6 +40,21 @@ from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, as_own, debited
+from zerodelta.tasks.task import (
+    CLOSE,
+    METHOD,
+    PERCENT,
+    ROWS,
+    SKIPPED,
+    UNMEASURED,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    facts_of,
+    simple,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -517,3 +532,103 @@ def as_levels(q: Any) -> tuple[Fraction, ...]:
         remedy="pass q=[0.25, 0.5, 0.75], or ask zd.quantile for one",
     )
     return tuple(as_level(level) for level in q)
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _quantiles(given: Numbers) -> tuple[Method, ...]:
+    question = QuantilesQuestion(
+        q=as_levels(given["q"]), bounds=(0, 1), grid=given["grid"], margin=given["margin"]
+    )
+    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+
+
+_RANKS = "rows by which its rank is off, whatever the unit of the column"
+_MEDIAN = Forecast(
+    unit="expected rank error, in rows",
+    call="zd.median(rows, bounds=…, epsilon={epsilon})",
+    methods=simple(quantile_methods, grid="points"),
+    reliable=CLOSE,
+    needs=ROWS,
+    allows={"grid": None},
+    blind=lambda given: given["n"] / 2,
+)
+
+TASKS: dict[str, Task] = {
+    "median": Task(
+        verb=median,
+        page="statistics",
+        error=_RANKS,
+        forecast=_MEDIAN,
+        command=Command(
+            columns="one",
+            options=METHOD,
+            publishes="one number",
+            example="median people.csv income",
+        ),
+        planner=Planner(
+            title="Median",
+            fields=("n",),
+            people=PERCENT,
+            python='people, "income"',
+            shell="income",
+        ),
+    ),
+    "quantile": Task(
+        verb=quantile,
+        page="statistics",
+        error=_RANKS,
+        forecast=replace(
+            _MEDIAN,
+            call="zd.quantile(rows, q={q}, bounds=…, margin={margin}, epsilon={epsilon})",
+            reliable=f"at q=1/2 {CLOSE};\n       {UNMEASURED} at other levels",
+            allows={"grid": None, "q": "1/2", "margin": None},
+        ),
+        command=Command(
+            columns="one",
+            options=("q", *METHOD),
+            needs=("q",),
+            publishes="one number",
+            example="quantile people.csv income --q 0.9",
+        ),
+        planner=Planner(
+            title="One quantile",
+            fields=("n",),
+            people=PERCENT,
+            python='people, "income", q="1/2"',
+            shell="income --q 1/2",
+        ),
+    ),
+    "quantiles": Task(
+        verb=quantiles,
+        page="statistics",
+        error=_RANKS,
+        forecast=Forecast(
+            unit="expected rank error in rows, averaged over the levels",
+            call="zd.quantiles(rows, q={q}, bounds=…, epsilon={epsilon})",
+            methods=_quantiles,
+            reliable=CLOSE,
+            needs={**ROWS, "q": "q=[0.25, 0.5, 0.75]"},
+            allows={"grid": None, "margin": None, "missing": None},
+            blind=lambda given: given["n"] / 2,
+            typical={"q": [0.25, 0.5, 0.75]},
+        ),
+        command=Command(
+            columns="one",
+            options=("quantiles", *METHOD),
+            needs=("quantiles",),
+            renamed={"quantiles": "q"},
+            publishes="one number for each quantile",
+            example="quantiles people.csv income --quantiles 0.1,0.5,0.9",
+        ),
+        planner=Planner(
+            title="Several quantiles",
+            fields=("n", "levels"),
+            fixed=SKIPPED,
+            people=PERCENT + "levels = [i / ({levels} + 1) for i in range(1, {levels} + 1)]\n",
+            python='people, "income", q=levels',
+            shell="income --quantiles {parts}",
+        ),
+    ),
+}

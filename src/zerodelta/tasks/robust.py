@@ -61,6 +61,16 @@ from zerodelta.spine.public_inputs import (
 )
 from zerodelta.spine.run import Beside, Openable, aside, ask, left, run
 from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.task import (
+    METHOD,
+    ROWS,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    simple,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -721,3 +731,55 @@ def _best_proposal(
             proposals.append((bound / second + failed * points / 4, bound, share))
     error, bound, share = min(proposals, key=lambda proposal: proposal[0])
     return bound, share, error
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _spread(given: Numbers) -> float:
+    """Return how far the middle of the bounds is from a trimmed mean, if the spread is public."""
+    lower, upper = as_bounds(given["bounds"])
+    half, spread = (upper - lower) / 2, given["spread"]
+    return float(half if spread is None else min(as_positive(spread, "spread"), half))
+
+
+TASKS: dict[str, Task] = {
+    "trimmed_mean": Task(
+        verb=trimmed_mean,
+        page="statistics",
+        error="in the unit of the column",
+        forecast=Forecast(
+            unit="expected absolute error, in the unit of the data",
+            call="zd.trimmed_mean(rows, trim={trim}, bounds={bounds}, spread={spread}, "
+            "epsilon={epsilon})",
+            methods=simple(trimmed_mean_methods),
+            needs={**ROWS, "trim": "trim=0.1", "bounds": "bounds=(0, 100)"},
+            allows={"spread": None},
+            reliable="for normal rows of that spread (a tenth of the width if not given)",
+            blind=_spread,
+            typical={"trim": "0.1", "bounds": (0, 100)},
+        ),
+        command=Command(
+            columns="one",
+            options=("trim", *METHOD),
+            needs=("trim",),
+            publishes="one number",
+            example="trimmed-mean people.csv income --trim 0.1",
+        ),
+        planner=Planner(
+            title="Trimmed mean",
+            fields=("n", "width"),
+            fixed={"trim": "0.1"},
+            people='columns = {"income": zd.number(0, {width}, missing=None)}\n'
+            'people = zd.open("people.csv", columns=columns)\n',
+            python='people, "income", trim="0.1"',
+            shell="income --trim 0.1",
+        ),
+    ),
+    "propose_test_release": Task(
+        verb=propose_test_release, page="statistics", no_command="takes a Python function"
+    ),
+    "bounded_local_sensitivity": Task(
+        verb=bounded_local_sensitivity, page="statistics", no_command="takes a Python function"
+    ),
+}

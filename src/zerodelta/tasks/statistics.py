@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from operator import add
@@ -40,6 +41,23 @@ from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
 from zerodelta.tables.parts import AskedColumn
 from zerodelta.tasks.table import TableQuestion, grouped_statistic, table_of
+from zerodelta.tasks.task import (
+    CLOSE,
+    INCOME,
+    NAMES,
+    PERCENT,
+    ROWS,
+    SKIPPED,
+    STATISTIC,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    facts_of,
+    planned,
+    width_of,
+)
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -940,3 +958,168 @@ def _missing(source: Source) -> list[bool]:
     if isinstance(source, Dataset) and not source.drops:
         return [skips(kind) for kind in source.kinds.values()]
     return [source.may_miss] * len(source.columns)
+
+
+# -- What the tasks are, for advice and the command line ------------------------------------------
+
+
+def _count(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for rows that a condition keeps: the number of all of them is public."""
+    facts = Facts(rows=given["n"], may_miss=True, drops=True)
+    return tuple(CountQuestion(rows_only=True).plan(facts, given["epsilon"]).methods)
+
+
+def _total(given: Numbers) -> float:
+    """Return how far n times the middle of the bounds may be from a sum, on average."""
+    ends = each_bounds(given["bounds"], width_of(given))
+    widths = float(reduce(add, (upper - lower for lower, upper in ends)))
+    return float(given["n"]) * widths / (2 * len(ends))
+
+
+def _of_all_rows(statistic: Statistic) -> Callable[[Numbers], tuple[Method, ...]]:
+    """Return the forecast for one statistic of all rows, in the unit of the data."""
+
+    def methods(given: Numbers) -> tuple[Method, ...]:
+        facts, ends = facts_of(given), each_bounds(given["bounds"], width_of(given))
+        columns = tuple(
+            AskedColumn(
+                name=str(place), bounds=pair, missing=facts.may_miss, statistics=(statistic,)
+            )
+            for place, pair in enumerate(ends)
+        )
+        question = TableQuestion(keys=GroupKeys(), columns=columns, complete=True, only=statistic)
+        made = question.plan(facts, given["epsilon"])
+        assert isinstance(made.error, float)
+        return tuple(replace(method, error=made.error) for method in made.methods)
+
+    return methods
+
+
+_SUM = Forecast(
+    unit="expected absolute error of a sum, in the unit of the data, averaged over the columns",
+    call="zd.sum(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
+    methods=planned(SumQuestion, columns=width_of),
+    reliable=CLOSE,
+    needs={**ROWS, "bounds": "bounds=(0, 100)"},
+    allows={"dimension": None, "missing": None},
+    blind=_total,
+    typical={"bounds": (0, 100)},
+)
+_COLUMNS = "one number for each column (and group)"
+
+
+def _planner(title: str) -> Planner:
+    return Planner(
+        title=title,
+        fields=("n", "width"),
+        fixed=SKIPPED,
+        people=INCOME,
+        python='people, "income"',
+        shell="income",
+    )
+
+
+TASKS: dict[str, Task] = {
+    "count": Task(
+        verb=count,
+        page="statistics",
+        error="rows",
+        forecast=Forecast(
+            unit="expected absolute error of a number of rows that meet a condition",
+            call="zd.count(people.where(…), epsilon={epsilon})",
+            methods=_count,
+            reliable=CLOSE,
+            needs=ROWS,
+            blind=lambda given: given["n"] / 2,
+        ),
+        command=Command(
+            columns="one",
+            options=STATISTIC,
+            publishes="the number of rows, or one for each group",
+            example="count people.csv --by city",
+        ),
+        planner=Planner(
+            title="Count of rows that meet a condition",
+            fields=("n",),
+            people=PERCENT,
+            python='people.where("income >= 50")',
+            shell='--where "income >= 50"',
+        ),
+    ),
+    "sum": Task(
+        verb=sum,
+        page="statistics",
+        error="in the unit of the column",
+        forecast=_SUM,
+        command=Command(
+            options=STATISTIC, publishes=_COLUMNS, example="sum people.csv income --by city"
+        ),
+        planner=_planner("Sum"),
+    ),
+    "mean": Task(
+        verb=mean,
+        page="statistics",
+        error="in the unit of the column",
+        forecast=Forecast(
+            unit="expected absolute error of a coordinate, in the unit of the data",
+            call="zd.mean(rows, bounds={bounds}, data_norm={data_norm}, norm={norm}, "
+            "epsilon={epsilon}, missing={missing})",
+            methods=planned(MeanQuestion, columns=width_of),
+            reliable=CLOSE,
+            needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
+            allows={
+                "dimension": None,
+                "bounds": None,
+                "data_norm": None,
+                "norm": 2,
+                "missing": None,
+            },
+            typical={"bounds": (0, 100)},
+        ),
+        command=Command(
+            options=(*STATISTIC, "method"),
+            publishes=_COLUMNS,
+            example="mean people.csv income --by city",
+        ),
+        planner=Planner(
+            title="Mean of columns",
+            fields=("n", "dimension", "width"),
+            fixed=SKIPPED,
+            people=NAMES.replace("100", "{width}"),
+            python="people, names",
+            shell="{names}",
+        ),
+    ),
+    "variance": Task(
+        verb=variance,
+        page="statistics",
+        error="in the squared unit of the column",
+        forecast=replace(
+            _SUM,
+            unit="expected absolute error, in the squared unit of the data, averaged over all "
+            "places of\n       the mean between the bounds",
+            call="zd.variance(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
+            methods=_of_all_rows("variance"),
+            blind=None,
+        ),
+        command=Command(
+            options=STATISTIC, publishes=_COLUMNS, example="variance people.csv income"
+        ),
+        planner=_planner("Variance"),
+    ),
+    "std": Task(
+        verb=std,
+        page="statistics",
+        error="in the unit of the column",
+        forecast=replace(
+            _SUM,
+            unit="expected absolute error, in the unit of the data",
+            call="zd.std(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
+            methods=_of_all_rows("std"),
+            reliable=f"{CLOSE},\n       where bounds are three standard deviations away",
+            blind=None,
+        ),
+        command=Command(options=STATISTIC, publishes=_COLUMNS, example="std people.csv income"),
+        planner=_planner("Standard deviation"),
+    ),
+}

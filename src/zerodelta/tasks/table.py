@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,13 @@ import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.chosen import ITSELF
+from zerodelta.data.declare import category
 from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -35,6 +37,17 @@ from zerodelta.tables.table import (
     plan_table,
     proof_parts,
     table_methods,
+)
+from zerodelta.tasks.task import (
+    CLOSE,
+    ROWS,
+    SKIPPED,
+    Command,
+    Forecast,
+    Numbers,
+    Planner,
+    Task,
+    facts_of,
 )
 from zerodelta.value import value
 
@@ -274,3 +287,85 @@ def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn])
     if only is not None:
         return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
     return forecast_text(plan)
+
+
+# -- What the task is, for advice and the command line --------------------------------------------
+
+_GUESSED = {"count": 1.0, "sum": 0.5, "mean": 0.5, "std": 0.5, "variance": 0.25}
+"""How far a guess without rows may be off, relative to what errors of a table are relative to."""
+
+_EXAMPLE = 'pass by=12, so many groups, or by={"city": 12, "age": zd.bins([0, 18, 65])}'
+
+
+def _keys(by: Any) -> Any:
+    """Return the keys of a table: numbers stand for as many groups."""
+    if by is None:
+        return None
+    whole = by if isinstance(by, Mapping) else {"group": by}
+    given = isinstance(by, Mapping) or type(by) is int
+    require(given, "by", by, "how many groups there are, or a kind for each key", _EXAMPLE)
+    return {
+        name: category(range(as_count(how, "by", minimum=1))) if type(how) is int else how
+        for name, how in whole.items()
+    }
+
+
+def _plan(given: Numbers) -> ReleasePlan[Any]:
+    """Return the plan of a table, for columns without rows."""
+    by, of = _keys(given["by"]), as_statistics(given["of"])
+    facts = facts_of(given, columns=tuple(dict.fromkeys([*(by or {}), *of])))
+    none = np.zeros(0, dtype=[(name, np.float64) for name in facts.columns])
+    data = grouped(none, by=by, of=of, bounds=given["bounds"], missing=given["missing"])
+    question = TableQuestion(
+        keys=data.keys,
+        columns=data.columns,
+        complete=data.complete,
+        goal=given["goal"],
+        weights=given["weights"],
+    )
+    return question.plan(facts, given["epsilon"])
+
+
+def _blind(given: Numbers) -> float:
+    """Return the relative error of a table without rows: middles, and the largest variance."""
+    asked = [each for column in as_statistics(given["of"]).values() for each in column]
+    # a quantile that is guessed is half of the group's rows away
+    found = [_GUESSED[each] if isinstance(each, str) else 0.5 for each in asked]
+    return min(found) if given["goal"] != GOALS[2] else math.sqrt(sum(each**2 for each in found))
+
+
+TASKS: dict[str, Task] = {
+    "table": Task(
+        verb=table,
+        page="statistics",
+        forecast=Forecast(
+            unit="largest expected error of a cell of an average group, relative to the width of "
+            "its column",
+            call="zd.table(people, by=…, of=…, bounds=…, goal={goal}, epsilon={epsilon})",
+            methods=lambda given: tuple(_plan(given).methods),
+            reliable=CLOSE,
+            needs={**ROWS, "of": 'of={"income": ["mean"]}'},
+            allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0], "weights": None},
+            blind=_blind,
+            shows=lambda given: str(_plan(given).details),
+            typical={"of": {"income": ["mean", "variance"]}, "by": 12, "bounds": (0, 100)},
+        ),
+        command=Command(
+            columns="none",
+            options=("by", "of", "goal", "weights", "false_keys", "diagnostics"),
+            needs=("of",),
+            publishes="a table: a line for each group, a column for each statistic",
+            example="table people.csv --by city --of income=mean,median",
+        ),
+        planner=Planner(
+            title="Table: a mean for each group",
+            fields=("n", "groups", "width"),
+            fixed={**SKIPPED, "of": {"income": ["mean"]}},
+            people='cities = zd.category([f"city {i}" for i in range({groups})])\n'
+            'columns = {"income": zd.number(0, {width}), "city": cities}\n'
+            'people = zd.open("people.csv", columns=columns)\n',
+            python='people, by="city", of={"income": ["mean"]}',
+            shell="--by city --of income=mean",
+        ),
+    )
+}

@@ -1,372 +1,23 @@
-"""What the planner asks for each task, within which limits, and the calls that do it.
+"""The public numbers that the planner page asks for, and the calls that it shows.
 
-A form names the numbers of a task, says how they are passed to `advise`, and how the job is written
-in Python and on the command line.
+Which numbers, and how a task is called, its own file says: `zerodelta.tasks.task.Planner`.
 """
 
 from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
 from zerodelta.data.declare import text
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_positive
-from zerodelta.regression.encoded_columns import RowBox
-from zerodelta.regression.objective import LOG_ODDS
+from zerodelta.tasks.registry import COMMANDS, TASKS
+from zerodelta.tasks.task import Planner, Task
 from zerodelta.value import value
 
-_ONE = 'people = zd.open("people.csv", columns={"income": zd.number(0, {width})})\n'
-_MANY = (
-    'names = [f"x{i}" for i in range({dimension})]\n'
-    'people = zd.open("people.csv", columns={name: zd.number(0, 100) for name in names})\n'
-)
-_LABELED = (
-    'names = [f"x{i}" for i in range({dimension})]\n'
-    "columns = {name: zd.number(0, 100) for name in names}\n"
-    'people = zd.open("people.csv", columns={**columns, "y": {kind}})\n'
-)
-_KEYED = (
-    'cities = zd.category([f"city {i}" for i in range({groups})])\n'
-    'people = zd.open("people.csv", columns={"income": zd.number(0, {width}), "city": cities})\n'
-)
-_COUNTED = (
-    'items = zd.category([f"item {i}" for i in range({universe})])\n'
-    'people = zd.open("people.csv", columns={"item": items})\n'
-)
-_OUT = "--epsilon {epsilon} --schema people.toml --out out"
-_CODE = "# no command: the job needs a function of yours, see the Python"
-
-
-@value
-class Form:
-    """The numbers of one task, what `advise` is asked with them, and the calls."""
-
-    title: str
-    fields: tuple[str, ...]
-    """Beside ε."""
-    python: str
-    shell: str
-    asks: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-    imports: str = ""
-    estimator: str = ""
-    """How the call of {estimator} begins; {command} is its command."""
-    winners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The same, with its command, where that depends on which method is the best."""
-
-
-_SKIP = {"missing": "skip"}
-"""Cells of a data set may be missing, unless its columns say otherwise."""
-
-
-def _bounded(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Pass the width as bounds from 0 on."""
-    others = {name: value for name, value in given.items() if name != "width"}
-    return {**others, "bounds": (0, given["width"])}
-
-
-def _skipping(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**_bounded(given), **_SKIP}
-
-
-def _by(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    asked = {"n": given["n"], "epsilon": given["epsilon"], "bounds": (0, given["width"])}
-    return {**asked, "of": {"income": ["mean"]}, "by": given["groups"], **_SKIP}
-
-
-def _letters(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    others = {name: value for name, value in given.items() if name != "letters"}
-    return {**others, "universe": text(given["letters"], alphabet=string.ascii_lowercase)}
-
-
-def _levels(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    count = given["levels"]
-    levels = [f"{place}/{count + 1}" for place in range(1, count + 1)]
-    return {"n": given["n"], "epsilon": given["epsilon"], "q": levels, **_SKIP}
-
-
-def _curve(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"n": given["n"], "epsilon": given["epsilon"], "at": given["values"], **_SKIP}
-
-
-def _outcomes(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    names = {"rounds": "questions", "outcomes": "publish"}
-    return {names.get(name, name): value for name, value in given.items()}
-
-
-def _boxed(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Columns with bounds are scaled by these, and rows forecast as an estimator does then."""
-    box = RowBox(numbers=given["dimension"])
-    return {**given, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
-
-
-def _targets(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**_boxed(given), "bounds_y": (0, 100)}
-
-
-def _domain(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    others = {name: value for name, value in given.items() if name != "dimension"}
-    return {**others, "domain": {f"x{i}": 2 for i in range(min(given["dimension"], 20))}}
-
-
-def _statistic(title: str, name: str) -> Form:
-    return Form(
-        title=title,
-        fields=("n", "width"),
-        asks=_skipping,
-        python=_ONE + f'release = zd.{name}(people, "income", epsilon="{{epsilon}}")',
-        shell=f"zerodelta {name} people.csv income {_OUT}",
-    )
-
-
-def _fitted(title: str, kind: str, estimator: str, command: str, **more: Any) -> Form:
-    return Form(
-        title=title,
-        fields=("n", "dimension", *(("classes",) if "{classes}" in kind else ())),
-        python=_LABELED.replace("{kind}", kind)
-        + 'release = {estimator}epsilon="{epsilon}").fit(people[names], people["y"])',
-        shell=f"zerodelta {command} people.csv {{names}} --target y {_OUT}",
-        estimator=estimator,
-        **more,
-    )
-
-
-_CLASSES = "zd.category(list(range({classes})))"
-_CLASSIFIERS = {
-    "logistic": ("LogisticRegression(", "logistic"),
-    "nearest centroid": ("NearestCentroid(", "nearest-centroid"),
-    "nearest centroid, l2": ('NearestCentroid(block="l2", ', "nearest-centroid"),
-    "forest": ("RandomForestClassifier(", "random-forest"),
-}
-_VOTE = (
-    'names = ["x", "y"]\n'
-    'people = zd.open("people.csv", columns={name: zd.number(0, 100) for name in names})\n'
-    "release = zd.vote(\n"
-    "    people,\n"
-    "    lambda block: int((block[:, 0] > 50).sum()) % {options},  # yours: sees one block\n"
-    "    options=list(range({options})),\n"
-    '    epsilon="{epsilon}",\n'
-    ")"
-)
-
-FORMS: Mapping[str, Form] = {
-    "mean": Form(
-        title="Mean of columns",
-        fields=("n", "dimension", "width"),
-        asks=_skipping,
-        python='names = [f"x{i}" for i in range({dimension})]\n'
-        'people = zd.open("people.csv", columns={name: zd.number(0, {width}) for name in names})\n'
-        'release = zd.mean(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta mean people.csv {{names}} {_OUT}",
-    ),
-    "table": Form(
-        title="Table: a mean for each group",
-        fields=("n", "groups", "width"),
-        asks=_by,
-        python=_KEYED + 'release = zd.table(people, by="city", of={"income": ["mean"]}, '
-        'epsilon="{epsilon}")',
-        shell=f"zerodelta mean people.csv income --by city {_OUT}",
-    ),
-    "count": Form(
-        title="Count of rows that meet a condition",
-        fields=("n",),
-        python=_ONE.replace("{width}", "100")
-        + 'release = zd.count(people.where("income >= 50"), epsilon="{epsilon}")',
-        shell=f'zerodelta count people.csv --where "income >= 50" {_OUT}',
-    ),
-    "sum": _statistic("Sum", "sum"),
-    "variance": _statistic("Variance", "variance"),
-    "std": _statistic("Standard deviation", "std"),
-    "histogram": Form(
-        title="Histogram: a count for each item",
-        fields=("universe",),
-        python=_COUNTED + 'release = zd.histogram(people, "item", epsilon="{epsilon}")',
-        shell=f"zerodelta histogram people.csv item {_OUT}",
-    ),
-    "median": Form(
-        title="Median",
-        fields=("n",),
-        python=_ONE.replace("{width}", "100")
-        + 'release = zd.median(people, "income", epsilon="{epsilon}")',
-        shell=f"zerodelta median people.csv income {_OUT}",
-    ),
-    "quantile": Form(
-        title="One quantile",
-        fields=("n",),
-        python=_ONE.replace("{width}", "100")
-        + 'release = zd.quantile(people, "income", q="1/2", epsilon="{epsilon}")',
-        shell=f"zerodelta quantile people.csv income --q 1/2 {_OUT}",
-    ),
-    "quantiles": Form(
-        title="Several quantiles",
-        fields=("n", "levels"),
-        asks=_levels,
-        python=_ONE.replace("{width}", "100")
-        + "levels = [i / ({levels} + 1) for i in range(1, {levels} + 1)]\n"
-        + 'release = zd.quantiles(people, "income", q=levels, epsilon="{epsilon}")',
-        shell=f"zerodelta quantiles people.csv income --quantiles {{parts}} {_OUT}",
-    ),
-    "cdf": Form(
-        title="Distribution: the share of rows below values",
-        fields=("n", "values"),
-        asks=_curve,
-        python=_ONE.replace("{width}", "100")
-        + 'release = zd.cdf(people, "income", at=[100 * i / {values} for i in range({values})], '
-        'epsilon="{epsilon}")',
-        shell=f"zerodelta cdf people.csv income --at {{edges}} {_OUT}",
-    ),
-    "trimmed_mean": Form(
-        title="Trimmed mean",
-        fields=("n", "width"),
-        asks=lambda given: {**_bounded(given), "trim": "0.1"},
-        python='people = zd.open(\n    "people.csv", '
-        'columns={"income": zd.number(0, {width}, missing=None)}\n)\n'
-        'release = zd.trimmed_mean(people, "income", trim="0.1", epsilon="{epsilon}")',
-        shell=f"zerodelta trimmed-mean people.csv income --trim 0.1 {_OUT}",
-    ),
-    "mode": Form(
-        title="Most frequent item",
-        fields=("n", "universe"),
-        python=_COUNTED + 'release = zd.mode(people, "item", epsilon="{epsilon}")',
-        shell=f"zerodelta mode people.csv item {_OUT}",
-    ),
-    "top_k": Form(
-        title="The k most frequent items",
-        fields=("n", "universe", "k"),
-        python=_COUNTED + 'release = zd.top_k(people, "item", k={k}, epsilon="{epsilon}")',
-        shell=f"zerodelta top-k people.csv item --k {{k}} {_OUT}",
-    ),
-    "heavy_hitters": Form(
-        title="Frequent keys that nobody listed",
-        fields=("n", "letters"),
-        asks=_letters,
-        imports="import string\n",
-        python="words = zd.text({letters}, alphabet=string.ascii_lowercase)\n"
-        'people = zd.open("people.csv", columns={"word": words})\n'
-        'release = zd.heavy_hitters(people, "word", epsilon="{epsilon}")',
-        shell=f"zerodelta heavy-hitters people.csv word {_OUT}",
-    ),
-    "select": Form(
-        title="The best option, by scores",
-        fields=("options",),
-        python="scores = [0] * {options}  # yours: one row changes each by at most 1\n"
-        'release = zd.select(scores, sensitivity=1, epsilon="{epsilon}")',
-        shell=_CODE,
-    ),
-    "vote": Form(
-        title="Any choice at all: blocks of rows vote",
-        fields=("n", "options"),
-        python=_VOTE,
-        shell=_CODE,
-    ),
-    "select_model": Form(
-        title="A model among candidates",
-        fields=("n", "options"),
-        python="# trains and scores candidates inside a study, or lets blocks vote\n"
-        "help(zd.select_model)",
-        shell=_CODE,
-    ),
-    "study": Form(
-        title="Study: many internal queries, one small result",
-        fields=("rounds", "outcomes"),
-        asks=_outcomes,
-        python=_ONE.replace("{width}", "100") + "study = zd.Study(\n"
-        '    people, epsilon="{epsilon}", publish=zd.Finite({outcomes}), rounds={rounds}, '
-        "functions=False\n)\n"
-        'release = study.run(lambda s: {outcomes} * s.mean("income") / 100)',
-        shell=_CODE,
-    ),
-    "linear": _fitted(
-        "Linear regression", "zd.number(0, 100)", "LinearRegression(", "linear", asks=_targets
-    ),
-    "logistic": _fitted(
-        "Logistic regression, two classes",
-        "zd.boolean()",
-        "LogisticRegression(",
-        "logistic",
-        asks=_boxed,
-    ),
-    "multinomial": _fitted(
-        "Logistic regression, more classes",
-        _CLASSES,
-        "LogisticRegression(",
-        "logistic",
-        asks=_boxed,
-    ),
-    "classifier": _fitted(
-        "Classifier: which of all", _CLASSES, "", "{command}", winners=_CLASSIFIERS
-    ),
-    "covariance": Form(
-        title="Covariance matrix",
-        fields=("n", "dimension", "width"),
-        asks=_skipping,
-        python=_MANY + 'release = zd.covariance(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta covariance people.csv {{names}} {_OUT}",
-    ),
-    "correlation": Form(
-        title="Correlation matrix",
-        fields=("n", "dimension", "width"),
-        asks=_skipping,
-        python=_MANY + 'release = zd.correlation(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta correlation people.csv {{names}} {_OUT}",
-    ),
-    "pca": Form(
-        title="Principal components",
-        fields=("n", "dimension", "width"),
-        asks=_skipping,
-        python=_MANY + 'release = zd.pca(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta pca people.csv {{names}} {_OUT}",
-    ),
-    "kmeans": Form(
-        title="Clusters",
-        fields=("n", "dimension", "clusters"),
-        python=_MANY
-        + 'release = zd.kmeans(people, names, clusters={clusters}, epsilon="{epsilon}")',
-        shell=f"zerodelta kmeans people.csv {{names}} --clusters {{clusters}} {_OUT}",
-    ),
-    "decision_tree": Form(
-        title="Small decision tree",
-        fields=("n", "thresholds"),
-        python='columns = {"x": zd.number(0, 100), "y": zd.boolean()}\n'
-        'people = zd.open("people.csv", columns=columns)\n'
-        'release = zd.decision_tree(people, label="y", thresholds={"x": [{cuts}]}, '
-        'epsilon="{epsilon}")',
-        shell=f"zerodelta tree people.csv x --target y --thresholds x={{cuts}} {_OUT}",
-    ),
-    "select_features": Form(
-        title="Features that explain a target",
-        fields=("n", "dimension", "size"),
-        python=_LABELED.replace("{kind}", "zd.number(0, 100)")
-        + 'release = zd.select_features(people, target="y", size={size}, '
-        'epsilon="{epsilon}")',
-        shell=f"zerodelta select-features people.csv {{names}} --target y --size {{size}} {_OUT}",
-    ),
-    "queries": Form(
-        title="All tables of two binary columns",
-        fields=("n", "dimension"),
-        asks=_domain,
-        python='names = [f"x{i}" for i in range({dimension})]\n'
-        'people = zd.open("people.csv", columns={name: zd.boolean() for name in names})\n'
-        'release = zd.answer_queries(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta queries people.csv {{names}} {_OUT}",
-    ),
-    "synthesize": Form(
-        title="Synthetic rows of binary columns",
-        fields=("n", "dimension"),
-        asks=_domain,
-        python='names = [f"x{i}" for i in range({dimension})]\n'
-        'people = zd.open("people.csv", columns={name: zd.boolean() for name in names})\n'
-        'release = zd.synthesize(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta synthesize people.csv {{names}} {_OUT}",
-    ),
-}
-"""Every task of `advise`, by its name."""
-
-
-# -- The public numbers that the planner asks for: names, limits, and what they start with --------
+# -- The numbers: names, limits, and what they start with -----------------------------------------
 # Limits are there because a forecast must come back while one moves a slider; the library itself
 # takes larger numbers.
 
@@ -381,6 +32,8 @@ class Field:
     start: str
     whole: bool = True
     hint: str = ""
+    passed: Callable[[Any], Mapping[str, Any]] | None = None
+    """How `advise` is given it, where that is not by its own name."""
 
 
 FIELDS: Mapping[str, Field] = {
@@ -396,25 +49,54 @@ FIELDS: Mapping[str, Field] = {
         start="100",
         whole=False,
         hint="values lie between 0 and this",
+        passed=lambda width: {"bounds": (0, width)},
     ),
-    "groups": Field(label="groups", least=1, most=2000, start="12"),
+    "groups": Field(
+        label="groups", least=1, most=2000, start="12", passed=lambda groups: {"by": groups}
+    ),
     "options": Field(label="options to choose from", least=2, most=500, start="10"),
     "universe": Field(label="items that can occur", least=2, most=10**6, start="100"),
     "k": Field(label="keys to publish", least=1, most=1000, start="10"),
-    "letters": Field(label="letters of a key", least=1, most=40, start="10"),
-    "levels": Field(label="quantiles", least=1, most=50, start="3", hint="evenly spaced levels"),
-    "values": Field(label="values of the curve", least=2, most=500, start="10"),
+    "letters": Field(
+        label="letters of a key",
+        least=1,
+        most=40,
+        start="10",
+        passed=lambda letters: {"universe": text(letters, alphabet=string.ascii_lowercase)},
+    ),
+    "levels": Field(
+        label="quantiles",
+        least=1,
+        most=50,
+        start="3",
+        hint="evenly spaced levels",
+        passed=lambda count: {"q": [f"{place}/{count + 1}" for place in range(1, count + 1)]},
+    ),
+    "values": Field(
+        label="values of the curve",
+        least=2,
+        most=500,
+        start="10",
+        passed=lambda values: {"at": values},
+    ),
     "classes": Field(label="classes", least=2, most=100, start="3"),
     "thresholds": Field(label="thresholds of all columns", least=1, most=80, start="4"),
     "clusters": Field(label="clusters", least=1, most=100, start="5"),
     "size": Field(label="features to choose", least=1, most=50, start="3"),
-    "rounds": Field(label="internal queries", least=1, most=10**6, start="1000"),
+    "rounds": Field(
+        label="internal queries",
+        least=1,
+        most=10**6,
+        start="1000",
+        passed=lambda rounds: {"questions": rounds},
+    ),
     "outcomes": Field(
         label="size of the result",
         least=2,
         most=10**15,
         start="16",
         hint="one of so many outcomes is published",
+        passed=lambda outcomes: {"publish": outcomes},
     ),
 }
 """Every number by its name in a request."""
@@ -440,3 +122,68 @@ def as_value(name: str, text: str) -> Any:
     fits = least <= number <= field.most and not (field.whole and number.denominator > 1)
     require(fits, name, text[:40], expected, "correct this field")
     return int(number) if field.whole else told
+
+
+# -- The tasks ------------------------------------------------------------------------------------
+
+
+def planners() -> dict[str, Planner]:
+    """Return what is asked for each task that the page has."""
+    found = ((name, task.planner) for name, task in TASKS.items())
+    return {name: planner for name, planner in found if planner is not None}
+
+
+def numbers_asked(planner: Planner, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `advise` is asked with the numbers of the page."""
+    found: dict[str, Any] = dict(planner.fixed)
+    for name, number in planner.asks(given).items():
+        passed = FIELDS[name].passed if name in FIELDS else None
+        found |= {name: number} if passed is None else passed(number)
+    return found
+
+
+_OUT = "--epsilon {epsilon} --schema people.toml --out out"
+_CODE = "# no command: the job needs a function of yours, see the Python"
+
+
+def snippets(task: Task, given: Mapping[str, Any], best: str) -> dict[str, str]:
+    """Return the job in Python and on the command line, for the best method."""
+    planner = task.planner
+    assert planner is not None
+    imports, call = "import zerodelta as zd\n", planner.python
+    estimator, arguments = planner.winners.get(best, (task.estimator, ""))
+    if task.verb is not None:
+        if not call.endswith("\n"):
+            call = f'release = zd.{task.verb.__name__}({call}, epsilon="{{epsilon}}")\n'
+    else:
+        imports += f"from zerodelta.sklearn import {estimator}\n"
+        call = f'release = {estimator}({arguments}epsilon="{{epsilon}}")'
+        call += '.fit(people[names], people["y"])\n'
+    save = 'release.save("release.json")\n' if "release = " in call else ""
+    python = f"{imports}\n{planner.people}{call}{save}"
+    shell = f"zerodelta {_command(task, estimator)} people.csv {planner.shell} {_OUT}"
+    shell = shell if planner.shell else _CODE
+    for name, number in {**given, **_lists(given)}.items():
+        python, shell = (text.replace("{" + name + "}", str(number)) for text in (python, shell))
+    return {"python": python, "shell": shell}
+
+
+def _command(task: Task, estimator: str) -> str:
+    """Return the command of a task, or of the estimator that its best method is."""
+    for command, name in COMMANDS.items():
+        found = TASKS[name]
+        if found is task or (task.command is None and found.estimator == estimator):
+            return command
+    return ""
+
+
+def _lists(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands for several columns, levels or values on the command line."""
+    columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
+    cuts = given.get("thresholds", 1)
+    return {
+        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
+        "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
+        "cuts": ",".join(f"{100 * place / (cuts + 1):.4g}" for place in range(1, cuts + 1)),
+        "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
+    }

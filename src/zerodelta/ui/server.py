@@ -11,7 +11,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,9 +21,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean
 from zerodelta.exact.rational import as_positive
-from zerodelta.tasks.advise import Advice, advise
-from zerodelta.tasks.advised_task import solved
-from zerodelta.ui.forms import FIELDS, FORMS, Form, as_value
+from zerodelta.tasks.advise import Advice, advise, solved
+from zerodelta.tasks.registry import TASKS
+from zerodelta.tasks.task import Planner
+from zerodelta.ui.forms import FIELDS, as_value, numbers_asked, planners, snippets
 
 # -- Planned --------------------------------------------------------------------------------------
 # The planner's answers: forecasts, curves, what a wished accuracy takes, break-even, snippets.
@@ -72,8 +73,8 @@ def form_of_all() -> dict[str, Any]:
         for name, field in FIELDS.items()
     }
     tasks = {
-        name: {"title": form.title, "fields": ["epsilon", *form.fields]}
-        for name, form in FORMS.items()
+        name: {"title": planner.title, "fields": ["epsilon", *planner.fields]}
+        for name, planner in planners().items()
     }
     return {"fields": fields, "tasks": tasks}
 
@@ -85,19 +86,16 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
     >>> found["methods"][0]["name"], found["complete"]["name"], found["axes"]
     ('partition', 'k-norm-max', ['n', 'epsilon'])
     """
-    task, form = _form(request.get("task", ""))
-    given = {
-        name: as_value(name, request.get(name, FIELDS[name].start))
-        for name in ("epsilon", *form.fields)
-    }
-    advice = advise(task, **form.asks(given))
+    task, planner = _asked_about(request.get("task", ""))
+    given = _numbers(request, planner.fields)
+    advice = advise(task, **numbers_asked(planner, given))
     axes = [name for name in _AXES if name in given]
     timely = replace(
         advice,
         forecast=_unless(late, advice.forecast),
         blind=None if advice.blind is None else _unless(late, advice.blind),
     )
-    wish = _wish(timely, form, request.get("wish", "").strip())
+    wish = _wish(timely, request.get("wish", "").strip())
     return {
         "task": task,
         "unit": " ".join(advice.unit.split()),
@@ -118,10 +116,10 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
             for method in advice
         ],
         "axes": axes,
-        "curves": {name: _curve(task, form, given, name, advice, late) for name in axes},
+        "curves": {name: _curve(planner, given, name, advice, late) for name in axes},
         "late": late(),
         "wish": wish,
-        **_snippets(form, given, advice.best.name),
+        **snippets(TASKS[task], given, advice.best.name),
     }
 
 
@@ -132,10 +130,7 @@ def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) ->
     >>> found["from"], round(found["gain"], 1)
     (6, 14.1)
     """
-    given = {
-        name: as_value(name, request.get(name, FIELDS[name].start))
-        for name in ("epsilon", "rounds", "outcomes")
-    }
+    given = _numbers(request, ("rounds", "outcomes"))
     epsilon, size = given["epsilon"], given["outcomes"]
     noise = _study_noise(epsilon, size, given["rounds"])
     steps = _steps("rounds", given["rounds"])
@@ -157,12 +152,20 @@ def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) ->
     }
 
 
-def _form(task: str) -> tuple[str, Form]:
-    if task not in FORMS:
-        expected = f"one of {', '.join(sorted(FORMS))}"
-        remedy = did_you_mean(task, FORMS, "choose one")
+def _asked_about(task: str) -> tuple[str, Planner]:
+    known = planners()
+    if task not in known:
+        expected = f"one of {', '.join(sorted(known))}"
+        remedy = did_you_mean(task, known, "choose one")
         raise ParameterError("task", task[:40], expected=expected, remedy=remedy)
-    return task, FORMS[task]
+    return task, known[task]
+
+
+def _numbers(request: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
+    """Return ε and other numbers as the page sends them, or as they start."""
+    return {
+        name: as_value(name, request.get(name, FIELDS[name].start)) for name in ("epsilon", *names)
+    }
 
 
 def _steps(name: str, asked: Any) -> list[Any]:
@@ -176,8 +179,7 @@ def _steps(name: str, asked: Any) -> list[Any]:
 
 
 def _curve(
-    task: str,
-    form: Form,
+    planner: Planner,
     given: Mapping[str, Any],
     name: str,
     advice: Advice,
@@ -191,7 +193,8 @@ def _curve(
         if not late():
             # so few rows, or so small an ε, that no method applies
             with suppress(ZeroDeltaError):
-                found = {m.name: m.error for m in advise(task, **form.asks({**given, name: value}))}
+                numbers = numbers_asked(planner, {**given, name: value})
+                found = {m.name: m.error for m in advise(advice.task, **numbers)}
         for label, line in lines.items():
             line.append(_finite(found.get(label, math.inf)))
     return {"title": _AXES[name], "x": values, "asked": float(_number(given[name])), "lines": lines}
@@ -205,7 +208,7 @@ def _useful(advice: Advice) -> int | None:
         return None
 
 
-def _wish(advice: Advice, form: Form, text: str) -> dict[str, Any] | None:
+def _wish(advice: Advice, text: str) -> dict[str, Any] | None:
     """Return which ε, and how many rows, a wished error takes, as `advise` solves for it.
 
     None without a wish.
@@ -225,7 +228,7 @@ def _wish(advice: Advice, form: Form, text: str) -> dict[str, Any] | None:
         except _LateError:
             return {"refused": "that takes too long to find here; ask zd.advise."}
 
-    return {name: found(name) for name in ("epsilon", *(["n"] if "n" in form.fields else []))}
+    return {name: found(name) for name in ("epsilon", *(["n"] if "n" in advice.numbers else []))}
 
 
 def _study_noise(epsilon: str, size: int, rounds: int) -> dict[str, float]:
@@ -250,36 +253,6 @@ def _pays_from(epsilon: str, size: int) -> int:
 def _pays(epsilon: str, size: int, rounds: int) -> bool:
     noise = _study_noise(epsilon, size, rounds)
     return noise["study"] < noise["pure composition"]
-
-
-def _snippets(form: Form, given: Mapping[str, Any], best: str) -> dict[str, str]:
-    """Return the job in Python and on the command line; other braces are the snippet's own."""
-    estimator, command = form.winners.get(best, (form.estimator, ""))
-    imports = form.imports + "import zerodelta as zd\n"
-    if estimator:
-        imports += f"from zerodelta.sklearn import {estimator.split('(')[0]}\n"
-    save = 'release.save("release.json")\n' if "release = " in form.python else ""
-    python, shell = f"{imports}\n{form.python}\n{save}", form.shell
-    for name, value in {
-        **given,
-        **_lists(given),
-        "estimator": estimator,
-        "command": command,
-    }.items():
-        python, shell = (text.replace("{" + name + "}", str(value)) for text in (python, shell))
-    return {"python": python, "shell": shell}
-
-
-def _lists(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return what stands for several columns, levels or values on the command line."""
-    columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
-    cuts = given.get("thresholds", 1)
-    return {
-        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
-        "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
-        "cuts": ",".join(f"{100 * place / (cuts + 1):.4g}" for place in range(1, cuts + 1)),
-        "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
-    }
 
 
 def _number(value: Any) -> float:
