@@ -44,7 +44,7 @@ def imported() -> None:
 
 
 def recovered() -> None:
-    phi, theta = gaussian_sketch(200, 2000, bits=SystemBits()), np.zeros(2000)
+    phi, theta = gaussian_sketch(200, 2000), np.zeros(2000)
     theta[:10] = 1.0
     sparse_recovery(phi @ theta, phi, tolerance=1e-3)
 

@@ -30,6 +30,7 @@ from zerodelta.paper.algorithm_12_13 import embedded_mode, mode, stable_mode
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Box, Finite
+from zerodelta.testing import replayed
 
 __all__ = ["LOCAL_SENSITIVITY", "MODE", "stated"]
 
@@ -57,22 +58,21 @@ def _bounded_release(variant: str, point: Point, bits: BitSource) -> tuple[Custo
         change=1,
     )
     if variant == "modern":
-        return query, bounded_local_sensitivity(
-            [0], query=query, epsilon=total, mixing_weight="1e-6", bits=bits
+        return query, replayed(bits)(bounded_local_sensitivity)(
+            [0], query=query, epsilon=total, mixing_weight="1e-6"
         )
     share = total / (2 if variant == "before" else 3)
     weight = min(Fraction(1, 100), Fraction(1, _WIDTH) / share**2)
     log_delta = math.log(2 * weight) - dimension * math.log(16 * dimension * _WIDTH * share)
     # the draft of Algorithm 11 is what comes out when purification does next to nothing
     vanishing = variant == "before"
-    return query, pure_bounded_local_sensitivity(
+    return query, replayed(bits)(pure_bounded_local_sensitivity)(
         [0],
         query=query,
         epsilon=2 * share + (10**12 if vanishing else share),
         base_epsilon=share,
         log_delta=LOG_DELTA if vanishing else log_delta,
         mixing_weight=Fraction(1, 10**12) if vanishing else weight,
-        bits=bits,
     )
 
 
@@ -142,9 +142,9 @@ def _mode_found(variant: str, point: Point, lead: int, label: str) -> bool:
             passed = noisy_test(distance, epsilon=total, threshold=threshold, bits=bits)
             value: Any = found if passed else None
         elif variant == "after":
-            value = embedded_mode(items, universe=space, epsilon=total, bits=bits).value
+            value = replayed(bits)(embedded_mode)(items, universe=space, epsilon=total).value
         elif variant == "modern":
-            value = mode(items, universe=space, epsilon=total, bits=bits).value
+            value = replayed(bits)(mode)(items, universe=space, epsilon=total).value
         else:
             size_and_noise: Any = {"size": size, "epsilon": float(total), "generator": generator}
             value = item if noisy_histogram_finds(lead, **size_and_noise) else None
@@ -169,7 +169,7 @@ def predict_mode(variant: str, point: Point) -> float:
     elif variant == "modern":
         test = ClearLead.for_epsilon(epsilon=total, items=size)
     else:
-        released = embedded_mode([0], universe=Finite(size), epsilon=total, bits=ReplayBits("x"))
+        released = replayed("x")(embedded_mode)([0], universe=Finite(size), epsilon=total)
         first, second = released.certificate.steps
         test = ClearLead(
             items=size,

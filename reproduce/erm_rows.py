@@ -15,13 +15,13 @@ import numpy as np
 
 from reproduce.rates import Experiment, Floats, Point
 from zerodelta.channels.channel import Purifier
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import dp_sgd
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.privacy.claims import calibrate
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.losses import Hinge, Loss
 
 __all__ = [
@@ -127,9 +127,7 @@ class DescentSetup:
             log_delta=self.log_delta,
         )
 
-    def release(
-        self, features: Floats, labels: Floats, *, loss: Loss, bits: ReplayBits, **options: Any
-    ) -> Release:
+    def release(self, features: Floats, labels: Floats, *, loss: Loss, **options: Any) -> Release:
         """Run it with full batches; `steps` and `regularization` are passed on."""
         common: dict[str, Any] = {
             "loss": loss,
@@ -137,7 +135,6 @@ class DescentSetup:
             "data_norm": self.lipschitz,
             "batch": self.rows,
             "epsilon": self.total,
-            "bits": bits,
             **options,
         }
         if self.variant == "before":
@@ -186,12 +183,11 @@ def measure_sgd(variant: str, point: Point, label: str) -> list[float]:
     setup = DescentSetup.of(variant, point)
     features, labels, length = two_points(setup.rows, setup.dimension, norm=float(setup.lipschitz))
     # margins are at most 1 in size, so the hinge is a linear function: the hard case of the rate
-    release = setup.release(
+    release = replayed(label)(setup.release)(
         features,
         labels,
         loss=Hinge(classes=(0, 1)),
         steps=setup.balanced(),
-        bits=ReplayBits(label),
     )
     return [linear_excess(release.value, length, radius=float(setup.diameter) / 2)]
 
@@ -208,13 +204,12 @@ def measure_strongly_convex(variant: str, point: Point, label: str) -> list[floa
     features, labels, length = two_points(
         setup.rows, setup.dimension, norm=float(setup.lipschitz), mean=INNER_MEAN
     )
-    release = setup.release(
+    release = replayed(label)(setup.release)(
         features,
         labels,
         loss=Hinge(classes=(0, 1)),
         steps=STRONG_STEPS,
         regularization=Fraction(str(point["lambda"])),
-        bits=ReplayBits(label),
     )
     best = np.full(setup.dimension, length / strength / math.sqrt(setup.dimension))
     return [strength * float(((release.value - best) ** 2).sum()) / 2]

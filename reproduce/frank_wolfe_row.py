@@ -16,7 +16,6 @@ import numpy as np
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
 from zerodelta.channels.kernels import laplace_scale
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07_08 import (
     printed_log_delta,
@@ -28,6 +27,7 @@ from zerodelta.paper.algorithm_07_08 import (
 )
 from zerodelta.privacy.claims import ApproxDP, calibrate
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.frank_wolfe import frank_wolfe_pure, step_epsilon
 from zerodelta.training.polytopes import curvature, optimization_error
 
@@ -75,15 +75,14 @@ def measure_frank_wolfe(variant: str, point: Point, label: str) -> list[float]:
         "iterations": rounds,
         "smoothness": _exact(point["beta"]),
         "steps": _STEPS,
-        "bits": ReplayBits(label),
     }
     if variant == "before":
-        release = approximate_frank_wolfe(features, log_delta=LOG_DELTA, **common)
+        release = replayed(label)(approximate_frank_wolfe)(features, log_delta=LOG_DELTA, **common)
     elif variant == "modern":
-        release = frank_wolfe_pure(features, method="composition", **common)
+        release = replayed(label)(frank_wolfe_pure)(features, method="composition", **common)
     else:
         lines = dimension if variant == "plain" else None
-        release = pure_frank_wolfe(features, measurements=lines, **common)
+        release = replayed(label)(pure_frank_wolfe)(features, measurements=lines, **common)
     return [beta * float(((release.value - features.mean(axis=0)) ** 2).sum()) / 2]
 
 

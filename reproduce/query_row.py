@@ -37,6 +37,7 @@ from zerodelta.paper.algorithm_14_16 import (
     paper_rounds,
     plan_embedded,
 )
+from zerodelta.testing import replayed
 
 __all__ = ["QUERIES", "QUERY_BASELINES"]
 
@@ -55,12 +56,12 @@ def _run(variant: str, people: Any, workload: Workload, total: Fraction, bits: B
     if variant == "before":
         rounds = _planned(variant, len(people), workload, total)[0].rounds
         options: dict[str, Any] = {"epsilon": total, "log_delta": LOG_DELTA, "rounds": rounds}
-        weights = approximate_mwem(people, workload=workload, bits=bits, **options).value
+        weights = replayed(bits)(approximate_mwem)(people, workload=workload, **options).value
         return np.asarray(workload.totals(weights / weights.sum()) / workload.bound)
     if variant == "after":
-        sample = embedded_mwem(people, workload=workload, epsilon=total, bits=bits).value
+        sample = replayed(bits)(embedded_mwem)(people, workload=workload, epsilon=total).value
         return np.asarray(workload.answers(sample) / workload.bound)
-    weights = pure_mwem(people, workload=workload, epsilon=total, bits=bits).value
+    weights = replayed(bits)(pure_mwem)(people, workload=workload, epsilon=total).value
     return np.asarray(workload.totals(weights) / workload.bound)
 
 

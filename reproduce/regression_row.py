@@ -17,6 +17,7 @@ from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.paper.algorithm_12_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.privacy.release import Release
 from zerodelta.regression.statistics import GaussianStatistics, LatticeAdassp, calibrated_statistics
+from zerodelta.testing import replayed
 
 __all__ = ["REGRESSION"]
 
@@ -59,10 +60,10 @@ def _release(variant: str, point: Point, bits: BitSource) -> Release:
     features, target, _ = _problem(point)
     total, size = Fraction(str(point["epsilon"])), _options(point)
     if variant == "before":
-        return adassp(features, target, epsilon=total, log_delta=LOG_DELTA, bits=bits, **size)
+        return replayed(bits)(adassp)(features, target, epsilon=total, log_delta=LOG_DELTA, **size)
     if variant == "after":
-        return pure_adassp(features, target, epsilon=total, bits=bits, **size)
-    return lattice_adassp(features, target, bits=bits, **_through_lattice(point))
+        return replayed(bits)(pure_adassp)(features, target, epsilon=total, **size)
+    return replayed(bits)(lattice_adassp)(features, target, **_through_lattice(point))
 
 
 def _plain_statistics(point: Point) -> GaussianStatistics:

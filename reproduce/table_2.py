@@ -14,7 +14,6 @@ import numpy as np
 
 from reproduce.erm_rows import DescentSetup, convex_bound, linear_excess, two_points
 from reproduce.rates import Experiment, Point
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_03 import printed_parameters
 from zerodelta.paper.baselines import (
     exponential_mechanism_on_grid,
@@ -23,6 +22,7 @@ from zerodelta.paper.baselines import (
     laplace_steps,
 )
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.losses import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY", "gradient_count", "grid_cells"]
@@ -47,15 +47,16 @@ def measure_utility(variant: str, point: Point, label: str) -> list[float]:
     """Return the excess empirical risk of one release."""
     rows, dimension, total = _point(point)
     features, labels, length = two_points(rows, dimension)
-    loss, bits = Hinge(classes=(0, 1)), ReplayBits(label)
-    size: dict[str, Any] = {"loss": loss, "radius": _RADIUS, "data_norm": 1, "bits": bits}
+    loss = Hinge(classes=(0, 1))
+    size: dict[str, Any] = {"loss": loss, "radius": _RADIUS, "data_norm": 1}
     if variant == "laplace":
-        release = laplace_noisy_descent(features, labels, epsilon=total, **size)
+        release = replayed(label)(laplace_noisy_descent)(features, labels, epsilon=total, **size)
     elif variant == "purified":
         setup = DescentSetup.of("after", point)
-        release = setup.release(features, labels, loss=loss, steps=setup.balanced(), bits=bits)
+        steps = setup.balanced()
+        release = replayed(label)(setup.release)(features, labels, loss=loss, steps=steps)
     else:
-        release = exponential_mechanism_on_grid(
+        release = replayed(label)(exponential_mechanism_on_grid)(
             features, labels, epsilon=total, cells=grid_cells(rows, dimension, total), **size
         )
     return [linear_excess(release.value, length)]

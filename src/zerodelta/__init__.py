@@ -126,7 +126,7 @@ _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 
 _PACKAGES = (
     *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),
-    *("queries", "sklearn"),
+    *("queries", "sklearn", "testing"),
 )
 
 __all__ = sorted([*_HOME, *errors.__all__, "__version__"])

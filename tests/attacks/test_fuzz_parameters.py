@@ -55,11 +55,10 @@ def test_the_calls_work_as_they_are(name: str) -> None:
 
 
 def parameters(name: str) -> list[str]:
-    """The parameters that a caller sets; test bits are not among them."""
+    """The parameters that a caller sets."""
     signature = inspect.signature(function(name))
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    found = [each.name for each in signature.parameters.values() if each.kind not in kinds]
-    return [each for each in found if each != "bits"]
+    return [each.name for each in signature.parameters.values() if each.kind not in kinds]
 
 
 def try_out(name: str, changes: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ import pytest
 import zerodelta as zd
 import zerodelta.sklearn
 from attacks.before_noise import total_before_noise
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.testing import replayed
 
 Ask = Callable[..., Any]
 
@@ -80,7 +80,7 @@ def test_what_is_clipped_is_what_is_used(name: str, cell: float, end: float) -> 
     far, near = rows(), rows()
     far[3], near[3] = cell, end
     options: dict[str, Any] = {"bounds": (0, 100), "epsilon": 1}
-    found = [BOUNDED[name](each, **options, bits=ReplayBits("a run")) for each in (far, near)]
+    found = [replayed("a run")(BOUNDED[name])(each, **options) for each in (far, near)]
     assert value(found[0]) == value(found[1])
 
 
@@ -125,7 +125,7 @@ def test_no_power_of_a_value_moves_more_than_its_noise_is_for(ask: Any) -> None:
 
     def release(*cells: float) -> Any:
         given = np.array([*cells, 7.0, -3.0, 50.0])
-        return ask(given, bounds=(-50, 50), epsilon=1, bits=ReplayBits("a run"))
+        return replayed("a run")(ask)(given, bounds=(-50, 50), epsilon=1)
 
     ends = [-1e9, -50.0, -25.0, 0.0, 1e-3, 50.0, math.nan]
     losses = [loss(release(one), release(other)) for one in ends for other in ends]
@@ -191,7 +191,7 @@ def test_codes_that_follow_the_order_of_the_rows_are_not_used(kind: str) -> None
         data = zd.open(
             CATEGORIES[kind](order), columns={"city": zd.category(["a", "b"], other=True)}
         )
-        release = zd.histogram(data, "city", epsilon=1, bits=ReplayBits("a run"))
+        release = replayed("a run")(zd.histogram)(data, "city", epsilon=1)
         found.append(np.asarray(release.value))
     one, changed, turned = found
     assert np.array_equal(one, turned)
@@ -213,7 +213,7 @@ def test_the_order_of_what_is_published_is_not_that_of_the_rows(ask: Ask) -> Non
     frame = pd.DataFrame({"city": [cities[i % 4] for i in range(400)], "age": 50.0})
     columns: dict[str, Any] = {"city": zd.category(cities), "age": zd.number(0, 100)}
     shown = [
-        repr(ask(zd.open(each, columns=columns), epsilon=50, bits=ReplayBits("a run")))
+        repr(replayed("a run")(ask)(zd.open(each, columns=columns), epsilon=50))
         for each in (frame, frame[::-1], frame.sort_values("city"))
     ]
     assert len(set(shown)) == 1

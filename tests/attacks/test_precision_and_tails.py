@@ -21,6 +21,7 @@ from attacks.before_noise import total_before_noise
 from zerodelta import audit
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import asymmetric_noise, rounded_k_norm, rounded_laplace
+from zerodelta.testing import replayed
 
 AWKWARD = [0.1, 1 / 3, math.pi / 4, 5e-324, 2.0**-1060, 1 - 2.0**-53, -0.0, 1e308, math.nan]
 """Cells whose last bits would show through noise."""
@@ -44,7 +45,7 @@ def test_values_lie_on_a_grid_that_no_cell_moves(ask: Callable[..., Any], cell: 
     """On the floats nearest to whole multiples of one public unit, the same for all rows."""
     plain = ask([0.0, 0.0])
     for run in range(20):
-        release = ask([0.0, cell], bits=ReplayBits(f"run {run}"))
+        release = replayed(f"run {run}")(ask)([0.0, cell])
         unit = release.noise.unit
         assert unit == plain.noise.unit
         if 0 < release.value < 1 or ask is total:
@@ -59,7 +60,7 @@ def test_equal_noisy_integers_are_equal_floats_whatever_the_rows(ask: Callable[.
     again = 0
     for run in range(60):
         for cells in ([0.0, 1 / 3], [0.1, 1.0], [1 / 3, 0.0]):
-            release = ask(cells, bits=ReplayBits(f"run {run}"))
+            release = replayed(f"run {run}")(ask)(cells)
             key = tuple(
                 number
                 for sums in release.sums
@@ -146,7 +147,7 @@ def test_noise_has_no_largest_value(name: str) -> None:
 
 def test_a_release_is_not_cut_where_its_noise_would_be_large() -> None:
     """A sum keeps what its noise is, beyond all that rows could have been."""
-    release = zd.sum(
-        np.array([0.0, 1.0]), bounds=(0, 1), epsilon=1, bits=ReplayBits("t", tape=bytes(4096))
+    release = replayed(ReplayBits("t", tape=bytes(4096)))(zd.sum)(
+        np.array([0.0, 1.0]), bounds=(0, 1), epsilon=1
     )
     assert abs(release.value) > DOUBLES_END

@@ -25,6 +25,7 @@ from zerodelta.mechanisms import noisy_test as local_sensitivity
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Finite
+from zerodelta.testing import replayed
 
 CHANNELS: dict[str, Any] = {
     **MIXING,
@@ -152,7 +153,7 @@ def test_a_test_that_fails_makes_the_calls_of_one_that_passes(
         turn = turned if coin == "noisy_test" else falls
         monkeypatch.setattr(module, coin, turn(side, real))
         release()  # caches of public numbers
-        found.append(calls(lambda bits: release(bits=bits)))
+        found.append(calls(lambda bits: replayed(bits)(release)()))
     (passed, read, _), (failed, read_too, _) = found
     assert passed == failed
     assert read == read_too > 0

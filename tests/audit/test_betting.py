@@ -14,7 +14,7 @@ import zerodelta as zd
 from audit.black_boxes import float_laplace, lattice_laplace
 from zerodelta import audit
 from zerodelta.audit.sampled import log_wealth
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.testing import replayed
 
 EPSILONS = [0.05, 1.0, 4.0]
 
@@ -53,8 +53,8 @@ def test_a_true_claim_is_ever_refuted_with_probability_at_most_alpha(
 
 
 def run(mechanism: Any, seed: int, **options: Any) -> audit.SequentialTest:
-    given = {"epsilon": 1, "vectorized": True, "bits": ReplayBits(f"coins {seed}"), **options}
-    return audit.sequential(mechanism, 0, 1, **given)
+    given = {"epsilon": 1, "vectorized": True, **options}
+    return replayed(f"coins {seed}")(audit.sequential)(mechanism, 0, 1, **given)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,13 @@ def test_it_needs_fewer_samples_than_the_fixed_test(scale: float, runs: int) -> 
     assert all(test.violated for test in tests)
     mean = int(np.mean([test.samples for test in tests]))
     fixed = [
-        audit.lower_bound(
+        replayed(f"coins {seed}")(audit.lower_bound)(
             lattice_laplace(scale, seed),
             0,
             1,
             epsilon=1,
             samples=mean,
             vectorized=True,
-            bits=ReplayBits(f"coins {seed}"),
         )
         for seed in range(runs)
     ]

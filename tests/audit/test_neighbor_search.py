@@ -10,8 +10,8 @@ import pytest
 import zerodelta as zd
 from zerodelta import audit
 from zerodelta.audit.sampled import small_neighbors
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.testing import replayed
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -32,7 +32,7 @@ def test_pairs_of_add_remove_differ_in_one_row() -> None:
 
 def search(mechanism: Any, **options: Any) -> audit.LowerBound:
     given = {"n": 3, "epsilon": 1, "samples": 20_000, "vectorized": True, **options}
-    return audit.search(mechanism, [0, 1, 7], bits=ReplayBits("coins"), **given)
+    return replayed("coins")(audit.search)(mechanism, [0, 1, 7], **given)
 
 
 def test_the_pair_that_leaks_is_found() -> None:

@@ -16,7 +16,7 @@ import zerodelta as zd
 from audit.black_boxes import float_laplace, lattice_laplace, randomized_response
 from zerodelta import audit
 from zerodelta.audit.sampled import accuracy_lower, epsilon_of_guesses_lower
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.testing import replayed
 
 ALPHA = Fraction(1, 20)
 
@@ -56,8 +56,8 @@ def test_no_guess_proves_nothing() -> None:
 
 def bound(mechanism: Callable[..., Any], seed: int, **options: Any) -> audit.LowerBound:
     """Audit on 0 and 1, claim ε = 1."""
-    given = {"epsilon": 1, "vectorized": True, "bits": ReplayBits(f"coins {seed}"), **options}
-    return audit.lower_bound(mechanism, 0, 1, **given)
+    given = {"epsilon": 1, "vectorized": True, **options}
+    return replayed(f"coins {seed}")(audit.lower_bound)(mechanism, 0, 1, **given)
 
 
 @pytest.mark.parametrize("seed", range(5))

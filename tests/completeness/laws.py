@@ -19,10 +19,10 @@ from zerodelta.exact.integers import (
     bernoulli_exp,
     categorical,
     permutation,
-    proportional_sampling,
     uniform_below,
     uniform_below_each,
     uniform_subset,
+    weighted_indices,
 )
 from zerodelta.exact.joint_ranks import joint_points
 from zerodelta.exact.noise import (
@@ -43,7 +43,7 @@ from zerodelta.privacy.steps import Step
 F = Fraction
 Numbers = Mapping[str, Any]
 
-UNIFORM = {uniform_below, uniform_below_each, uniform_subset, permutation, proportional_sampling}
+UNIFORM = {uniform_below, uniform_below_each, uniform_subset, permutation, weighted_indices}
 UNIFORM |= {categorical}
 """What is drawn without regard to ε: places in what is public, and shares of weights."""
 

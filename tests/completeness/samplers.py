@@ -12,13 +12,13 @@ from zerodelta.exact.integers import (
     bernoulli_exp,
     categorical,
     permutation,
-    proportional_sampling,
     uniform_below,
     uniform_below_each,
     uniform_multiset,
     uniform_multisets,
     uniform_subset,
     uniform_subsets,
+    weighted_indices,
 )
 from zerodelta.exact.joint_ranks import joint_points
 from zerodelta.exact.noise import (
@@ -54,7 +54,7 @@ DRAWN_FROM: dict[Any, str] = {
     **dict.fromkeys((uniform_below_each, uniform_multiset, uniform_multisets), _INTEGERS),
     **dict.fromkeys((uniform_subset, uniform_subsets), _INTEGERS),
     **dict.fromkeys((exponential_argmax, gumbel_argmax), _CHOICES),
-    **dict.fromkeys((AliasTable, proportional_sampling), _SHARES),
+    **dict.fromkeys((AliasTable, weighted_indices), _SHARES),
     asymmetric_noise: f"{_KEYS}::test_the_noise_has_its_law",
     sparse_ranks: _GAPS,
     geometric_steps: f"{_KEYS}::test_keys_of_a_universe_of_1024_are_published_as_if_it_were_listed",

@@ -16,7 +16,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from estimators.instances import CLASSIFIERS, examples, name
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression.classes import CentroidQuestion, ClassSums, class_means, fit_classes
 from zerodelta.regression.classifiers import descent_temperature
 from zerodelta.regression.encoded_columns import ColumnBounds
@@ -28,6 +27,7 @@ from zerodelta.sklearn import (
     NearestCentroid,
     RandomForestClassifier,
 )
+from zerodelta.testing import replayed
 
 classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
 
@@ -164,13 +164,12 @@ def test_no_draw_of_the_noise_makes_nearest_means_sure_of_wrong_classes(
     question = CentroidQuestion(bounds=bounds, classes=classes, block=block)
     losses = []
     for seed in range(100):
-        model = fit_classes(
+        model = replayed(f"centroids {seed}")(fit_classes)(
             question,
             x,
             y,
             classes=classes,
             epsilon=Fraction(3, 10),
-            bits=ReplayBits(f"centroids {seed}"),
         ).value
         chances = log_softmax(model.decision(x) / model.temperature, axis=1)
         losses.append(-chances[np.arange(len(y)), y].mean())

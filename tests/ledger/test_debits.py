@@ -14,12 +14,12 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.data.source import Charge, Given, Protection, Receipt, Source, Ticket, ours
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
 from zerodelta.spine.verbs import as_own, asked_of, billed, debited, paying
 from zerodelta.tasks.statistics import MeanQuestion
+from zerodelta.testing import replayed
 
 VERBS = sorted(
     name
@@ -670,7 +670,7 @@ def test_a_ledger_is_no_path_in_a_verb() -> None:
 
 def test_replayed_bits_are_paid_for_too() -> None:
     log: list[str] = []
-    zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=Purse(log), bits=ReplayBits("x"))
+    replayed("x")(zd.mean)([1.0], bounds=(0, 1), epsilon=1, ledger=Purse(log))
     assert log == ["debit"]
 
 

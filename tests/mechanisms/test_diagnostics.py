@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from zerodelta.privacy.release import Diagnostics
 from zerodelta.spine.plan import Facts
 from zerodelta.spine.run import ask
 from zerodelta.tasks.statistics import MeanQuestion
+from zerodelta.testing import replayed
 
 SHARE = Fraction(1, 100)
 COLUMNS: dict[str, Any] = {
@@ -145,8 +147,8 @@ def test_the_part_costs_exactly_its_share(
         if rows not in found:
             data = people(list(rows), **who)
             chosen = data if where is None else data.where(where)
-            share: dict[str, Any] = {"diagnostics": SHARE, "bits": ReplayBits("a")}
-            found[rows] = run(lambda: zd.mean(chosen, "age", epsilon=1, **share))[1][-1:]
+            mean = partial(replayed("a")(zd.mean), chosen, "age", epsilon=1, diagnostics=SHARE)
+            found[rows] = run(mean)[1][-1:]
         return found[rows]
 
     first = [tuple(table) for table in itertools.product(kinds, repeat=2)]
@@ -249,7 +251,7 @@ def test_where_n_is_public_no_reading_is_shown_without_noise() -> None:
     exact, noisy = (0.5, 0.3, 0.2), 0
     for place in range(20):
         bits = ReplayBits(f"public {place}")
-        found = zd.count(data, "age", epsilon=1, diagnostics="1/10", bits=bits).diagnostics
+        found = replayed(bits)(zd.count)(data, "age", epsilon=1, diagnostics="1/10").diagnostics
         assert isinstance(found, Diagnostics)
         shares = (found.used, found.clipped, found.unreadable)
         assert math.isclose(sum(shares), 1)

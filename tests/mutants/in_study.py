@@ -9,7 +9,27 @@ READ = "tasks/test_diagnostics_of_every_task.py"
 SETS = "study/test_studies_of_data_sets.py"
 PARTS = "privacy/test_parts.py"
 
+BITS = "spine/test_replayed_bits.py::test_"
+
 MUTANTS = (
+    Mutant(  # another source of bits when it is drawn than when it was certified
+        file="spine/run.py",
+        old="now is self.bits or (is_private(now) and is_private(self.bits))",
+        new="True",
+        tests=(f"{BITS}a_study_is_run_with_the_bits_it_was_made_with",),
+    ),
+    Mutant(
+        file="spine/run.py",
+        old="        self._check_bits()\n",
+        new="",
+        tests=(f"{BITS}a_study_is_run_with_the_bits_it_was_made_with",),
+    ),
+    Mutant(  # what was drawn after its block is replayed, too
+        file="testing.py",
+        old="        REPLAYED.reset(token)",
+        new="        pass",
+        tests=(f"{BITS}it_ends_with_its_block_and_blocks_nest",),
+    ),
     Mutant(
         file="study/plan.py",
         old="if not 0 < taken <= self._left:",

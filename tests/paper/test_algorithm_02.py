@@ -35,6 +35,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import log_of_delta
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
+from zerodelta.testing import replayed
 
 F = Fraction
 EPSILON = F(7, 10)
@@ -145,12 +146,11 @@ def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("size", [1 << 14_500, (1 << 14_500) - 1], ids=["power", "other"])
 def test_sizes_that_decimal_text_cannot_hold(size: int) -> None:
-    release = purify_choice(
+    release = replayed("long")(purify_choice)(
         size - 2,
         space=Finite(size),
         epsilon=2,
         log_delta=theorem_3_log_delta(code_length=14_500, base_epsilon=1),
-        bits=ReplayBits("long"),
     )
     assert release.value == size - 2
     certificate = release.certificate

@@ -18,7 +18,6 @@ from zerodelta.audit.exact import (
     neighbors,
 )
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.baselines import (
     _SCORE_STEPS,
     _scores,
@@ -32,6 +31,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import LinearGradients
 from zerodelta.training.losses import Logistic, Squared
@@ -63,7 +63,7 @@ def test_the_laplace_chain_re_derived_by_hand() -> None:
 
 def test_laplace_descent_finds_the_line() -> None:
     features, labels = line(20_000)
-    release = laplace_noisy_descent(
+    release = replayed("laplace descent")(laplace_noisy_descent)(
         features,
         labels,
         loss=Squared(label_bound=1),
@@ -71,7 +71,6 @@ def test_laplace_descent_finds_the_line() -> None:
         radius=1,
         epsilon=2,
         steps=100,
-        bits=ReplayBits("laplace descent"),
     )
     assert abs(float(release.value[0]) - 0.5) < 0.2
 
@@ -116,7 +115,7 @@ def test_a_score_moves_by_at_most_twice_the_steps() -> None:
 
 def test_the_exponential_mechanism_finds_the_line_within_its_forecast() -> None:
     features, labels = line()
-    release = exponential_mechanism_on_grid(
+    release = replayed("grid")(exponential_mechanism_on_grid)(
         features,
         labels,
         loss=Squared(label_bound=1),
@@ -124,7 +123,6 @@ def test_the_exponential_mechanism_finds_the_line_within_its_forecast() -> None:
         radius=1,
         epsilon=1,
         cells=41,
-        bits=ReplayBits("grid"),
     )
     excess = float(np.mean((features[:, 0] * release.value[0] - labels) ** 2)) / 2
     assert isinstance(release.error, float)

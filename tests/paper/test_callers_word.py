@@ -26,6 +26,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status
 from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.spaces import Box
+from zerodelta.testing import replayed
 
 BITS = ReplayBits("word")
 
@@ -36,8 +37,8 @@ class Homemade(Marginals):
 
 def test_a_callers_workload_is_asserted_and_said_to_be() -> None:
     rows = np.array([[0, 1], [1, 1], [1, 0]])
-    ours = pure_mwem(rows, workload=Marginals(dimension=2), epsilon=1, rounds=1, bits=BITS)
-    theirs = pure_mwem(rows, workload=Homemade(dimension=2), epsilon=1, rounds=1, bits=BITS)
+    ours = replayed(BITS)(pure_mwem)(rows, workload=Marginals(dimension=2), epsilon=1, rounds=1)
+    theirs = replayed(BITS)(pure_mwem)(rows, workload=Homemade(dimension=2), epsilon=1, rounds=1)
     assert ours.certificate.status is Status.PROVEN
     assert ours.certificate.assumed == (BARE_ROWS,)
     assert theirs.certificate.status is Status.ASSERTED
@@ -46,7 +47,7 @@ def test_a_callers_workload_is_asserted_and_said_to_be() -> None:
 
 def test_our_own_query_tables_are_proven() -> None:
     workload = LinearQueries(np.array([[0, 1], [1, 0]]))
-    release = pure_mwem(np.array([0, 1, 1]), workload=workload, epsilon=1, rounds=1, bits=BITS)
+    release = replayed(BITS)(pure_mwem)(np.array([0, 1, 1]), workload=workload, epsilon=1, rounds=1)
     assert release.certificate.status is Status.PROVEN
 
 
@@ -54,7 +55,7 @@ def test_a_callers_gradient_is_listed_as_assumed() -> None:
     def gradient(theta: Any, rows: Any) -> Any:
         return np.tile(theta, (len(rows), 1))
 
-    release = dp_sgd(
+    release = replayed(BITS)(dp_sgd)(
         np.zeros((20, 2)),
         None,
         loss=gradient,
@@ -65,7 +66,6 @@ def test_a_callers_gradient_is_listed_as_assumed() -> None:
         clip=1,
         dimension=2,
         steps=2,
-        bits=BITS,
     )
     assert release.certificate.status is Status.ASSERTED
     assert len(release.certificate.assumed) == 2
@@ -78,8 +78,8 @@ def test_any_distance_a_callers_function_returns_is_mapped(answer: Any) -> None:
         grid=Box(0, 1).grid(11),
         stability=lambda rows, bound: answer,
     )
-    release = free_propose_test_release(
-        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1, bits=BITS
+    release = replayed(BITS)(free_propose_test_release)(
+        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1
     )
     assert np.all((release.value >= 0) & (release.value <= 1))
 
@@ -90,8 +90,8 @@ def test_no_exception_of_a_callers_function_surfaces(error: type[BaseException])
         raise error("row 7")
 
     query = CustomQuery(function=fail, grid=Box(0, 1).grid(11), stability=fail)
-    release = free_propose_test_release(
-        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1, bits=BITS
+    release = replayed(BITS)(free_propose_test_release)(
+        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1
     )
     assert np.all((release.value >= 0) & (release.value <= 1))
 
@@ -99,21 +99,20 @@ def test_no_exception_of_a_callers_function_surfaces(error: type[BaseException])
 @pytest.mark.parametrize(("epsilon", "rows"), [(10, 16), (20, 200)])
 def test_regression_at_a_large_epsilon_needs_no_delta(epsilon: int, rows: int) -> None:
     features, target = np.full((rows, 1), 0.5), np.full(rows, 0.5)
-    release = lattice_adassp(
+    release = replayed(BITS)(lattice_adassp)(
         features,
         target,
         data_norm=1,
         target_bound=1,
         epsilon=epsilon,
         mixing_weight="0.01",
-        bits=BITS,
     )
     assert release.certificate.claim == PureDP(epsilon)
 
 
 def test_a_column_of_items_is_read_as_its_items() -> None:
     items = np.array([["a"]] * 300 + [["b"]] * 3)
-    assert mode(items, universe=["a", "b"], epsilon=5, bits=BITS).value == "a"
+    assert replayed(BITS)(mode)(items, universe=["a", "b"], epsilon=5).value == "a"
 
 
 class Boastful(Median):  # type: ignore[misc]

@@ -21,7 +21,6 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.marginals.mwem import sampling_error
 from zerodelta.paper.algorithm_07_08 import (
     gaussian_sketch,
@@ -31,6 +30,7 @@ from zerodelta.paper.algorithm_07_08 import (
 )
 from zerodelta.privacy.claims import ZCDP
 from zerodelta.privacy.theorems.smoothing import log_transport_radius
+from zerodelta.testing import replayed
 from zerodelta.training.polytopes import L1Ball
 
 F = Fraction
@@ -184,9 +184,7 @@ def distortion_of(phi: np.ndarray, sparsity: int) -> float:
 
 def test_a_gaussian_sketch_is_nearly_an_isometry_on_sparse_vectors() -> None:
     """`lem:construct_RIP` in the small: the distortion falls with the number of measurements."""
-    distortions = [
-        distortion_of(gaussian_sketch(k, 10, bits=ReplayBits("rip")), 2) for k in (40, 4000)
-    ]
+    distortions = [distortion_of(replayed("rip")(gaussian_sketch)(k, 10), 2) for k in (40, 4000)]
     assert distortions[1] < 0.25
     assert distortions[1] < distortions[0]
 
@@ -195,7 +193,7 @@ def test_rip_with_a_margin_covers_numerically_sparse_vectors() -> None:
     """`lem:RIP_RWC` where 25s/e² covers every coordinate: e/5 on all vectors, so e on some."""
     e, sparsity, d = 0.9, 1, 20
     assert 25 * sparsity / e**2 >= d
-    phi = gaussian_sketch(4000, d, bits=ReplayBits("rwc"))
+    phi = replayed("rwc")(gaussian_sketch)(4000, d)
     assert distortion_of(phi, d) <= e / 5
     for seed in range(50):
         x = np.exp(-3.0 * RNG(seed).permutation(d))  # numerically sparse, not sparse
@@ -206,7 +204,7 @@ def test_rip_with_a_margin_covers_numerically_sparse_vectors() -> None:
 @pytest.mark.parametrize("solver", ["auto", "scipy"])
 def test_recovery_errs_by_at_most_the_lemma(solver: str) -> None:
     """`lem: l1_rec` with a distortion that is known, because it holds for all vectors."""
-    phi = gaussian_sketch(200, 12, bits=ReplayBits("lp"))
+    phi = replayed("lp")(gaussian_sketch)(200, 12)
     e = distortion_of(phi, 12)
     assert e < 1
     for seed in range(5):

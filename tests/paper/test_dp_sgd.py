@@ -37,6 +37,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.gradients import gradients_of
 from zerodelta.training.losses import Hinge, Logistic, Squared
@@ -347,7 +348,7 @@ def test_pure_sgd_learns_and_keeps_within_its_forecast(batch: int) -> None:
     features, labels = table(4000)
     best = risk(3 * np.ones(3) / math.sqrt(3), features, labels)
     for algorithm, epsilon in ((pure_dp_sgd, 8), (pure_dp_sgd_on_lattice, 4)):
-        release = algorithm(
+        release = replayed("learns")(algorithm)(
             features,
             labels,
             loss=Logistic(),
@@ -356,7 +357,6 @@ def test_pure_sgd_learns_and_keeps_within_its_forecast(batch: int) -> None:
             steps=60,
             epsilon=epsilon,
             batch=batch,
-            bits=ReplayBits("learns"),
         )
         found = risk(release.value, features, labels)
         assert found < math.log(2) - 0.1
@@ -368,7 +368,7 @@ def test_pure_sgd_learns_and_keeps_within_its_forecast(batch: int) -> None:
 def test_strongly_convex_averaging_finds_the_regularized_minimum() -> None:
     features = np.linspace(-1, 1, 20_000).reshape(-1, 1)
     labels, strength = features[:, 0] / 2, 0.5
-    release = dp_sgd(
+    release = replayed("strong")(dp_sgd)(
         features,
         labels,
         loss=Squared(label_bound=1),
@@ -379,7 +379,6 @@ def test_strongly_convex_averaging_finds_the_regularized_minimum() -> None:
         regularization=strength,
         steps=80,
         batch=20_000,
-        bits=ReplayBits("strong"),
     )
     second = float(np.mean(features**2))
     assert abs(float(release.value[0]) - second / 2 / (second + strength)) < 0.02

@@ -32,6 +32,7 @@ from zerodelta.paper.algorithm_12_13 import (
 )
 from zerodelta.paper.algorithm_14_16 import approximate_mwem, embedded_mwem, multiset_mwem, mwem
 from zerodelta.queries import LinearQueries, Marginals
+from zerodelta.testing import replayed
 
 F = Fraction
 PLANE = zd.Box([-50, -50], [50, 50]).grid(100_001)
@@ -86,7 +87,7 @@ STABLE: dict[str, Callable[..., zd.Release]] = {
 def test_the_error_of_a_stable_query_is_forecast(name: str) -> None:
     """The mean of 400 absolute errors has a standard error of about 5 %."""
     bits = ReplayBits(f"forecast {name}")
-    found = [np.abs(STABLE[name](bits=bits).value).mean() for _ in range(400)]
+    found = [np.abs(replayed(bits)(STABLE[name])().value).mean() for _ in range(400)]
     assert np.mean(found) == pytest.approx(STABLE[name]().error, rel=0.2)
 
 
@@ -141,7 +142,7 @@ def test_the_lead_forecast_for_the_paper_s_mode() -> None:
     bits = ReplayBits("the lead of the paper's mode")
     hits = {
         gap: sum(
-            embedded_mode([77] * gap, universe=1024, epsilon=2, bits=bits).value == 77
+            replayed(bits)(embedded_mode)([77] * gap, universe=1024, epsilon=2).value == 77
             for _ in range(400)
         )
         for gap in (int(lead), int(0.95 * lead))
@@ -173,7 +174,7 @@ def test_the_error_of_adassp_is_forecast(name: str, rows: int) -> None:
     bits = ReplayBits(f"forecast {name}")
     excess = []
     for _ in range(12):
-        release = FITS[name](x, x @ theta, bits=bits)
+        release = replayed(bits)(FITS[name])(x, x @ theta)
         excess.append(((x @ (release.value - theta)) ** 2).mean())
     assert isinstance(release.error, float)
     assert release.error / 2 < np.mean(excess) < 2 * release.error

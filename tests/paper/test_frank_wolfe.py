@@ -16,7 +16,6 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.paper import algorithm_05_06 as algorithm_05
 from zerodelta.paper import algorithm_05_06 as algorithm_06
@@ -28,6 +27,7 @@ from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training import polytopes
 from zerodelta.training.frank_wolfe import (
     VertexSteps,
@@ -257,8 +257,8 @@ def test_an_understated_delta_is_refused() -> None:
 
 def test_test_bits_brand_the_certificate() -> None:
     with pytest.raises(CertificateError, match="operating system"):
-        verify(modern(bits=ReplayBits("test")).certificate)
-    first, second = (modern(bits=ReplayBits("test")).value for _ in range(2))
+        verify(replayed("test")(modern)().certificate)
+    first, second = (replayed("test")(modern)().value for _ in range(2))
     assert np.array_equal(first, second)
 
 
@@ -396,14 +396,13 @@ def test_sources_and_frames_and_labels_are_read_alike() -> None:
     x, y = rng.uniform(-1, 1, size=(40, 2)), rng.uniform(-1, 1, size=40)
     together = np.column_stack([x, y])
     values = [
-        frank_wolfe_pure(
+        replayed("same")(frank_wolfe_pure)(
             *data,
             loss=Squared(label_bound=1),
             domain=PLANE,
             lipschitz=2,
             epsilon=5,
             iterations=4,
-            bits=ReplayBits("same"),
         ).value.tolist()
         for data in ((x, y), (together,), (ArraySource(together, batch=7),))
     ]

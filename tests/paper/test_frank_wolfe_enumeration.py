@@ -30,7 +30,6 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.channels.kernels import AlgorithmOne
 from zerodelta.channels.mixes import FiniteMix
-from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.paper import algorithm_05_06 as algorithm_06
 from zerodelta.paper import algorithm_07_08 as algorithm_07
@@ -128,7 +127,6 @@ def modern(gradient: Any, length: int, **options: Any) -> Callable[[Any], Any]:
         lipschitz=2 if gradient is pulled else 1,
         iterations=length,
         steps=STEPS,
-        bits=SystemBits(),
         **options,
     )
 

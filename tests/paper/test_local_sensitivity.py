@@ -36,6 +36,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
 )
 from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
 from zerodelta.spaces import Box
+from zerodelta.testing import replayed
 
 F = Fraction
 ROWS, COUNT, SIZE = range(3), 3, 5
@@ -196,8 +197,8 @@ def test_release_has_the_law() -> None:
     drawn = Counter(
         round(
             float(
-                bounded_local_sensitivity(
-                    rows, query=query, epsilon=2, mixing_weight=weight, bits=bits
+                replayed(bits)(bounded_local_sensitivity)(
+                    rows, query=query, epsilon=2, mixing_weight=weight
                 ).value[0]
             )
         )

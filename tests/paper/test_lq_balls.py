@@ -23,6 +23,7 @@ from zerodelta.paper.convex_sets import LqBall
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 
 F = Fraction
 QS = (F(1), F(4, 3), F(3, 2), F(2), F(5, 2), F(3), F(40))
@@ -171,7 +172,7 @@ def test_a_release_lies_in_the_ball_verifies_and_has_a_forecast(q: Fraction) -> 
 def test_the_measured_error_is_the_forecast(q: Fraction) -> None:
     ball, bits = LqBall(5, 1, norm=q), ReplayBits(f"l_q {q}")
     value = np.array([0.1, -0.2, 0.3, 0.0, 0.1])
-    options: dict[str, Any] = {"ball": ball, "epsilon": 2, "log_delta": -60.0, "bits": bits}
-    made = [purify_ball(value, mixing_weight="1e-6", **options) for _ in range(200)]
+    options: dict[str, Any] = {"ball": ball, "epsilon": 2, "log_delta": -60.0}
+    made = [replayed(bits)(purify_ball)(value, mixing_weight="1e-6", **options) for _ in range(200)]
     found = math.sqrt(np.mean([np.sum((release.value - value) ** 2) for release in made]))
     assert 0.8 < found / float(made[0].error) < 1.2

@@ -30,6 +30,7 @@ from zerodelta.paper.algorithm_12_13 import (
     wrong_probability,
 )
 from zerodelta.privacy.theorems.testing import free_mode_threshold
+from zerodelta.testing import replayed
 
 F = Fraction
 HALF = F(1, 2)
@@ -163,7 +164,7 @@ def test_release_has_the_law() -> None:
     expected = [float(p) for p in law(rows, size, epsilon, tau, "real").values()]
     bits = ReplayBits("mode has the law")
     drawn = Counter(
-        mode(list(rows), universe=size, epsilon=epsilon, bits=bits).value for _ in range(3000)
+        replayed(bits)(mode)(list(rows), universe=size, epsilon=epsilon).value for _ in range(3000)
     )
     assert goodness_of_fit([drawn[i] for i in range(size)], expected) > 1e-4
 
@@ -186,7 +187,7 @@ def test_the_theorem_on_the_paper_s_mode() -> None:
     bits = ReplayBits("the paper's mode")
     items = np.full(lead, 5)
     wrong = sum(
-        embedded_mode(items, universe=64, epsilon=2, bits=bits).value != 5 for _ in range(600)
+        replayed(bits)(embedded_mode)(items, universe=64, epsilon=2).value != 5 for _ in range(600)
     )
     assert wrong / 600 <= 3 / 64
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.marginals.mwem import (
     best_rounds,
     plan_multiset,
@@ -33,6 +32,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.queries import Marginals
+from zerodelta.testing import replayed
 
 WORKLOAD = Marginals(dimension=3)
 
@@ -71,7 +71,7 @@ def test_certificates_are_proven_and_functions_of_public_numbers(
 @EACH
 def test_replayed_bits_are_branded_and_repeat(release: Callable[..., Release]) -> None:
     rows = np.array([[0, 1, 1], [1, 1, 0]] * 10)
-    first, again = (release(rows, bits=ReplayBits("mwem")) for _ in range(2))
+    first, again = (replayed("mwem")(release)(rows) for _ in range(2))
     assert "NOT PRIVATE" in first.certificate.summary
     assert np.array_equal(first.value, again.value)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.integers import AliasTable, integer_weights, proportional_sampling
+from zerodelta.testing import replayed
 
 
 def law(table: AliasTable) -> list[Fraction]:
@@ -35,7 +35,7 @@ def test_every_item_has_exactly_its_share(weights: list[int]) -> None:
 
 def test_draws_follow_the_table() -> None:
     weights = np.array([5, 0, 1, 10, 3])
-    drawn = proportional_sampling(weights, size=20_000, bits=ReplayBits("alias"))
+    drawn = replayed("alias")(proportional_sampling)(weights, size=20_000)
     counts = np.bincount(drawn, minlength=5).tolist()
     assert goodness_of_fit(counts, [5 / 19, 0.0, 1 / 19, 10 / 19, 3 / 19]) > 1e-4
 

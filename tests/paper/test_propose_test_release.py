@@ -35,6 +35,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
 )
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.spaces import Box
+from zerodelta.testing import replayed
 
 F = Fraction
 MEDIAN = Median(bounds=(0, 4), steps=2)
@@ -274,8 +275,8 @@ def test_free_release_has_the_law() -> None:
     drawn = Counter(
         round(
             float(
-                free_propose_test_release(
-                    table(rows), query=MEDIAN, proposed_bound=1, epsilon=1, bits=bits
+                replayed(bits)(free_propose_test_release)(
+                    table(rows), query=MEDIAN, proposed_bound=1, epsilon=1
                 ).value[0]
             )
         )

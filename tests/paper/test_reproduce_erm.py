@@ -24,11 +24,11 @@ from reproduce.frank_wolfe_row import FRANK_WOLFE, iterations, spread_rows
 from reproduce.rates import Point, fit
 from reproduce.table_2 import RUN_TIME, UTILITY, gradient_count, grid_cells
 
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07_08 import printed_measurements, pure_frank_wolfe
 from zerodelta.paper.baselines import grid_points, laplace_noisy_descent
 from zerodelta.spaces import Ball
+from zerodelta.testing import replayed
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.losses import Hinge
 
@@ -49,9 +49,7 @@ def test_row_1_predicts_the_forecast_of_its_releases(variant: str) -> None:
     point = {"n": 300, "d": 3, "epsilon": 2, "L": 2, "C": 0.5}
     setup = DescentSetup.of(variant, point)
     features, labels, _ = two_points(300, 3, norm=2.0)
-    release = setup.release(
-        features, labels, loss=Hinge(classes=(0, 1)), steps=setup.balanced(), bits=ReplayBits("x")
-    )
+    release = setup.release(features, labels, loss=Hinge(classes=(0, 1)), steps=setup.balanced())
     assert prediction(SGD, variant, point) == pytest.approx(release.error, rel=1e-4)
     claim: Any = release.certificate.claim
     assert claim.exact_epsilon == 2
@@ -166,7 +164,6 @@ def test_row_3_predicts_the_forecast_of_its_releases(variant: str) -> None:
         "epsilon": 8,
         "iterations": rounds,
         "smoothness": 1,
-        "bits": ReplayBits("x"),
     }
     if variant == "before":
         error: Any = approximate_frank_wolfe(rows, log_delta=math.log(1e-6), **common).error
@@ -211,14 +208,13 @@ def test_rounding_to_integers_changes_a_count_by_little(variant: str) -> None:
 def test_laplace_descent_is_predicted_as_its_release_says() -> None:
     point = {"n": 500, "d": 3, "epsilon": 2}
     features, labels, _ = two_points(500, 3)
-    release = laplace_noisy_descent(
+    release = replayed("x")(laplace_noisy_descent)(
         features,
         labels,
         loss=Hinge(classes=(0, 1)),
         epsilon=2,
         radius=Fraction(1, 2),
         data_norm=1,
-        bits=ReplayBits("x"),
     )
     assert prediction(UTILITY, "laplace", point) == pytest.approx(release.error, rel=1e-3)
 

@@ -25,6 +25,7 @@ from zerodelta.paper.algorithm_12_13 import embedded_mode, lattice_adassp, mode,
 from zerodelta.paper.algorithm_14_16 import embedded_mwem, multiset_mwem, mwem
 from zerodelta.queries import Marginals
 from zerodelta.regression.statistics import trust_radius
+from zerodelta.testing import replayed
 
 F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), ("1/10", "7/10")]
@@ -73,7 +74,7 @@ def test_a_stable_query_between_its_bounds(name: str, bounds: tuple[Any, Any]) -
         for rows in (np.full(50, -1e9), np.full(50, 1e9)):
             for _ in range(8):
                 bound = (F(bounds[1]) - F(bounds[0])) / 3
-                value = STABLE[name](rows, bound, query=query, bits=bits).value
+                value = replayed(bits)(STABLE[name])(rows, bound, query=query).value
                 if value is None:
                     assert name == "9"
                     continue
@@ -85,7 +86,9 @@ def test_a_stable_query_between_its_bounds(name: str, bounds: tuple[Any, Any]) -
 def test_a_mode_of_the_universe(release: Any) -> None:
     bits, words = ReplayBits("modes"), ["a", "b", "c"]
     for rows in (["a"] * 9, ["zz"] * 9, [], [math.nan, None]):
-        found = {release(rows, universe=words, epsilon="1/10", bits=bits).value for _ in range(20)}
+        found = {
+            replayed(bits)(release)(rows, universe=words, epsilon="1/10").value for _ in range(20)
+        }
         assert found <= set(words)
 
 
@@ -108,8 +111,8 @@ def test_coefficients_in_their_ball(dimension: int) -> None:
     ridge = math.sqrt(dimension * math.log(2 * dimension**2 / 0.05)) / 2
     for _ in range(30):
         for release, factor in (
-            (pure_adassp(x, y, epsilon="1/2", delta=1e-3, bits=bits, **linear), ridge),
-            (lattice_adassp(x, y, epsilon="1/2", bits=bits, **linear), 2.0),
+            (replayed(bits)(pure_adassp)(x, y, epsilon="1/2", delta=1e-3, **linear), ridge),
+            (replayed(bits)(lattice_adassp)(x, y, epsilon="1/2", **linear), 2.0),
         ):
             numbers = release.certificate.steps[0].numbers
             most = radius(numbers, rows=rows, dimension=dimension, ridge=factor)
@@ -122,15 +125,17 @@ def test_distributions_and_synthetic_rows() -> None:
     workload, bits = Marginals(dimension=3), ReplayBits("synthetic rows")
     people = np.array([[0, 1, 1], [1, 7, 0], [math.nan, 1, 1]])
     for _ in range(20):
-        weights = mwem(people, workload=workload, rounds=9, rho=5, bits=bits).value
+        weights = replayed(bits)(mwem)(people, workload=workload, rounds=9, rho=5).value
         assert weights.shape == (8,)
         assert (weights >= 0).all()
         assert weights.sum() == pytest.approx(3, rel=1e-12)
-        assert set(proportional_sampling(weights, size=9, bits=bits)) <= set(range(8))
+        assert set(replayed(bits)(proportional_sampling)(weights, size=9)) <= set(range(8))
         for sample in (
-            embedded_mwem(people, workload=workload, epsilon=2, sample_size=5, bits=bits).value,
-            multiset_mwem(
-                people, workload=workload, epsilon=1, sample_size=5, rounds=2, bits=bits
+            replayed(bits)(embedded_mwem)(
+                people, workload=workload, epsilon=2, sample_size=5
+            ).value,
+            replayed(bits)(multiset_mwem)(
+                people, workload=workload, epsilon=1, sample_size=5, rounds=2
             ).value,
         ):
             assert sample.shape == (5, 3)

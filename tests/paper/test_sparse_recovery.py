@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper import algorithm_07_08 as algorithm_08
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch, recovery_error, sparse_recovery
+from zerodelta.testing import replayed
 
 SOLVERS = ["scipy", *(["highspy"] if importlib.util.find_spec("highspy") else [])]
 
@@ -26,7 +26,7 @@ def sparse(dimension: int, support: int, rng: Any) -> Any:
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_sparse_vector_is_recovered_exactly_without_noise(solver: Any) -> None:
     rng = np.random.default_rng(1)
-    phi, theta = gaussian_sketch(60, 300, bits=ReplayBits("phi")), sparse(300, 8, rng)
+    phi, theta = replayed("phi")(gaussian_sketch)(60, 300), sparse(300, 8, rng)
     found = sparse_recovery(phi @ theta, phi, tolerance=0.0, solver=solver)
     assert np.abs(found - theta).max() < 1e-8
 
@@ -49,7 +49,7 @@ def test_the_solution_is_feasible_and_no_feasible_vertex_is_shorter(solver: Any)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_tolerance_is_used_and_never_exceeded(solver: Any) -> None:
     rng = np.random.default_rng(3)
-    phi, theta = gaussian_sketch(40, 100, bits=ReplayBits("phi")), sparse(100, 4, rng)
+    phi, theta = replayed("phi")(gaussian_sketch)(40, 100), sparse(100, 4, rng)
     noise = rng.laplace(size=40) * 0.002
     xi = float(np.abs(noise).sum())
     found = sparse_recovery(phi @ theta + noise, phi, tolerance=xi, solver=solver)
@@ -104,7 +104,7 @@ def test_bad_parameters_are_refused(b: Any, phi: Any, options: Any) -> None:
 @pytest.mark.skipif(len(SOLVERS) < 2, reason="highspy is not installed")
 def test_both_solvers_find_the_same_length() -> None:
     rng = np.random.default_rng(4)
-    phi = gaussian_sketch(30, 90, bits=ReplayBits("phi"))
+    phi = replayed("phi")(gaussian_sketch)(30, 90)
     b = phi @ sparse(90, 5, rng) + rng.normal(size=30) * 0.01
     one, other = (sparse_recovery(b, phi, tolerance=0.1, solver=s) for s in ("scipy", "highspy"))
     assert np.abs(one).sum() == pytest.approx(np.abs(other).sum(), abs=1e-8)
@@ -112,14 +112,14 @@ def test_both_solvers_find_the_same_length() -> None:
 
 def test_two_hundred_measurements_find_two_thousand_coordinates() -> None:
     rng = np.random.default_rng(5)
-    phi, theta = gaussian_sketch(200, 2000, bits=ReplayBits("phi")), sparse(2000, 10, rng)
+    phi, theta = replayed("phi")(gaussian_sketch)(200, 2000), sparse(2000, 10, rng)
     noise = rng.laplace(size=200) * 1e-4
     found = sparse_recovery(phi @ theta + noise, phi, tolerance=float(np.abs(noise).sum()))
     assert np.abs(found - theta).sum() < 0.02
 
 
 def test_the_sketch_has_the_variance_of_one_over_k() -> None:
-    phi = gaussian_sketch(50, 400, bits=ReplayBits("phi"))
+    phi = replayed("phi")(gaussian_sketch)(50, 400)
     assert phi.var() == pytest.approx(1 / 50, rel=0.05)
     assert abs(phi.mean()) < 0.005
     assert not np.array_equal(phi, gaussian_sketch(50, 400))

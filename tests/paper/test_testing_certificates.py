@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.paper.algorithm_09_10_11 import (
     bounded_local_sensitivity,
@@ -22,6 +21,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
 from zerodelta.paper.algorithm_12_13 import adassp, embedded_mode, lattice_adassp, mode, pure_adassp
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Step
+from zerodelta.testing import replayed
 
 ROWS = np.linspace(0, 10, 50)
 QUERY = Median(bounds=(0, 10), steps=20)
@@ -77,7 +77,7 @@ def test_the_certificate_is_proven_and_survives_json(name: str) -> None:
 @releases
 def test_replayed_bits_are_never_called_private(name: str) -> None:
     with pytest.raises(zd.CertificateError, match="test bits"):
-        zd.verify(RELEASES[name](bits=ReplayBits("replayed")).certificate)
+        zd.verify(replayed("replayed")(RELEASES[name])().certificate)
 
 
 @releases

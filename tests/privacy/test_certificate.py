@@ -27,13 +27,13 @@ from privacy.chains import (
     given,
     resealed,
 )
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.certificate import REPLAYED
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel
+from zerodelta.testing import replayed
 
 chains = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 
@@ -387,7 +387,7 @@ def test_theorem_w_refuses_a_norm_below_1_which_would_shrink_the_noise() -> None
 def test_replayed_test_bits_are_never_private() -> None:
     claim = zd.GaussianDP("1/10")
     plan = zd.plan(zd.Finite(16), epsilon=1, base=claim)
-    release = plan.purify(3, bits=ReplayBits("a test"))
+    release = replayed("a test")(plan.purify)(3)
     assert "NOT PRIVATE" in release.certificate.summary
     refused(release.certificate, "replayed")
     whole = plan.certificate(claim)

@@ -27,7 +27,7 @@ PUBLIC = frozenset(
     | {"random_state", "resolution", "rounds", "rowwise", "score", "scoring", "selects"}
     | {"sensitivity", "size", "space", "spread", "stability", "target", "target_bounds"}
     | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "weights", "workload"}
-    | {"hidden_units", "fit_intercept", "bits"}
+    | {"hidden_units", "fit_intercept"}
 )
 """Parameters that are public by definition; a record has them."""
 

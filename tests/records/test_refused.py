@@ -18,6 +18,7 @@ from zerodelta.cli import app
 from zerodelta.privacy.release_file import SCHEMA
 from zerodelta.privacy.steps import digest_of
 from zerodelta.privacy.written_values import read_value
+from zerodelta.testing import replayed
 
 
 def income(epsilon: str = "1/2") -> Any:
@@ -254,9 +255,8 @@ def test_an_estimator_that_says_too_much_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_replayed_bits_are_not_loaded(tmp_path: Path) -> None:
-    from zerodelta.exact.bits import ReplayBits
 
-    release = zd.mean([1.0], bounds=(0, 1), epsilon=1, bits=ReplayBits("x"))
+    release = replayed("x")(zd.mean)([1.0], bounds=(0, 1), epsilon=1)
     release.save(tmp_path / "x.json")
     with pytest.raises(zd.CertificateError, match="is private"):
         zd.load(tmp_path / "x.json")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import fit_linear
 from zerodelta.regression.objective import (
     LOG_ODDS,
@@ -21,6 +20,7 @@ from zerodelta.regression.objective import (
     plan_logistic,
     plan_multinomial,
 )
+from zerodelta.testing import replayed
 
 
 @pytest.mark.parametrize("task", ["linear", "logistic", "multinomial"])
@@ -108,8 +108,8 @@ def test_rows_are_forecast_by_their_distance_from_the_mean_row(off: float, signa
     best = best @ np.linalg.lstsq(best, y, rcond=None)[0]
     errors = []
     for run in range(30):
-        model = fit_linear(
-            x, y, epsilon=1, data_norm=1, bounds_y=(-1, 1), bits=ReplayBits(f"run {run}")
+        model = replayed(f"run {run}")(fit_linear)(
+            x, y, epsilon=1, data_norm=1, bounds_y=(-1, 1)
         ).value
         errors.append(np.mean((model.decision(x)[:, 0] - best) ** 2))
     length = float(np.sqrt(x.var(axis=0).sum()))

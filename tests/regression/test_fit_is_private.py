@@ -28,6 +28,7 @@ from zerodelta.regression import (
     plan_multinomial,
 )
 from zerodelta.regression import objective as objective_plan
+from zerodelta.testing import replayed
 
 Fit = Callable[[Any, Any, Any], Any]
 fit_huber = partial(fit_linear, method="huber")
@@ -40,22 +41,22 @@ MUTANT_FITS = 300
 
 
 def logistic(rows: Any, labels: Any, bits: Any) -> float:
-    release = fit_logistic(
-        rows, labels, epsilon=1, data_norm=1, classes=[0, 1], intercept=False, bits=bits
+    release = replayed(bits)(fit_logistic)(
+        rows, labels, epsilon=1, data_norm=1, classes=[0, 1], intercept=False
     )
     return float(release.value.coefficients[0, 0])
 
 
 def huber(rows: Any, labels: Any, bits: Any) -> float:
-    release = fit_huber(
-        rows, labels, epsilon=1, data_norm=1, bounds_y=(-1, 1), intercept=False, bits=bits
+    release = replayed(bits)(fit_huber)(
+        rows, labels, epsilon=1, data_norm=1, bounds_y=(-1, 1), intercept=False
     )
     return float(release.value.coefficients[0, 0])
 
 
 def softmax(rows: Any, labels: Any, bits: Any) -> float:
-    release = fit_multinomial(
-        rows, labels, epsilon=1, data_norm=1, classes=[0, 1], intercept=False, bits=bits
+    release = replayed(bits)(fit_multinomial)(
+        rows, labels, epsilon=1, data_norm=1, classes=[0, 1], intercept=False
     )
     return float(release.value.coefficients[0, 0] - release.value.coefficients[1, 0]) / math.sqrt(2)
 
@@ -253,8 +254,6 @@ def _any_softmax(rows: Any, label: int) -> zd.Release:
 
 
 def test_replayed_bits_brand_the_certificate() -> None:
-    release = fit_logistic(
-        ROWS, [0, 1, 1], epsilon=1, data_norm=1, classes=[0, 1], bits=ReplayBits("x")
-    )
+    release = replayed("x")(fit_logistic)(ROWS, [0, 1, 1], epsilon=1, data_norm=1, classes=[0, 1])
     with pytest.raises(zd.CertificateError, match="test bits"):
         zd.verify(release.certificate)

@@ -27,6 +27,7 @@ from zerodelta.regression.minimum import (
     finish,
 )
 from zerodelta.regression.objective import Shape, plan_logistic
+from zerodelta.testing import replayed
 
 STRENGTH = Fraction(3, 2)
 
@@ -281,9 +282,8 @@ def test_separable_rows_do_not_need_the_slow_ways(
     rows = np.random.default_rng(0).normal(size=(40_000, 10))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     fit = fit_logistic if classes == 2 else fit_multinomial
-    release = fit(
-        rows, rows[:, 0] > 0, epsilon=10, data_norm=1, classes=range(classes), bits=ReplayBits("s")
-    )
+    public: dict[str, Any] = {"epsilon": 10, "data_norm": 1, "classes": range(classes)}
+    release = replayed("s")(fit)(rows, rows[:, 0] > 0, **public)
     assert release.value.decision(rows).shape[0] == 40_000
 
 

@@ -14,11 +14,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.certified_losses import STEPS
 from zerodelta.regression.features import Features
 from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
+from zerodelta.testing import replayed
 
 fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")
@@ -166,8 +166,8 @@ def test_two_classes_are_told_apart_as_well_as_without_privacy() -> None:
         "yes",
         "no",
     )
-    release = fit_logistic(
-        rows, labels, epsilon=1, data_norm=10, classes=["no", "yes"], bits=ReplayBits("two")
+    release = replayed("two")(fit_logistic)(
+        rows, labels, epsilon=1, data_norm=10, classes=["no", "yes"]
     )
     best = LogisticRegression().fit(rows, labels)
     assert accuracy(release.value, rows, labels) > best.score(rows, labels) - 0.01
@@ -179,8 +179,8 @@ def test_many_classes_are_told_apart_nearly_as_well() -> None:
     rows, chance = spread(20_000, 5), np.random.default_rng(2)
     scores = rows @ chance.normal(size=(5, 4)) * 6 + chance.gumbel(size=(20_000, 4))
     labels = scores.argmax(axis=1)
-    release = fit_multinomial(
-        rows, labels, epsilon=1, data_norm=1, classes=range(4), bits=ReplayBits("many")
+    release = replayed("many")(fit_multinomial)(
+        rows, labels, epsilon=1, data_norm=1, classes=range(4)
     )
     best = LogisticRegression().fit(rows, labels).score(rows, labels)
     assert accuracy(release.value, rows, labels) > best - 0.02
@@ -190,9 +190,7 @@ def test_a_line_is_found_in_the_units_of_the_target() -> None:
     rows = spread(20_000, 4) * 3
     noise = np.random.default_rng(3).normal(size=20_000)
     targets = 100 + rows @ [5.0, -3.0, 0.0, 1.0] + noise
-    release = fit_huber(
-        rows, targets, epsilon=1, data_norm=3, bounds_y=(80, 120), bits=ReplayBits("line")
-    )
+    release = replayed("line")(fit_huber)(rows, targets, epsilon=1, data_norm=3, bounds_y=(80, 120))
     best = LinearRegression().fit(rows, targets)
     assert np.abs(release.value.coefficients[0] - best.coef_).max() < 0.3
     assert abs(release.value.intercept[0] - best.intercept_) < 0.3
@@ -202,8 +200,8 @@ def test_labels_of_no_class_are_left_out_of_the_fit() -> None:
     rows, wrong = spread(4000, 2), np.full(2000, "?")
     labels = np.where(rows[:, 0] > 0, "a", "b")
     mixed = np.concatenate([labels[:2000], wrong])
-    release = fit_logistic(
-        rows, mixed, epsilon=5, data_norm=1, classes=["b", "a"], bits=ReplayBits("left out")
+    release = replayed("left out")(fit_logistic)(
+        rows, mixed, epsilon=5, data_norm=1, classes=["b", "a"]
     )
     assert accuracy(release.value, rows, labels) > 0.95
 

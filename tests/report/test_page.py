@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.readable import LARGE
 from zerodelta.report import page_of_releases, write_report
 from zerodelta.report.contents import after_lower, after_upper, factor_text, percent_text
 from zerodelta.report.page import COLORS, LARGEST_PAGE
+from zerodelta.testing import replayed
 
 QUESTIONS = {
     "Who is protected?": "one line of the file",
@@ -305,7 +305,7 @@ def test_a_forged_release_is_not_reported(people: Any, tmp_path: Path) -> None:
 
 
 def test_a_release_from_replayed_bits_is_not_private_and_has_no_page() -> None:
-    release = zd.mean(np.zeros(9), bounds=(0, 1), epsilon=1, bits=ReplayBits("a page"))
+    release = replayed("a page")(zd.mean)(np.zeros(9), bounds=(0, 1), epsilon=1)
     with pytest.raises(zd.CertificateError, match="NOT PRIVATE"):
         page_of_releases([release])
 

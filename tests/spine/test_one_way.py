@@ -17,7 +17,7 @@ import zerodelta as zd
 from data.opening import TICKET
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import FOREIGN_SOURCE, Given, Protection, Source, Ticket
-from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Part, Status
@@ -28,6 +28,7 @@ from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.quantiles import QuantileQuestion
 from zerodelta.tasks.robust import TrimmedMeanQuestion
 from zerodelta.tasks.statistics import MeanQuestion
+from zerodelta.testing import replayed
 
 PACKAGE = Path(zd.__file__).resolve().parent
 
@@ -141,7 +142,7 @@ def test_foreign_sources_make_a_certificate_asserted_whatever_they_say_of_themse
 
 
 def test_replayed_bits_brand_the_certificate() -> None:
-    release = run(plan_of([]), ArraySource(np.ones(3)), bits=ReplayBits("spine"))
+    release = replayed("spine")(run)(plan_of([]), ArraySource(np.ones(3)))
     assert "NOT PRIVATE" in release.certificate.summary
 
 

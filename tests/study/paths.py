@@ -35,6 +35,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 BITS = 512
 REACH = 40
@@ -192,8 +193,7 @@ def _once(make: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
     """Plans are slow and public: each is made once."""
 
     def made(subject: Any, **options: Any) -> Any:
-        public = {name: option for name, option in options.items() if name != "bits"}
-        key = make.__qualname__, repr(subject), repr(public), repr(fixed)
+        key = make.__qualname__, repr(subject), repr(options), repr(fixed)
         if key not in _made:
             _made[key] = make(subject, **options, **fixed)
         return _made[key]
@@ -263,16 +263,17 @@ class Case:
         return list(itertools.combinations_with_replacement(self.universe, self.size))
 
     def study(self, rows: Rows) -> Study:
-        return Study(np.array(rows, dtype=np.float64), **self.settings, bits=NoBits())
+        return Study(np.array(rows, dtype=np.float64), **self.settings)
 
 
 def run(case: Case, rows: Rows, values: Sequence[int]) -> Tape:
     """Run the program on a real study with these draws (0 where more are asked for)."""
     global _tape
     _tape = tape = Tape(values)
-    study = case.study(rows)
+    program = partial(_watched, case.program)
     try:
-        published = study.run(partial(_watched, case.program), rehearse=False).value
+        with replayed(NoBits()):
+            published = case.study(rows).run(program, rehearse=False).value
         tape.outcome = tuple(np.ravel(published).tolist())
     except Exception as error:
         tape.outcome = "raised", type(error).__name__

@@ -9,7 +9,6 @@ import numpy as np
 
 from data.opening import opened
 from zerodelta.data.source import Source
-from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.study.minimize import Options, _planned
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
@@ -24,17 +23,14 @@ def Stage(  # noqa: N802 (it reads like the study it makes)
     epsilon: Fraction = ONE,
     mixing_probability: Fraction = SELDOM,
     rounds: int = 30,
-    bits: BitSource | None = None,
 ) -> Study:
-    """Return a study with test bits."""
-    source = ReplayBits("descent") if bits is None else bits
+    """Return a study."""
     return Study(
         rows,
         epsilon=epsilon,
         publish=space,
         rounds=rounds,
         mixing_probability=mixing_probability,
-        bits=source,
     )
 
 

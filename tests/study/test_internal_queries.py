@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from zerodelta.data.isolation import reveal
 from zerodelta.data.row_queries import box_lattice, norm_lattice, public_rows, row_query
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spaces import Finite
 from zerodelta.study import queries as internal_queries
 from zerodelta.study.plan import StudyPlan
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 F = Fraction
 ROWS = np.array([[0.25, 1.0], [0.5, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -92,8 +92,8 @@ def test_one_number_is_a_number_and_several_are_a_vector(noiseless: Any) -> None
 
 def test_a_choice_is_the_largest_score_when_it_is_clear() -> None:
     rows = np.tile([0.0, 1.0, 0.5], (200000, 1))
-    study = made(rows, bits=ReplayBits("clear"))
-    assert int(study.select([0, 1, 2])) == 1
+    with replayed("clear"):
+        assert int(made(rows).select([0, 1, 2])) == 1
 
 
 def test_keys_that_are_none_count_nowhere(noiseless: Any) -> None:

@@ -24,6 +24,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.stable_queries import CustomQuery
 from zerodelta.spaces import Ball, Box, Finite
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 SECRET = "secret 12.5"
 OPTIONS: dict[str, Any] = {
@@ -229,7 +230,7 @@ def test_a_machine_that_fails_does_not_quote_the_program() -> None:
         raise ValueError(SECRET)
 
     with pytest.raises(EntropyError) as caught:
-        made(bits=NoBits()).run(program, rehearse=False)
+        replayed(NoBits())(lambda: made().run(program, rehearse=False))()
     assert caught.value.__context__ is None
 
 

@@ -19,6 +19,7 @@ from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 SECRET = "secret 12.5"
 OPTIONS: dict[str, Any] = {
@@ -120,7 +121,7 @@ def test_a_machine_that_fails_says_only_that(catches: bool) -> None:
         raise ValueError(SECRET)
 
     with pytest.raises(EntropyError, match="could not publish") as caught:
-        made(bits=NoBits()).run(program, rehearse=False)
+        replayed(NoBits())(lambda: made().run(program, rehearse=False))()
     assert caught.value.__context__ is caught.value.__cause__ is None
     assert SECRET not in str(caught.value)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from study.paths import Case, NoBits, See, judge
+from study.paths import Case, See, judge
 from zerodelta.data.isolation import reveal
 from zerodelta.data.source import Protection
 from zerodelta.errors import ParameterError
@@ -384,7 +384,7 @@ class UnitCase(Case):
 
     def study(self, rows: Any) -> Study:
         columns = {"x": zd.number(0, 2)}
-        return Study(of_units(*rows, columns=columns), **self.settings, bits=NoBits())
+        return Study(of_units(*rows, columns=columns), **self.settings)
 
 
 def worst_sum(study: Study, see: See) -> Any:

@@ -29,6 +29,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box, Finite, Space
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 
 def every_use(study: Study) -> list[Callable[[], Any]]:
@@ -233,7 +234,8 @@ def test_a_failure_publishes_the_fixed_element(how: str, space: Space) -> None:
     """With the bits of the channel replayed it is, bit for bit, what publish(None) gives."""
 
     def published(run: Callable[[Study], Release], label: str) -> Any:
-        return run(made(publish=space, mixing_probability="1/2", bits=ReplayBits(label))).value
+        with replayed(label):
+            return run(made(publish=space, mixing_probability="1/2")).value
 
     def nothing(study: Study) -> Release:
         return study.publish(None)
@@ -257,11 +259,11 @@ def test_a_failure_publishes_the_fixed_element(how: str, space: Space) -> None:
 def test_a_failure_has_the_law_of_publishing_nothing(how: str) -> None:
     """Element 0 with probability 1-w + w/N, any other with w/N."""
     runs, weight = 200, Fraction(1, 2)
-    bits = ReplayBits(f"law of {how}")
-    values = Counter(
-        made(mixing_probability=weight, bits=bits).run(PROGRAMS[how], rehearse=False).value
-        for _ in range(runs)
-    )
+    with replayed(f"law of {how}"):
+        values = Counter(
+            made(mixing_probability=weight).run(PROGRAMS[how], rehearse=False).value
+            for _ in range(runs)
+        )
     law = [5 / 8, 1 / 8, 1 / 8, 1 / 8]
     assert goodness_of_fit([values[i] for i in range(4)], law) > 1e-4
 

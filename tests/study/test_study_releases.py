@@ -15,6 +15,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box
 from zerodelta.study.study import Study
+from zerodelta.testing import replayed
 
 
 class Counted(BitSource):
@@ -78,7 +79,8 @@ def test_the_certificate_verifies_and_says_the_same_whatever_was_asked(
 
 
 def test_test_bits_are_branded() -> None:
-    release = made(bits=ReplayBits("x")).run(asks_much, rehearse=False)
+    with replayed("x"):
+        release = made().run(asks_much, rehearse=False)
     assert release.certificate.randomness == REPLAYED
     assert "NOT PRIVATE" in repr(release)
     with pytest.raises(CertificateError, match="test bits"):
@@ -86,9 +88,10 @@ def test_test_bits_are_branded() -> None:
 
 
 def test_a_source_of_bits_that_fails_publishes_nothing() -> None:
-    study = made(bits=Counted("few", calls=0))
-    with pytest.raises(EntropyError):
-        study.run(lambda s: 1, rehearse=False)
+    with replayed(Counted("few", calls=0)):
+        study = made()
+        with pytest.raises(EntropyError):
+            study.run(lambda s: 1, rehearse=False)
     with pytest.raises(ParameterError, match="nothing yet"):
         _ = study.release
 

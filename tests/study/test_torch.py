@@ -17,6 +17,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball
 from zerodelta.study.minimize import minimize
+from zerodelta.testing import replayed
 from zerodelta.training.models import TorchModel
 
 
@@ -86,6 +87,7 @@ def test_a_frozen_layer_is_no_parameter(torch: Any) -> None:
     assert model.gradient(model.start(), table(3)).shape == (3, 5)
 
 
+@replayed("descent")
 def test_a_module_is_trained_and_asserted(torch: Any) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(3000, 2))

@@ -162,8 +162,7 @@ def once(make: Callable[..., Any], *context: Any) -> Callable[..., Any]:
     """Thresholds and certificates are slow and public: each is made once (in each context)."""
 
     def made(*given: Any, **options: Any) -> Any:
-        public = {name: option for name, option in options.items() if name != "bits"}
-        key = f"{make.__module__}.{make.__qualname__} {context!r} {given!r} {public!r}"
+        key = f"{make.__module__}.{make.__qualname__} {context!r} {given!r} {options!r}"
         if key not in _made:
             _made[key] = make(*given, **options)
         return _made[key]

@@ -15,6 +15,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.keys import TopKQuestion
 from zerodelta.tasks.models import VoteQuestion, blocks_for
+from zerodelta.testing import replayed
 
 WITHIN = 1.5
 N = 2000
@@ -26,12 +27,12 @@ LETTERS = zd.text(2, alphabet="abcdefgh")
 def _count(epsilon: Any, bits: ReplayBits) -> float:
     people = zd.open(ROWS, columns={"0": zd.number(0, 100, missing=None)}).where("`0` < 50")
     true = int((ROWS < 50).sum())
-    return float(abs(zd.count(people, epsilon=epsilon, bits=bits).value - true))
+    return float(abs(replayed(bits)(zd.count)(people, epsilon=epsilon).value - true))
 
 
 def _verb(verb: Callable[..., Any], true: float) -> Callable[..., float]:
     return lambda epsilon, bits: abs(
-        verb(ROWS, bounds=(0, 100), epsilon=epsilon, bits=bits).value - true
+        replayed(bits)(verb)(ROWS, bounds=(0, 100), epsilon=epsilon).value - true
     )
 
 
@@ -40,7 +41,7 @@ def _variance(epsilon: Any, bits: ReplayBits) -> float:
     errors = []
     for center in (10, 30, 50, 70, 90):
         rows = np.clip(center + 0.4 * (ROWS - 50), 0, 100)
-        found = zd.variance(rows, bounds=(0, 100), epsilon=epsilon, bits=bits).value
+        found = replayed(bits)(zd.variance)(rows, bounds=(0, 100), epsilon=epsilon).value
         errors.append(abs(found - rows.var()))
     return float(np.mean(errors))
 
@@ -48,14 +49,13 @@ def _variance(epsilon: Any, bits: ReplayBits) -> float:
 def _table(epsilon: Any, bits: ReplayBits) -> float:
     cells = np.zeros(N, dtype=[("city", float), ("age", float)])
     cells["city"], cells["age"] = np.arange(N) % 4, ROWS
-    release = zd.table(
+    release = replayed(bits)(zd.table)(
         cells,
         by={"city": zd.category(range(4))},
         of={"age": ["mean", "variance"]},
         bounds=(0, 100),
         missing=None,
         epsilon=epsilon,
-        bits=bits,
     )
     groups = [ROWS[place::4] for place in range(4)]
     mean = np.abs(release.value["age_mean"] - [np.mean(each) for each in groups]) / 100
@@ -65,26 +65,26 @@ def _table(epsilon: Any, bits: ReplayBits) -> float:
 
 def _quantiles(epsilon: Any, bits: ReplayBits) -> float:
     asked = [0.2, 0.4, 0.6, 0.8]
-    release = zd.quantiles(ROWS, q=asked, bounds=(0, 100), epsilon=epsilon, bits=bits)
+    release = replayed(bits)(zd.quantiles)(ROWS, q=asked, bounds=(0, 100), epsilon=epsilon)
     ranks = np.searchsorted(np.sort(ROWS), release.value)
     return float(np.abs(ranks - np.array(asked) * N).mean())
 
 
 def _cdf(epsilon: Any, bits: ReplayBits) -> float:
     at = np.arange(10.0, 100.0, 10.0)
-    release = zd.cdf(ROWS, at=at, epsilon=epsilon, bits=bits)
+    release = replayed(bits)(zd.cdf)(ROWS, at=at, epsilon=epsilon)
     return float(np.abs(release.value - (ROWS[:, None] <= at).mean(axis=0)).mean())
 
 
 def _steps(epsilon: Any, bits: ReplayBits) -> float:
-    steps = zd.cdf(ROWS, bounds=(0, 100), epsilon=epsilon, bits=bits).value
+    steps = replayed(bits)(zd.cdf)(ROWS, bounds=(0, 100), epsilon=epsilon).value
     at = np.sort(ROWS)[::10]
     return float(np.abs(steps(at) - (ROWS[:, None] <= at).mean(axis=0)).mean())
 
 
 def _heavy(epsilon: Any, bits: ReplayBits) -> float:
     cells = np.array(NAMES * 300, dtype=object)
-    found = dict(zd.heavy_hitters(cells, universe=LETTERS, epsilon=epsilon, bits=bits).value)
+    found = dict(replayed(bits)(zd.heavy_hitters)(cells, universe=LETTERS, epsilon=epsilon).value)
     return float(np.mean([abs(found[name] - 300) for name in NAMES]))
 
 

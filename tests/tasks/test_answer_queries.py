@@ -47,6 +47,7 @@ from zerodelta.marginals.strategies import (
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.tasks.marginals import answer_queries, queries_methods
+from zerodelta.testing import replayed
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
@@ -647,9 +648,7 @@ def test_values_never_raise_and_public_inputs_do() -> None:
 def test_replayed_bits_repeat_and_are_branded() -> None:
     rows = binary("chain", 4, 100)
     one, two = (
-        answer_queries(
-            rows, domain=dict.fromkeys(range(4), 2), epsilon=1, bits=ReplayBits("marginals")
-        )
+        replayed("marginals")(answer_queries)(rows, domain=dict.fromkeys(range(4), 2), epsilon=1)
         for _ in range(2)
     )
     assert "NOT PRIVATE" in one.certificate.summary

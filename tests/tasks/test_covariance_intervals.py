@@ -13,6 +13,7 @@ import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import integer_radius
 from zerodelta.privacy.intervals import correlation_ends
+from zerodelta.testing import replayed
 
 ROWS = np.random.default_rng(6).uniform(-1, 1, size=(300, 2)) @ np.array([[1, 0.6], [0, 0.8]]) / 2
 
@@ -27,7 +28,9 @@ def test_they_cover(verb: Any, method: str, missing: Any) -> None:
         truth[1] = truth[1, ::-1]
     bits, outside, widths, runs = ReplayBits("covariances"), np.zeros((2, 2)), [], 80
     for _ in range(runs):
-        release = verb(ROWS, bounds=(-1, 1), epsilon=6, method=method, missing=missing, bits=bits)
+        release = replayed(bits)(verb)(
+            ROWS, bounds=(-1, 1), epsilon=6, method=method, missing=missing
+        )
         low, high = release.interval("0.8")
         outside += (truth < low) | (high < truth)
         widths.append(high - low)

@@ -12,7 +12,6 @@ import pytest
 import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.marginals import domain as streamed_counts
 from zerodelta.marginals.domain import (
     TableCounts,
@@ -23,6 +22,7 @@ from zerodelta.marginals.domain import (
     row_columns,
     table_domain,
 )
+from zerodelta.testing import replayed
 
 COLUMNS: dict[str, Any] = {
     "city": zd.category(["oslo", "rome"], other=True),
@@ -89,12 +89,11 @@ def test_streamed_counts_are_those_of_rows_in_memory(
 def test_what_is_released_is_what_the_frame_gives(method: str) -> None:
     for workload in (1, 2):
         declared, plain = (
-            zd.answer_queries(
+            replayed("a release")(zd.answer_queries)(
                 data,
                 epsilon=2,
                 workload=workload,
                 method=method,
-                bits=ReplayBits("a release"),
                 **given,
             )
             for data, given in (
@@ -110,10 +109,10 @@ def test_what_is_released_is_what_the_frame_gives(method: str) -> None:
 
 
 def test_synthetic_rows_have_the_labels_and_are_a_dictionary() -> None:
-    given: dict[str, Any] = {"epsilon": 2, "size": 40, "bits": ReplayBits("rows")}
-    declared = zd.synthesize(people(), NAMES, **given).value
-    given["bits"] = ReplayBits("rows")
-    plain = zd.synthesize(frame()[NAMES], domain=DOMAIN, **given).value
+    given: dict[str, Any] = {"epsilon": 2, "size": 40}
+    synthesize = replayed("rows")(zd.synthesize)
+    declared = synthesize(people(), NAMES, **given).value
+    plain = synthesize(frame()[NAMES], domain=DOMAIN, **given).value
     assert list(declared) == NAMES
     for name in NAMES:
         assert declared[name].tolist() == plain[name].tolist()

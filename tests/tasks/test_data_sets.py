@@ -14,7 +14,7 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.testing import replayed
 from zerodelta.training.features import Splits, tree_scores
 
 COLUMNS: dict[str, Any] = {
@@ -98,8 +98,8 @@ every = pytest.mark.parametrize("task", TASKS)
 @every
 def test_what_is_released_is_what_the_frame_gives(task: str) -> None:
     ask, given = TASKS[task]
-    declared = ask(people(), columns=NUMBERS, bits=ReplayBits("a release"))
-    plain = ask(frame(), columns=NUMBERS, bits=ReplayBits("a release"), **given)
+    declared = replayed("a release")(ask)(people(), columns=NUMBERS)
+    plain = replayed("a release")(ask)(frame(), columns=NUMBERS, **given)
     np.testing.assert_array_equal(declared.value, plain.value)
     assert (declared.error, declared.certificate.steps) == (plain.error, plain.certificate.steps)
 
@@ -111,7 +111,7 @@ def test_dropped_rows_are_rows_of_missing_cells(task: str) -> None:
     missing = table.astype(object)
     missing.loc[~(table["age"] > 50), NUMBERS] = None
     filtered, cut, none = (
-        ask(data, columns=NUMBERS, bits=ReplayBits("a release"))
+        replayed("a release")(ask)(data, columns=NUMBERS)
         for data in (
             people().where("age > 50"),
             zd.open(missing, columns=COLUMNS),

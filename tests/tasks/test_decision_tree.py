@@ -15,10 +15,10 @@ from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.features import decision_tree
+from zerodelta.testing import replayed
 from zerodelta.training.features import DecisionTree, Split, Splits, tree_scores
 
 SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
@@ -135,7 +135,5 @@ def test_missing_and_malformed_parameters_raise(options: dict[str, Any]) -> None
 
 
 def test_replayed_bits_are_branded() -> None:
-    release = decision_tree(
-        np.zeros((4, 3)), thresholds=THRESHOLDS, epsilon=1, bits=ReplayBits("tree")
-    )
+    release = replayed("tree")(decision_tree)(np.zeros((4, 3)), thresholds=THRESHOLDS, epsilon=1)
     assert "NOT PRIVATE" in release.certificate.summary

@@ -23,11 +23,11 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import reveal
 from zerodelta.data.rows import ColumnsOf
 from zerodelta.data.spark import SparkReader
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Diagnostics
+from zerodelta.testing import replayed
 
 SHARE = Fraction(1, 10)
 NO_RELEASE_OF_ROWS = {"ApproxDP", "PureDP", "advise", "calibrate", "is_purifier", "plan", "purify"}
@@ -283,15 +283,12 @@ def test_the_copy_has_the_rows_of_a_plain_scan(
         data = zd.open(given, columns=COLUMNS, **who)
         chosen = data if where is None else data.where(where)
         runs = Runs(monkeypatch)
-        options: dict[str, Any] = {
-            "epsilon": 2,
-            "diagnostics": SHARE,
-            "bits": ReplayBits("a release"),
-        }
-        releases = [
-            zd.mean(chosen, ["income", "age"], **options),
-            zd.histogram(chosen, "city", **options),  # three codes, as there are three readings
-        ]
+        options: dict[str, Any] = {"epsilon": 2, "diagnostics": SHARE}
+        with replayed("a release"):
+            releases = [
+                zd.mean(chosen, ["income", "age"], **options),
+                zd.histogram(chosen, "city", **options),  # three codes, as there are three readings
+            ]
         found.append(([(list(each.value), each.diagnostics) for each in releases], runs.number))
     (plain, none), (queried, runs_of_two) = found
     assert plain == queried

@@ -23,6 +23,7 @@ from zerodelta.mechanisms.noisy_test import BoundedRelease, ProposedRelease
 from zerodelta.mechanisms.stable_queries import CustomQuery
 from zerodelta.privacy.theorems.testing import bounded_release_threshold, free_test_threshold
 from zerodelta.spine.plan import issue
+from zerodelta.testing import replayed
 
 F = Fraction
 Rows = tuple[int, ...]
@@ -123,7 +124,7 @@ def proposing(case: Case) -> Callable[[Rows], Any]:
     def run(rows: Rows) -> Any:
         options: dict[str, Any] = {"proposed_bound": 1, **case.options}
         dimension = np.size(case.query(rows))
-        release = zd.propose_test_release(
+        release = replayed(scripted.ScriptedBits())(zd.propose_test_release)(
             rows,
             query=case.query,
             stability=far,
@@ -131,7 +132,6 @@ def proposing(case: Case) -> Callable[[Rows], Any]:
             cells=case.cells,
             epsilon=case.epsilon,
             test_share=case.share,
-            bits=scripted.ScriptedBits(),
             **options,
         )
         return cell(release.value)
@@ -260,7 +260,7 @@ def bounding(case: Case) -> Callable[[Rows], Any]:
     change = max(abs(local[a] - local[b]) for a, b in neighbors(case.every()))
 
     def run(rows: Rows) -> Any:
-        release = zd.bounded_local_sensitivity(
+        release = replayed(scripted.ScriptedBits())(zd.bounded_local_sensitivity)(
             rows,
             query=case.query,
             local=lambda rows: local[rows],
@@ -269,7 +269,6 @@ def bounding(case: Case) -> Callable[[Rows], Any]:
             cells=case.cells,
             epsilon=case.epsilon,
             bound_share=case.share,
-            bits=scripted.ScriptedBits(),
             **case.options,
         )
         return cell(release.value)

@@ -37,6 +37,7 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.spine.plan import issue
 from zerodelta.tasks.features import select_features
+from zerodelta.testing import replayed
 
 F = Fraction
 Rows = tuple[int, ...]
@@ -46,7 +47,7 @@ Patches = Mapping[str, Any]
 
 
 def selected(universe: Any, rows: Rows, size: int, epsilon: Fraction) -> Any:
-    return select_features(
+    return replayed(scripted.ScriptedBits())(select_features)(
         np.array([universe[i] for i in rows], dtype=np.float64),
         target=-1,
         size=size,
@@ -54,7 +55,6 @@ def selected(universe: Any, rows: Rows, size: int, epsilon: Fraction) -> Any:
         bounds=(-1, 1),
         target_bounds=(-1, 1),
         method="stepwise",
-        bits=scripted.ScriptedBits(),
     ).value
 
 

@@ -39,6 +39,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.distributions import HistogramQuestion, histogram, histogram_methods
+from zerodelta.testing import replayed
 
 HALF = Fraction(1, 2)
 EPSILON = Fraction(2, 3)
@@ -317,7 +318,7 @@ def test_a_count_that_follows_from_the_others_has_their_noise() -> None:
     """All counts together are the public number of items, so the last one is not exact."""
     items = [0] * 30 + [1] * 20 + [2] * 50
     found = [
-        zd.histogram(items, universe=3, unknown=2, epsilon=1, bits=ReplayBits(f"rest {i}")).value
+        replayed(f"rest {i}")(zd.histogram)(items, universe=3, unknown=2, epsilon=1).value
         for i in range(20)
     ]
     assert {int(value.sum()) for value in found} == {100}

@@ -21,6 +21,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy import shown_release
 from zerodelta.tables import grouped as group_table
 from zerodelta.tables.grouped import Table
+from zerodelta.testing import replayed
 
 mpl.use("Agg")
 
@@ -452,7 +453,7 @@ def test_a_picture_of_unknown_keys_says_that_they_may_be_invented() -> None:
     assert "a key that noise invented" in axes.get_title()
     assert "ann" in [text.get_text() for text in axes.get_yticklabels()]
     bits = ReplayBits("none")
-    none = zd.heavy_hitters(["ann"], universe=universe, epsilon=1, bits=bits)
+    none = replayed(bits)(zd.heavy_hitters)(["ann"], universe=universe, epsilon=1)
     assert "no key was found" in none.plot().get_title()
     assert "no key was found" in none._repr_html_()
     mpl.pyplot.close("all")

@@ -35,6 +35,7 @@ from zerodelta.report.contents import grids_of
 from zerodelta.spine.plan import Facts
 from zerodelta.tables.found_keys import FoundKeys, KeysPlan, plan_keys
 from zerodelta.tasks.keys import TopKQuestion, top_k_methods
+from zerodelta.testing import replayed
 
 LETTERS = string.ascii_lowercase
 NAMES = zd.text(12, alphabet=LETTERS)
@@ -339,7 +340,7 @@ def test_counts_err_as_forecast() -> None:
     cells = np.array(names * 300, dtype=object)
     for goal in ("counts", "keys"):
         bits = ReplayBits(f"counts {goal}")
-        release = zd.heavy_hitters(cells, universe=NAMES, epsilon=1, goal=goal, bits=bits)
+        release = replayed(bits)(zd.heavy_hitters)(cells, universe=NAMES, epsilon=1, goal=goal)
         found = dict(release.value)
         errors = [abs(found[name] - 300) for name in names]
         assert isinstance(release.error, float)
@@ -553,7 +554,7 @@ def test_by_default_one_list_in_a_hundred_has_an_invented_key(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_list_without_keys_says_how_many_rows_a_key_needs(name: str) -> None:
-    release, plan = released(name, ["ann"], bits=ReplayBits("none"))
+    release, plan = replayed("none")(released)(name, ["ann"])
     (grid,) = grids_of(release)
     for text in (repr(release.value), release.value._repr_html_(), grid.note):
         assert f"no key was found: half of those with about {plan.half_found:,} rows are" in text

@@ -30,12 +30,12 @@ from zerodelta.clustering.center_mechanisms import kmeans_methods
 from zerodelta.clustering.kmeans import Centers, Frame, Seeds, grid_for
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.sum_noise import KNorm, RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.kmeans import kmeans
+from zerodelta.testing import replayed
 
 Floats = npt.NDArray[np.float64]
 VALUES = (0.1, 0.4, 0.6, 0.9, 7.0, math.nan, -math.inf)
@@ -210,15 +210,14 @@ def test_the_certificate_proves_epsilon(method: str) -> None:
     assert verify(release.certificate)
     assert release.certificate.claim == PureDP(EPSILON)
     assert release.certificate.status is Status.PROVEN
-    replayed = kmeans(
+    again = replayed("k-means")(kmeans)(
         blobs(400, 2, 2),
         clusters=2,
         epsilon=EPSILON,
         bounds=(0, 1),
         method=method,
-        bits=ReplayBits("k-means"),
     )
-    assert replayed.certificate.randomness != release.certificate.randomness
+    assert again.certificate.randomness != release.certificate.randomness
 
 
 # -- values never raise, parameters do -----------------------------------------------------------
@@ -317,8 +316,8 @@ def test_the_forecast_knows_how_often_clusters_are_missed(
         spread = rng.normal(0, 0.06, (n, columns))
         rows = np.clip(centers[rng.integers(4, size=n)] + spread, 0, 1)
         best = KMeans(4, init=centers, n_init=1).fit(rows).inertia_
-        found = centers_of(
-            rows, method="lloyd", clusters=4, epsilon=epsilon, bits=ReplayBits(f"run {run}")
+        found = replayed(f"run {run}")(centers_of)(
+            rows, method="lloyd", clusters=4, epsilon=epsilon
         )
         errors.append(inertia(rows, found) / best - 1)
     ways = {
@@ -378,8 +377,8 @@ def test_the_forecast_of_one_center_is_measured(n: int, columns: int, epsilon: f
     for run in range(30):
         centers = rng.uniform(0.15, 0.85, (4, columns))
         rows = np.clip(centers[rng.integers(4, size=n)] + rng.normal(0, 0.06, (n, columns)), 0, 1)
-        found = centers_of(
-            rows, method="one-center", clusters=4, epsilon=epsilon, bits=ReplayBits(f"one {run}")
+        found = replayed(f"one {run}")(centers_of)(
+            rows, method="one-center", clusters=4, epsilon=epsilon
         )
         errors.append(inertia(rows, found) / inertia(rows, centers) - 1)
     ways = {

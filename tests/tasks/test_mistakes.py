@@ -16,6 +16,7 @@ from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.bits import BitSource
 from zerodelta.spaces import Finite
 from zerodelta.tasks.features import select_features
+from zerodelta.testing import replayed
 
 COLUMN, TABLE = np.linspace(0, 1, 50), np.linspace(0, 1, 150).reshape(50, 3)
 
@@ -28,7 +29,7 @@ class NoBits(BitSource):
 
 
 def scores(given: Any, **public: Any) -> Any:
-    return zd.select(given, epsilon=1, bits=NoBits(), **public)
+    return replayed(NoBits())(zd.select)(given, epsilon=1, **public)
 
 
 @pytest.mark.parametrize(
@@ -65,24 +66,24 @@ def test_odd_scores_still_never_raise() -> None:
 @pytest.mark.parametrize("items", ["abc", b"abc", {"a": 1}, {1, 2}, np.array(1)])
 def test_items_are_one_column(task: Callable[..., Any], items: Any) -> None:
     with pytest.raises(ParameterError, match="items"):
-        task(items, universe=3, epsilon=1, bits=NoBits())
+        replayed(NoBits())(task)(items, universe=3, epsilon=1)
 
 
 @pytest.mark.parametrize("grid", ["5", b"15", {1, 2}, {1: 2}, (i for i in (1, 2)), [], 2.5])
 def test_a_grid_is_a_number_or_points_in_order(grid: Any) -> None:
     with pytest.raises(ParameterError, match=r"^grid = "):
-        zd.median(COLUMN, bounds=(0, 1), grid=grid, epsilon=1, bits=NoBits())
+        replayed(NoBits())(zd.median)(COLUMN, bounds=(0, 1), grid=grid, epsilon=1)
 
 
 @pytest.mark.parametrize("norm", [True, 3, 0, "2"])
 def test_a_norm_is_refused_beside_bounds_too(norm: Any) -> None:
     with pytest.raises(ParameterError, match=r"^norm = "):
-        zd.mean(TABLE, bounds=(0, 1), norm=norm, epsilon=1, bits=NoBits())
+        replayed(NoBits())(zd.mean)(TABLE, bounds=(0, 1), norm=norm, epsilon=1)
 
 
 def test_more_clusters_than_rows_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"^clusters = 10000000: .* 50 rows"):
-        zd.kmeans(TABLE, clusters=10**7, bounds=(0, 1), epsilon=1, bits=NoBits())
+        replayed(NoBits())(zd.kmeans)(TABLE, clusters=10**7, bounds=(0, 1), epsilon=1)
 
 
 def test_a_spread_beyond_all_floats_is_only_a_bad_guess() -> None:
@@ -149,8 +150,9 @@ WIDE: list[tuple[Any, Any]] = [(-1.7e308, 1.7e308), (0, 10**400), (-(10**400), 0
 
 
 @pytest.mark.parametrize("bounds", WIDE)
+@replayed(NoBits())
 def test_bounds_beyond_floats_are_refused_on_public_grounds(bounds: Any) -> None:
-    public: dict[str, Any] = {"bounds": bounds, "epsilon": 1, "bits": NoBits()}
+    public: dict[str, Any] = {"bounds": bounds, "epsilon": 1}
     asked: list[Callable[[], Any]] = [
         lambda: zd.median(COLUMN, **public),
         lambda: zd.quantile(COLUMN, q=0.5, **public),
@@ -178,7 +180,7 @@ def test_items_that_can_be_read_once_are_refused() -> None:
 @pytest.mark.parametrize("method", [None, 3, ["lloyd"], {"a": 1}])
 def test_a_method_that_is_no_name_is_refused(method: Any) -> None:
     with pytest.raises(ParameterError, match=r"^method = "):
-        zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=method, bits=NoBits())
+        replayed(NoBits())(zd.median)(COLUMN, bounds=(0, 1), epsilon=1, method=method)
 
 
 def test_a_long_wrong_name_takes_no_time() -> None:
@@ -201,7 +203,7 @@ SECRET = pl.DataFrame({"a": [7313.0]})
 def test_rows_in_place_of_a_parameter_are_not_shown(rows: Any) -> None:
     """Somebody who mixes up the arguments must not read rows in a message, or in a saved error."""
     with pytest.raises(ParameterError, match=r"^bounds = <\w+ of shape \(1,( 1)?\)>") as found:
-        zd.mean(COLUMN, bounds=rows, epsilon=1, bits=NoBits())
+        replayed(NoBits())(zd.mean)(COLUMN, bounds=rows, epsilon=1)
     copy = pickle.loads(pickle.dumps(found.value))
     assert str(copy) == str(found.value)
     assert "7313" not in str(copy)
@@ -215,7 +217,7 @@ PEOPLE = zd.open(TABLE, columns={str(i): zd.number(0, 1) for i in range(3)})
 @pytest.mark.parametrize("data", [PEOPLE, pl.DataFrame(TABLE)], ids=["data set", "frame"])
 def test_columns_are_names(data: Any, odd: Any) -> None:
     with pytest.raises(ParameterError, match=r"^columns = "):
-        zd.mean(data, odd, bounds=(0, 1), epsilon=1, bits=NoBits())
+        replayed(NoBits())(zd.mean)(data, odd, bounds=(0, 1), epsilon=1)
 
 
 def test_the_values_of_one_column_are_counted_by_group() -> None:
@@ -227,7 +229,7 @@ def test_the_values_of_one_column_are_counted_by_group() -> None:
 def test_arrays_are_no_names_and_no_numbers(odd: Any) -> None:
     for task in (zd.covariance, zd.correlation, zd.pca, zd.mean):
         with pytest.raises(ParameterError, match=r"^data_norm"):
-            task(TABLE, data_norm=odd, epsilon=1, bits=NoBits())
+            replayed(NoBits())(task)(TABLE, data_norm=odd, epsilon=1)
     asked: list[Callable[[], Any]] = [
         lambda: zd.quantiles(COLUMN, q=[0.5], bounds=(0, 1), method=odd, epsilon=1),
         lambda: zd.mean(PEOPLE, "0", method=odd, epsilon=1),

@@ -27,6 +27,7 @@ from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spaces import Finite
 from zerodelta.tasks.choices import _member, mode, mode_methods
+from zerodelta.testing import replayed
 
 EPSILON = Fraction(1)
 LAWS: dict[str, tuple[Any, Any]] = {
@@ -92,7 +93,8 @@ def test_the_release_has_the_law(method: str) -> None:
         exact = LAWS[method][1](counts, scale=1)
     bits = ReplayBits(method)
     drawn = Counter(
-        mode(items, universe=size, epsilon=2, method=method, bits=bits).value for _ in range(800)
+        replayed(bits)(mode)(items, universe=size, epsilon=2, method=method).value
+        for _ in range(800)
     )
     expected = [float(exact[i]) for i in range(size)]
     assert goodness_of_fit([drawn[i] for i in range(size)], expected) > 1e-4
@@ -303,7 +305,7 @@ def test_the_asymmetric_mode_has_its_forecast_error(universe: int) -> None:
     items, lost = [7] * gap, 0
     runs = 300
     for _ in range(runs):
-        release = mode(items, universe=universe, epsilon=1, method="asymmetric", bits=bits)
+        release = replayed(bits)(mode)(items, universe=universe, epsilon=1, method="asymmetric")
         lost += release.value != 7
     assert method.error / 1.5 < gap * lost / runs < method.error * 1.5
     drawn = mode(items, universe=universe, epsilon=1, method="asymmetric")

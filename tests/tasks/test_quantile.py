@@ -27,6 +27,7 @@ from zerodelta.mechanisms.ranks import aimed_ranks, rank_distances, wanted_ranks
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.tasks import quantiles as module
 from zerodelta.tasks.quantiles import median, quantile, quantile_methods
+from zerodelta.testing import replayed
 
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
@@ -210,8 +211,8 @@ def test_the_release_has_the_law(method: str) -> None:
     bits = ReplayBits(method)
     drawn = Counter(
         round(
-            median(
-                np.array(rows), bounds=(0, 11), grid=points, epsilon=1, method=method, bits=bits
+            replayed(bits)(median)(
+                np.array(rows), bounds=(0, 11), grid=points, epsilon=1, method=method
             ).value
         )
         for _ in range(800)

@@ -17,6 +17,7 @@ from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
 from zerodelta.tasks.second_moments import BESIDE, DIAGONAL, STEPS
+from zerodelta.testing import replayed
 
 pandas = pytest.importorskip("pandas")
 
@@ -263,7 +264,7 @@ def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None
         true = np.asarray(np.corrcoef(rows.T))[0, 1]
         for method in errors:
             bits = ReplayBits(f"{method} {i}")
-            found = zd.correlation(rows, bounds=(0, 100), epsilon=1, method=method, bits=bits)
+            found = replayed(bits)(zd.correlation)(rows, bounds=(0, 100), epsilon=1, method=method)
             errors[method] += abs(found.value[0, 1] - true) / 200
     advice = zd.advise("correlation", n=10_000, dimension=2, bounds=(0, 100), epsilon=1)
     told = {method.name: method.error for method in advice}

@@ -17,13 +17,13 @@ from data.opening import opened
 from zerodelta.channels.purification import plan
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Subsets
 from zerodelta.tasks.features import MethodName, select_features
+from zerodelta.testing import replayed
 from zerodelta.training.features import (
     FeatureTable,
     Stepwise,
@@ -259,7 +259,7 @@ def test_missing_and_malformed_parameters_raise_with_the_remedy(
 @BOTH
 def test_replayed_bits_repeat_and_are_branded(method: MethodName) -> None:
     rows = suppressed(50)
-    releases = [chosen(rows, method, epsilon=1, bits=ReplayBits("features")) for _ in range(2)]
+    releases = [replayed("features")(chosen)(rows, method, epsilon=1) for _ in range(2)]
     assert releases[0].value == releases[1].value
     assert "NOT PRIVATE" in releases[0].certificate.summary
 

@@ -12,13 +12,13 @@ import pytest
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.channels.purification import plan
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.models import LinearModel, NetworkModel
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
 from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import SCORE, select_model
+from zerodelta.testing import replayed
 from zerodelta.training.losses import Logistic, Squared
 
 LOUD: dict[str, Any] = {"epsilon": 2000, "mixing_probability": "1e-12"}
@@ -246,10 +246,10 @@ def test_what_a_built_in_model_makes_of_a_row_does_not_depend_on_the_batch() -> 
 
 def test_replayed_bits_repeat_and_are_branded() -> None:
     found = [
-        select_model(products(30), networks(), epsilon=1, rounds=2, bits=ReplayBits("models"))
+        replayed("models")(select_model)(products(30), networks(), epsilon=1, rounds=2)
         for _ in range(2)
     ]
     assert found[0].value == found[1].value
     assert "NOT PRIVATE" in found[0].certificate.summary
-    flipped = select_model(fixed_rows(9), FIXED, epsilon=1, score=same, bits=ReplayBits("flip"))
+    flipped = replayed("flip")(select_model)(fixed_rows(9), FIXED, epsilon=1, score=same)
     assert "NOT PRIVATE" in flipped.certificate.summary

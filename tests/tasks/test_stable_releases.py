@@ -20,6 +20,7 @@ from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, ne
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.stable_queries import Median, as_query
 from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release
+from zerodelta.testing import replayed
 
 F = Fraction
 SIZE = 5
@@ -87,7 +88,7 @@ def test_propose_test_release_has_the_law() -> None:
     law = free_law(query, rows, bound, (F(1), F(1)), tau, "real")
     bits = ReplayBits("caller's query")
     drawn = Counter(
-        round(propose_test_release(rows, **PROPOSED, epsilon=2, bits=bits).value)
+        round(replayed(bits)(propose_test_release)(rows, **PROPOSED, epsilon=2).value)
         for _ in range(1000)
     )
     expected = [float(law[y]) for y in range(SIZE)]
@@ -199,17 +200,17 @@ def test_what_is_released_lies_between_the_bounds(bounds: tuple[Any, Any], low: 
     rows = np.full(50, -1e9 if low else 1e9)
     median = Median(bounds=bounds, steps=49)
     releases: dict[str, Callable[[ReplayBits], zd.Release]] = {
-        "bounded": lambda bits: bounded_local_sensitivity(
-            rows, query=median, epsilon=1000, bits=bits
+        "bounded": lambda bits: replayed(bits)(bounded_local_sensitivity)(
+            rows, query=median, epsilon=1000
         ),
-        "proposed": lambda bits: propose_test_release(
-            rows, query=median, proposed_bound=F(bounds[1]) / 10, epsilon=1000, bits=bits
+        "proposed": lambda bits: replayed(bits)(propose_test_release)(
+            rows, query=median, proposed_bound=F(bounds[1]) / 10, epsilon=1000
         ),
-        "trimmed": lambda bits: zd.trimmed_mean(
-            rows, bounds=bounds, trim="1/10", epsilon=1000, bits=bits
+        "trimmed": lambda bits: replayed(bits)(zd.trimmed_mean)(
+            rows, bounds=bounds, trim="1/10", epsilon=1000
         ),
-        "mean": lambda bits: zd.mean(rows, bounds=bounds, epsilon=1000, bits=bits),
-        "quantile": lambda bits: zd.median(rows, bounds=bounds, epsilon=1000, bits=bits),
+        "mean": lambda bits: replayed(bits)(zd.mean)(rows, bounds=bounds, epsilon=1000),
+        "quantile": lambda bits: replayed(bits)(zd.median)(rows, bounds=bounds, epsilon=1000),
     }
     end, width = F(bounds[0 if low else 1]), F(bounds[1]) - F(bounds[0])
     for name, release in releases.items():

@@ -25,6 +25,7 @@ from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise, _Po
 from zerodelta.tables.grouped import Table, grouped
 from zerodelta.tables.parts import AskedColumn
 from zerodelta.tables.table import GOALS, TablePlan, plan_table
+from zerodelta.testing import replayed
 
 RNG = np.random.default_rng(16)
 N = 3000
@@ -363,9 +364,9 @@ def test_forecasts_and_errors_are_those_that_are_measured(shape: dict[str, Any])
             expected_rows=None if relation == "replace" else len(table),
         )
         if shape["of"]:
-            release = zd.table(data, by="key", of=shape["of"], epsilon=1, bits=bits)
+            release = replayed(bits)(zd.table)(data, by="key", of=shape["of"], epsilon=1)
         else:
-            release = zd.count(data, by="key", epsilon=1, bits=bits)
+            release = replayed(bits)(zd.count)(data, by="key", epsilon=1)
         shown = release.value
         found.setdefault("count", []).append((shown["count"] - size, shown["count_error"]))
         for name, statistics in shape["of"].items():

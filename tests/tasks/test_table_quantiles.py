@@ -21,6 +21,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.tables.table import GOALS
+from zerodelta.testing import replayed
 
 __all__ = ["handed"]  # a fixture
 
@@ -225,8 +226,8 @@ def test_rank_errors_are_those_that_are_measured() -> None:
     )
     bits, wrong = ReplayBits("table quantiles"), []
     for _ in range(25):
-        shown = zd.table(
-            data, by="key", of={"x": [{"quantiles": [0.25, 0.5, 0.75]}]}, epsilon=1, bits=bits
+        shown = replayed(bits)(zd.table)(
+            data, by="key", of={"x": [{"quantiles": [0.25, 0.5, 0.75]}]}, epsilon=1
         ).value
         for name, level in (("q25", 0.25), ("median", 0.5), ("q75", 0.75)):
             wrong.append(np.abs(shown[f"x_{name}"] * size - level * size).mean())

@@ -40,6 +40,7 @@ from zerodelta.privacy.theorems.testing import largest_noise_ratio, smooth_sensi
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks import robust as module
 from zerodelta.tasks.robust import trimmed_mean, trimmed_mean_methods
+from zerodelta.testing import replayed
 
 F = Fraction
 STEPS, COUNT = 2, 4
@@ -235,7 +236,7 @@ def test_the_release_has_the_law(method: str) -> None:
         expected[int(min(max(y, -4), 4))] += float(p)
     bits = ReplayBits(method)
     drawn = Counter(
-        round(2 * trimmed_mean(as_table(rows), **public, bits=bits).value) for _ in range(2000)
+        round(2 * replayed(bits)(trimmed_mean)(as_table(rows), **public).value) for _ in range(2000)
     )
     assert goodness_of_fit([drawn[y] for y in expected], list(expected.values())) > 1e-4
 

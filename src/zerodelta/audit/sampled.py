@@ -33,7 +33,7 @@ from zerodelta.audit.guess_rule import (
 )
 from zerodelta.errors import require, require_extra
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import current_bits
 from zerodelta.exact.logs import ball, log_odds_lower
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, number_text
 from zerodelta.privacy.parameters import Neighbors
@@ -143,7 +143,6 @@ def lower_bound(
     confidence: Rational = "0.95",
     vectorized: bool = False,
     classifier: Any = None,
-    bits: BitSource | None = None,
 ) -> LowerBound:
     """Bound the ε of a black box from below, by running it on two neighboring datasets.
 
@@ -170,8 +169,6 @@ def lower_bound(
     classifier : object, optional
         Anything with `fit(X, y)` and `decision_function` or `predict_proba`, as in scikit-learn;
         its score is tried beside the built-in ones.
-    bits : BitSource, optional
-        Where the coins come from; the operating system if left out.
 
     Returns
     -------
@@ -194,7 +191,7 @@ def lower_bound(
     count = as_count(samples, "samples", minimum=40)
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     box = BlackBox(mechanism=mechanism, datasets=(data, neighbor), vectorized=vectorized)
-    sample = box.draw(count, SystemBits() if bits is None else bits)
+    sample = box.draw(count, current_bits())
     return judge(box, sample, claimed, as_confidence(confidence), classifier)
 
 
@@ -365,7 +362,6 @@ def sequential(
     confidence: Rational = "0.95",
     vectorized: bool = False,
     classifier: Any = None,
-    bits: BitSource | None = None,
 ) -> SequentialTest:
     """Test whether a black box is ε-DP, and stop as soon as that is refuted.
 
@@ -374,7 +370,7 @@ def sequential(
 
     Parameters
     ----------
-    mechanism, data, neighbor, vectorized, classifier, bits
+    mechanism, data, neighbor, vectorized, classifier
         As in `lower_bound`.
     epsilon : int, float, str or Fraction
         The claim.
@@ -400,7 +396,7 @@ def sequential(
     """
     claimed, trust = as_positive(epsilon, "epsilon"), as_confidence(confidence)
     most = as_count(samples, "samples", minimum=2 * _FIRST)
-    coins = SystemBits() if bits is None else bits
+    coins = current_bits()
     box = BlackBox(mechanism=mechanism, datasets=(data, neighbor), vectorized=vectorized)
     needed = -float(np.log(float(1 - trust))) + _MARGIN
     float_claim = np.nextafter(float(claimed), np.inf)  # a weaker claim: refuted later
@@ -501,7 +497,6 @@ def search(
     pairs: int = 64,
     vectorized: bool = False,
     classifier: Any = None,
-    bits: BitSource | None = None,
 ) -> LowerBound:
     """Find neighboring datasets on which a black box leaks, and bound its ε from below there.
 
@@ -522,7 +517,7 @@ def search(
         "replace" or "add-remove".
     pairs : int
         How many pairs to try: those that differ most from constant datasets come last.
-    epsilon, confidence, vectorized, classifier, bits
+    epsilon, confidence, vectorized, classifier
         As in `lower_bound`.
 
     Returns
@@ -547,7 +542,7 @@ def search(
     count, most = as_count(samples, "samples", minimum=40), as_count(pairs, "pairs", minimum=1)
     trust = as_confidence(confidence)
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
-    source = SystemBits() if bits is None else bits
+    source = current_bits()
     left = small_neighbors(domain, as_count(n, "n", minimum=1), relation)[:most]
     rounds = max(1, (len(left) - 1).bit_length())
     while len(left) > 1:
@@ -569,7 +564,6 @@ def search(
         confidence=trust,
         vectorized=vectorized,
         classifier=classifier,
-        bits=source,
     )
 
 

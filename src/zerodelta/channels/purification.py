@@ -26,7 +26,7 @@ from zerodelta.channels.search import (
 )
 from zerodelta.data.source import Given, Protection
 from zerodelta.errors import CertificateError, GuaranteeError, require
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Calibration, Claim, GaussianDP, PureDP, calibrate
@@ -152,20 +152,16 @@ class Plan:
         """The expected error: of the channel, and of the Gaussian noise if it is planned too."""
         return self.weighed[0].error
 
-    def certificate(
-        self, claim: Claim, *, steps: tuple[Step, ...] = (), bits: BitSource | None = None
-    ) -> Certificate:
+    def certificate(self, claim: Claim, *, steps: tuple[Step, ...] = ()) -> Certificate:
         """Return the verified certificate of a release; `steps` are proven base steps, if any.
 
         Without them the claim is caller-asserted, and the certificate says `asserted`.
         """
         return self._release(claim, steps).certificate(
-            SystemBits() if bits is None else bits, Protection(neighbors=claim.neighbors)
+            current_bits(), Protection(neighbors=claim.neighbors)
         )
 
-    def purify(
-        self, value: Any, *, claim: Claim | None = None, bits: BitSource | None = None
-    ) -> Release:
+    def purify(self, value: Any, *, claim: Claim | None = None) -> Release:
         """Publish a value of a base mechanism with `claim` (default: the planned base), pure ε-DP.
 
         Any object whatever is mapped into the space; nothing is raised because of the value. With
@@ -177,7 +173,7 @@ class Plan:
         given: Given[Any] = Given(value, reads=(), neighbors=base.neighbors)
         planned = self._release(base)
         try:
-            return run(planned, given, bits=bits)
+            return run(planned, given)
         except CertificateError:
             if self.purifier.proves(self.epsilon, base):
                 raise

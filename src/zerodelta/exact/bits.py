@@ -12,6 +12,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -128,6 +129,20 @@ def is_private(source: BitSource) -> bool:
     Only the operating system's own source counts, whatever another class says of itself.
     """
     return type(source) is SystemBits
+
+
+REPLAYED: ContextVar[BitSource | None] = ContextVar("replayed", default=None)
+"""The bits of a test (`zerodelta.testing`). A new thread starts without any."""
+
+
+def current_bits() -> BitSource:
+    """Return where bits come from here: the operating system, but in tests that replay them.
+
+    Asked once for each release, when its certificate is issued. From then on its bits are handed
+    on as an argument, so what is drawn is what the certificate says.
+    """
+    replayed = REPLAYED.get()
+    return SystemBits() if replayed is None else replayed
 
 
 # -- Lazy reals: the one technique behind all continuous noise (theory R) -------------------------

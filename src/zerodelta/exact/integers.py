@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.bits import BitSource, Integers, Reals, SystemBits
+from zerodelta.exact.bits import BitSource, Integers, Reals, current_bits
 from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
@@ -407,7 +407,6 @@ def proportional_sampling(
     weights: npt.NDArray[np.integer] | npt.NDArray[np.float64],
     *,
     size: int,
-    bits: BitSource | None = None,
 ) -> npt.NDArray[np.int64]:
     """Draw `size` independent indices with probabilities proportional to the weights.
 
@@ -421,8 +420,6 @@ def proportional_sampling(
         become integers by `integer_weights` first.
     size : int
         m, how many to draw.
-    bits : BitSource, optional
-        Where the random bits come from; the operating system by default.
 
     Returns
     -------
@@ -435,7 +432,18 @@ def proportional_sampling(
     [1, 1, 1]
 
     """
+    return weighted_indices(weights, size=size, bits=current_bits())
+
+
+def weighted_indices(
+    weights: npt.NDArray[np.integer] | npt.NDArray[np.float64], *, size: int, bits: BitSource
+) -> npt.NDArray[np.int64]:
+    """Draw what `proportional_sampling` does from the given bits: a step of a release.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> weighted_indices(np.array([0, 7, 0]), size=3, bits=SystemBits()).tolist()
+    [1, 1, 1]
+    """
     chosen = np.asarray(weights)
     exact = integer_weights(chosen) if chosen.dtype.kind == "f" else chosen
-    count = as_count(size, "size", minimum=1)
-    return AliasTable.of(exact).draw(count, SystemBits() if bits is None else bits)
+    return AliasTable.of(exact).draw(as_count(size, "size", minimum=1), bits)

@@ -23,7 +23,7 @@ from zerodelta.channels.mixes import FiniteMix
 from zerodelta.data.rows import Rows
 from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.integers import proportional_sampling
+from zerodelta.exact.integers import weighted_indices
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.marginals.bases import margin
@@ -237,7 +237,6 @@ def pure_mwem(
     workload: Workload,
     epsilon: Rational,
     rounds: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (pure DP).
@@ -254,8 +253,6 @@ def pure_mwem(
         The privacy parameter.
     rounds : int, optional
         How many queries are measured; `best_rounds` by default.
-    bits : BitSource, optional
-        Random bits for tests, which brand the certificate as not private.
 
     Returns
     -------
@@ -284,7 +281,7 @@ def pure_mwem(
     if rounds is None:
         rounds = best_rounds(rows=data.rows, workload=workload, epsilon=target)
     chosen = pure_rounds(epsilon=target, rounds=rounds, workload=workload)
-    return run(chosen.plan(rows=data.rows, claim=PureDP(target)), data, bits=bits)
+    return run(chosen.plan(rows=data.rows, claim=PureDP(target)), data)
 
 
 # -- A sample of synthetic rows from MWEM, purified (theory C7, B1, A10) --------------------------
@@ -339,7 +336,7 @@ class SamplePlan:
     def draw(self, counts: Counts, bits: BitSource) -> Items:
         """Return the items to publish: the rounds, a sample of their average, the channel."""
         average = self.rounds.average(counts, bits)
-        sample = proportional_sampling(average, size=self.sample_size, bits=bits)
+        sample = weighted_indices(average, size=self.sample_size, bits=bits)
         published = self.decode(self.channel.apply(self.encode(sample), bits))
         return np.sort(np.array(published, dtype=np.int64))
 

@@ -55,7 +55,6 @@ def purify_ball(
     delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Publish the output of an (ε, δ)-DP mechanism in a ball under pure DP (Algorithm 1).
@@ -83,8 +82,6 @@ def purify_ball(
         ω, the probability of a uniform point.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -127,7 +124,6 @@ def purify_ball(
         steps=steps,
         public=(f"the ball {ball!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-        bits=bits,
         within=ball if isinstance(ball, LqBall) else None,
     )
 
@@ -140,7 +136,6 @@ def publish(
     steps: tuple[Step, ...],
     public: tuple[str, ...],
     bare_rows: bool,
-    bits: BitSource | None,
     within: LqBall | None = None,
 ) -> Release:
     """Release a value that somebody computed, through a channel, and by it in a smaller set."""
@@ -158,7 +153,7 @@ def publish(
         public=public,
         bare_rows=bare_rows,
     )
-    return run(plan, Given(value), bits=bits)
+    return run(plan, Given(value))
 
 
 def channel_for(
@@ -404,7 +399,6 @@ def purify_choice(
     log_delta: float | None = None,
     delta: Rational | None = None,
     base_steps: tuple[Step, ...] = (),
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Publish the choice of an (ε, δ)-DP mechanism under pure DP (Algorithm 2).
@@ -427,8 +421,6 @@ def purify_choice(
         ln δ or δ of the mechanism, one of the two; Theorem 3's is `theorem_3_log_delta`.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -462,7 +454,6 @@ def purify_choice(
         steps=steps,
         public=(f"the space {space!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-        bits=bits,
     )
 
 

@@ -136,7 +136,6 @@ def dp_sgd(
     regularization: Rational = 0,
     steps: int | None = None,
     batch: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Minimize (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
@@ -169,8 +168,6 @@ def dp_sgd(
     steps, batch : int, optional
         T and γn, the size of a batch. By default `printed_parameters`, which also says how many
         seconds they take: T grows like n², so pass smaller ones for large n.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -229,12 +226,12 @@ def dp_sgd(
         public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    return run_on(gradients, released, bits)
+    return run_on(gradients, released)
 
 
-def run_on(gradients: Gradients, plan: ReleasePlan[Rows], bits: BitSource | None) -> Release:
+def run_on(gradients: Gradients, plan: ReleasePlan[Rows]) -> Release:
     """Run a plan on the rows of planned gradients, which nobody has opened yet."""
-    return run(plan, cast(Source, gradients.source), bits=bits)
+    return run(plan, cast(Source, gradients.source))
 
 
 @value

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from zerodelta.channels.channel import Purifier
 from zerodelta.channels.mixes import GaussianMix
 from zerodelta.data.rows import Rows
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
@@ -51,7 +50,6 @@ def pure_dp_sgd(
     regularization: Rational = 0,
     steps: int | None = None,
     batch: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure DP, as in the paper.
@@ -71,8 +69,6 @@ def pure_dp_sgd(
         ω; Corollary 1's 1/n² by default.
     log_delta, delta : number, optional
         ln δ or δ of the run, at most one of the two; Corollary 1's δ by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -134,9 +130,7 @@ def pure_dp_sgd(
         steps=steps,
         batch=batch,
     )
-    return _published(
-        plan, channel, claim=PureDP(epsilon), gradients=gradients, ball=ball, bits=bits
-    )
+    return _published(plan, channel, claim=PureDP(epsilon), gradients=gradients, ball=ball)
 
 
 @partial(debited, rows=("features", "labels"))
@@ -155,7 +149,6 @@ def pure_dp_sgd_on_lattice(
     regularization: Rational = 0,
     steps: int,
     batch: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure ε-DP, by theory C1.
@@ -175,8 +168,6 @@ def pure_dp_sgd_on_lattice(
         The spacing of the lattice; `default_resolution` by default.
     steps, batch : int
         T and the size of a batch, which is all rows by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -230,9 +221,7 @@ def pure_dp_sgd_on_lattice(
         steps=steps,
         batch=gradients.rows if batch is None else batch,
     )
-    return _published(
-        plan, channel, claim=PureDP(target), gradients=gradients, ball=ball, bits=bits
-    )
+    return _published(plan, channel, claim=PureDP(target), gradients=gradients, ball=ball)
 
 
 def _published(
@@ -242,7 +231,6 @@ def _published(
     claim: PureDP,
     gradients: Gradients,
     ball: Ball,
-    bits: BitSource | None,
 ) -> Release:
     """Run the descent, and release its end through the channel.
 
@@ -257,7 +245,7 @@ def _published(
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    return run_on(gradients, released, bits)
+    return run_on(gradients, released)
 
 
 def lattice_channel(

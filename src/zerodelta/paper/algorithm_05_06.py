@@ -18,7 +18,6 @@ import numpy as np
 from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.parameters import log_delta_from
@@ -191,7 +190,6 @@ def approximate_frank_wolfe(
     composition: Composition = "best",
     steps: int = 1 << 20,
     rowwise: bool = False,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss, under (ε, δ)-DP.
@@ -227,8 +225,6 @@ def approximate_frank_wolfe(
         Gradients are quantized to integers of at most this size.
     rowwise : bool
         Whether a function is called with one row at a time.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -296,4 +292,4 @@ def approximate_frank_wolfe(
         public=steps_plan.public(),
         assumed=steps_plan.assumed,
     )
-    return run(plan, steps_plan.source, bits=bits)
+    return run(plan, steps_plan.source)

@@ -21,7 +21,7 @@ from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP, PureDP
@@ -289,7 +289,7 @@ def tolerance(*, noise_scale: float, measurements: int, rows: int, spacing: floa
     return 2 * noise_scale * (k + math.log(n)) + k * spacing
 
 
-def gaussian_sketch(measurements: int, dimension: int, *, bits: BitSource | None = None) -> Floats:
+def gaussian_sketch(measurements: int, dimension: int) -> Floats:
     """Draw Φ, k x d with independent N(0, 1/k) entries: public, never a function of data.
 
     >>> gaussian_sketch(3, 5).shape
@@ -297,8 +297,8 @@ def gaussian_sketch(measurements: int, dimension: int, *, bits: BitSource | None
     """
     k = as_count(measurements, "measurements", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
-    source = SystemBits() if bits is None else bits
-    entries = rounded_gaussian(variance=Fraction(_FINENESS**2, k), size=k * d, bits=source)
+    bits = current_bits()
+    entries = rounded_gaussian(variance=Fraction(_FINENESS**2, k), size=k * d, bits=bits)
     sketch: Floats = entries.astype(np.float64).reshape(k, d) / _FINENESS
     return sketch
 
@@ -410,7 +410,6 @@ def pure_frank_wolfe(
     composition: Composition = "best",
     steps: int = 1 << 20,
     rowwise: bool = False,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
@@ -441,8 +440,6 @@ def pure_frank_wolfe(
         ω; the printed 1/n by default.
     log_delta, delta : number, optional
         ln δ or δ of the internal steps, at most one of the two; the printed 2ω/(nk)^k by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -469,7 +466,6 @@ def pure_frank_wolfe(
     """
     inner, extra = split_epsilon(epsilon, base_epsilon)
     log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
-    bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
     vertices = VertexSteps.plan(
         features,
         labels,
@@ -497,7 +493,7 @@ def pure_frank_wolfe(
             lipschitz=vertices.lipschitz,
         )
         vertices = replace(vertices, iterations=iterations)
-    matrix = _sketch(sketch, measurements, vertices, bits)
+    matrix = _sketch(sketch, measurements, vertices)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
     if log_of is None:
         size = polytope.dimension if matrix is None else len(matrix)
@@ -524,16 +520,14 @@ def pure_frank_wolfe(
         public=(*vertices.public(), _described(matrix)),
         assumed=vertices.assumed,
     )
-    return run(plan, vertices.source, bits=bits)
+    return run(plan, vertices.source)
 
 
 def _described(sketch: Floats | None) -> str:
     return "no sketch (k >= d)" if sketch is None else f"a sketch of k = {len(sketch)} lines"
 
 
-def _sketch(
-    given: Floats | None, measurements: int | None, vertices: VertexSteps, bits: BitSource
-) -> Floats | None:
+def _sketch(given: Floats | None, measurements: int | None, vertices: VertexSteps) -> Floats | None:
     """Return Φ, or None where k >= d makes it pointless."""
     dimension = vertices.polytope.dimension
     if given is not None:
@@ -553,4 +547,4 @@ def _sketch(
         )
     if as_count(k, "measurements", minimum=1) >= dimension:
         return None
-    return gaussian_sketch(k, dimension, bits=bits) if given is None else matrix
+    return gaussian_sketch(k, dimension) if given is None else matrix

@@ -124,7 +124,6 @@ def propose_test_release(
     epsilon: Rational,
     log_delta: float | None = None,
     delta: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
@@ -144,8 +143,6 @@ def propose_test_release(
         2ε of the paper, the ε of the claim: test and release spend half of it each.
     log_delta, delta : number
         ln δ or δ, one of the two; it sets the threshold ln(1/δ)/ε of the test.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -193,7 +190,7 @@ def propose_test_release(
         public=PUBLIC,
         assumed=assumed(query),
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 # -- Algorithm 10 (`alg: pure_ptr`): pure propose-test-release, and free mixing (theory A7, C3) ---
@@ -256,7 +253,6 @@ def pure_propose_test_release(
     log_delta: float | None = None,
     delta: Rational | None = None,
     mixing_weight: Rational,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
@@ -276,8 +272,6 @@ def pure_propose_test_release(
         ln δ or δ of Algorithm 9, one of the two.
     mixing_weight : number
         ω of Algorithm 1.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -340,7 +334,7 @@ def pure_propose_test_release(
         public=PUBLIC,
         assumed=assumed(query),
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 @debited
@@ -351,7 +345,6 @@ def free_propose_test_release(
     proposed_bound: Rational,
     epsilon: Rational,
     test_share: Rational = "1/2",
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
@@ -366,8 +359,6 @@ def free_propose_test_release(
         The pure ε of the release.
     test_share : number
         The part of it that the test spends.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -409,7 +400,7 @@ def free_propose_test_release(
         public=PUBLIC,
         assumed=assumed(query),
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 _PUBLIC = (
@@ -443,7 +434,6 @@ def pure_bounded_local_sensitivity(
     delta: Rational | None = None,
     mixing_weight: Rational,
     smallest_bound: int = 1,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
@@ -468,8 +458,6 @@ def pure_bounded_local_sensitivity(
         ω of Algorithm 1.
     smallest_bound : int
         The least β̂, in cells of the grid.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -548,7 +536,7 @@ def pure_bounded_local_sensitivity(
         public=_PUBLIC,
         assumed=assumed(query),
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 @debited
@@ -560,7 +548,6 @@ def bounded_local_sensitivity(
     mixing_weight: Rational,
     bound_share: Rational = "1/2",
     smallest_bound: int = 1,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 11 with uniform mixing, as `zd.bounded_local_sensitivity` does.
@@ -577,8 +564,6 @@ def bounded_local_sensitivity(
         The probability ω of a uniform point.
     bound_share : number
         The part of it that the bound spends.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -626,4 +611,4 @@ def bounded_local_sensitivity(
         public=_PUBLIC,
         assumed=assumed(query),
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)

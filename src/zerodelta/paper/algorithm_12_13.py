@@ -92,7 +92,6 @@ def mode(
     epsilon: Rational,
     unknown: Any = None,
     neighbors: Neighbors = Neighbors.REPLACE,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item if its lead is clear, as ``zd.mode(method="stability")`` does.
@@ -111,8 +110,6 @@ def mode(
         The public item for which items outside the universe count; nowhere if not given.
     neighbors : Neighbors
         REPLACE or ADD_REMOVE; the same proof covers both.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -150,7 +147,7 @@ def mode(
         error=_needed_lead(test),
         public=_PUBLIC,
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 @debited
@@ -163,7 +160,6 @@ def embedded_mode(
     log_delta: float | None = None,
     delta: Rational | None = None,
     unknown: Any = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item as the paper does: noisy test, then Algorithm 2.
@@ -180,8 +176,6 @@ def embedded_mode(
         ε of the test; half of `epsilon` by default. The rest is ε' of Algorithm 2.
     log_delta, delta : number, optional
         ln δ or δ of the test, at most one of the two; `mode_log_delta` by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -240,7 +234,7 @@ def embedded_mode(
         error=_needed_lead(test, kept=1 - purifier.expected_error()),
         public=_PUBLIC,
     )
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 def _needed_lead(test: ClearLead, *, kept: float = 1.0) -> float:
@@ -305,7 +299,6 @@ def adassp(
     log_delta: float | None = None,
     delta: Rational | None = None,
     failure: float = 0.05,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients by AdaSSP: ridge regression with an adaptive penalty.
@@ -328,8 +321,6 @@ def adassp(
         ln δ or δ of the claim, one of the two.
     failure : float
         ζ, the failure probability of AdaSSP's penalty; it changes accuracy only.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -368,7 +359,7 @@ def adassp(
     def answer(rows: Rows, bits: BitSource) -> Any:
         return statistics.solve(rows, bits, ridge=ridge, caution=caution)
 
-    return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source, bits=bits)
+    return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source)
 
 
 @partial(debited, rows=("features", "target"))
@@ -384,7 +375,6 @@ def pure_adassp(
     delta: Rational | None = None,
     mixing_weight: Rational | None = None,
     failure: float = 0.05,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients by AdaSSP, clipped to a public ball, then Algorithm 1.
@@ -405,8 +395,6 @@ def pure_adassp(
         the paper.
     mixing_weight : number, optional
         ω of Algorithm 1; the paper's 1/n² by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -485,7 +473,7 @@ def pure_adassp(
         return purifier.apply(drafted, bits)
 
     plan = _plan(PureDP(base + extra), (statistics.step(), purifier.step()), answer, error)
-    return run(plan, source, bits=bits)
+    return run(plan, source)
 
 
 @partial(debited, rows=("features", "target"))
@@ -499,7 +487,6 @@ def lattice_adassp(
     mixing_weight: Rational,
     resolution: int | None = None,
     ridge_factor: float = 2.0,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients from noisy statistics through a lattice: pure, no extra ε.
@@ -519,8 +506,6 @@ def lattice_adassp(
         The trust radius in lattice spacings; by default the number of rows.
     ridge_factor : float
         The ridge penalty is this times √d, in units of the noise on XᵀX.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -568,7 +553,7 @@ def lattice_adassp(
         added=lattice.dimension * lattice.spacing**2 / 12,
         random=2 * weight * lattice.ball.radius**2,
     )
-    return run(_plan(claim, planned.steps, answer, error), source, bits=bits)
+    return run(_plan(claim, planned.steps, answer, error), source)
 
 
 def _plan(

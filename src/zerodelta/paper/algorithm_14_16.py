@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from zerodelta.errors import require
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, round_epsilon
 from zerodelta.marginals.workloads import Workload, source_of
@@ -100,7 +99,6 @@ def mwem(
     workload: Workload,
     rounds: int,
     rho: Rational,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (zCDP).
@@ -117,8 +115,6 @@ def mwem(
         T, how many queries are measured.
     rho : number
         ρ of zCDP; every choice and every measurement has ε₀ = √(ρ/T).
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -144,7 +140,7 @@ def mwem(
 
     """
     claim = ZCDP(as_positive(rho, "rho"))
-    return _release(rows, workload, rounds, claim.rho, claim, bits)
+    return _release(rows, workload, rounds, claim.rho, claim)
 
 
 @debited
@@ -156,7 +152,6 @@ def approximate_mwem(
     epsilon: Rational,
     log_delta: float | None = None,
     delta: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release what `mwem` does with ρ = ε²/(16 ln(1/δ)): (ε, δ)-DP.
@@ -171,8 +166,6 @@ def approximate_mwem(
         ε of the claim, at most 8 ln(1/δ).
     log_delta, delta : number
         ln δ or δ of the claim, one of the two.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -199,15 +192,13 @@ def approximate_mwem(
     """
     claim = ApproxDP(epsilon, log_delta_from(delta, log_delta))
     rho = paper_rho(epsilon=epsilon, log_delta=claim.log_delta(epsilon))
-    return _release(rows, workload, rounds, rho, claim, bits)
+    return _release(rows, workload, rounds, rho, claim)
 
 
-def _release(
-    rows: Any, workload: Workload, rounds: int, rho: Fraction, claim: Claim, bits: BitSource | None
-) -> Release:
+def _release(rows: Any, workload: Workload, rounds: int, rho: Fraction, claim: Claim) -> Release:
     data = source_of(rows, workload)
     chosen = paper_round_mechanisms(rho=rho, rounds=rounds, workload=workload)
-    return run(chosen.plan(rows=data.rows, claim=claim, scale=data.rows), data, bits=bits)
+    return run(chosen.plan(rows=data.rows, claim=claim, scale=data.rows), data)
 
 
 def paper_sample_size(*, rows: int, workload: Workload, base_epsilon: Rational) -> int:
@@ -275,7 +266,6 @@ def multiset_mwem(
     sample_size: int,
     rounds: int,
     mixing_weight: Rational = "0.01",
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release `sample_size` synthetic rows: approximate MWEM, sampled and mixed over multisets.
@@ -294,8 +284,6 @@ def multiset_mwem(
         T, how many queries are measured.
     mixing_weight : number
         The probability w of a uniform multiset.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -330,7 +318,7 @@ def multiset_mwem(
         rounds=rounds,
         mixing_weight=mixing_weight,
     )
-    return run(chosen.plan(), data, bits=bits)
+    return run(chosen.plan(), data)
 
 
 @debited
@@ -342,7 +330,6 @@ def embedded_mwem(
     base_epsilon: Rational | None = None,
     sample_size: int | None = None,
     rounds: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release `sample_size` synthetic rows by the paper's Algorithm 16, binary embedding and all.
@@ -361,8 +348,6 @@ def embedded_mwem(
         m, the number of synthetic rows; `paper_sample_size` by default.
     rounds : int, optional
         T, how many queries are measured; `paper_rounds` by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -397,4 +382,4 @@ def embedded_mwem(
         sample_size=sample_size,
         rounds=rounds,
     )
-    return run(chosen.plan(), data, bits=bits)
+    return run(chosen.plan(), data)

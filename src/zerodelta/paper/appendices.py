@@ -13,7 +13,6 @@ from flint import arb
 
 from zerodelta.channels.mixes import FiniteMix, GridMix
 from zerodelta.errors import GuaranteeError, ParameterError, require
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_01_02 import proving_steps, publish
@@ -41,7 +40,6 @@ def mix_choice(
     delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Publish the choice of an (ε, δ)-DP mechanism, or with probability ω a uniform one.
@@ -64,8 +62,6 @@ def mix_choice(
         The probability ω of a uniform element.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -109,7 +105,6 @@ def mix_choice(
         steps=steps,
         public=(f"the space {space!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-        bits=bits,
     )
 
 
@@ -212,7 +207,6 @@ def mix_on_grid(
     delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
@@ -235,8 +229,6 @@ def mix_on_grid(
         The probability ω of a uniform cell.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -278,7 +270,6 @@ def mix_on_grid(
         steps=steps,
         public=(f"the box {box!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-        bits=bits,
     )
 
 

@@ -53,7 +53,6 @@ def laplace_noisy_descent(
     clip: Rational | None = None,
     dimension: int | None = None,
     steps: int | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball by full-batch descent with Laplace noise.
@@ -68,8 +67,6 @@ def laplace_noisy_descent(
         The pure ε of the release.
     steps : int, optional
         The number T of steps; `laplace_steps` by default.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -136,7 +133,7 @@ def laplace_noisy_descent(
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=gradients.assumed(),
     )
-    return run_on(gradients, plan, bits)
+    return run_on(gradients, plan)
 
 
 def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
@@ -160,7 +157,6 @@ def exponential_mechanism_on_grid(
     radius: Rational,
     data_norm: Rational,
     cells: int,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Choose a parameter among the grid points of the l2 ball by the exponential mechanism.
@@ -183,8 +179,6 @@ def exponential_mechanism_on_grid(
         The l2 norm to which rows are clipped.
     cells : int
         The bounding cube has `cells`^d cells; their centers within the ball are the choices.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -230,7 +224,7 @@ def exponential_mechanism_on_grid(
         seconds=len(points) * gradients.rows * _SECONDS_A_LOSS,
         public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
-    return run_on(gradients, plan, bits)
+    return run_on(gradients, plan)
 
 
 def grid_points(*, ball: Ball, cells: int) -> Floats:

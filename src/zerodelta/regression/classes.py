@@ -550,10 +550,9 @@ def fit_classes(
     classes: tuple[Any, ...],
     epsilon: Fraction,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
 ) -> Release:
     """Ask for a model of labeled rows: arrays, frames, or two selections of one data set."""
     encode = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
     source = LabeledRows(rows, labels, read=ClassLabels(classes), encode=encode)
     beside = diagnosis(diagnostics, source.declared)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside, facts=source.facts)
+    return ask(question, source, epsilon=epsilon, beside=beside, facts=source.facts)

@@ -55,7 +55,6 @@ def fit_logistic(
     data_norm: Rational | None = None,
     classes: Sequence[Any] | None = None,
     intercept: bool = True,
-    bits: BitSource | None = None,
 ) -> Release:
     """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
 
@@ -84,7 +83,7 @@ def fit_logistic(
     question = ClassifierQuestion.of(
         rows, classes=known, data_norm=data_norm, intercept=intercept, method="objective"
     )
-    return question.release(rows, labels, epsilon=epsilon, bits=bits)
+    return question.release(rows, labels, epsilon=epsilon)
 
 
 def fit_multinomial(
@@ -95,7 +94,6 @@ def fit_multinomial(
     data_norm: Rational | None = None,
     classes: Sequence[Any] | None = None,
     intercept: bool = True,
-    bits: BitSource | None = None,
 ) -> Release:
     """Release a `LinearModel` with one line for each class: softmax; all else as `fit_logistic`.
 
@@ -113,7 +111,7 @@ def fit_multinomial(
         intercept=intercept,
         method="objective",
         softmax=True,
-    ).release(rows, labels, epsilon=epsilon, bits=bits)
+    ).release(rows, labels, epsilon=epsilon)
 
 
 @value
@@ -296,7 +294,6 @@ class ClassifierQuestion:
         *,
         epsilon: Rational,
         diagnostics: Rational | None = None,
-        bits: BitSource | None = None,
     ) -> Release:
         """Plan, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
@@ -309,7 +306,7 @@ class ClassifierQuestion:
         )
         plan = planned(question, source, epsilon, facts=source.facts, beside=beside)
         if plan.steps:
-            return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+            return run(plan, source, aside=aside(beside, epsilon))
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
         study = as_own(Study)(
@@ -319,7 +316,6 @@ class ClassifierQuestion:
             rounds=_STEPS,
             functions=False,
             diagnostics=beside,
-            bits=bits,
         )
         release = study.minimize(loss, data_norm=1)
         of_row = study.plan.epsilon / study.plan.max_rows

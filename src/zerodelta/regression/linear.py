@@ -51,7 +51,6 @@ def fit_linear(
     bounds_y: tuple[Rational, Rational] | None = None,
     intercept: bool = True,
     method: str = "auto",
-    bits: BitSource | None = None,
 ) -> Release:
     """Release a `LinearModel` with one line of coefficients: what `LinearRegression` fits.
 
@@ -80,7 +79,7 @@ def fit_linear(
     question = LinearQuestion.of(
         rows, targets, data_norm=data_norm, bounds_y=bounds_y, intercept=intercept, method=method
     )
-    return question.release(rows, targets, epsilon=epsilon, bits=bits)
+    return question.release(rows, targets, epsilon=epsilon)
 
 
 @value
@@ -186,7 +185,6 @@ class LinearQuestion:
         *,
         epsilon: Rational,
         diagnostics: Rational | None = None,
-        bits: BitSource | None = None,
     ) -> Release:
         """Plan, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
@@ -197,7 +195,7 @@ class LinearQuestion:
             beyond=LongRows(encode=self.encoding, features=features),
         )
         plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
-        return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+        return run(plan, source, aside=aside(beside, epsilon))
 
 
 def linear_methods(

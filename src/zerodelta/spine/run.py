@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Given, Protection, Source, Ticket, protection_of
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource, current_bits, is_private
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim
@@ -150,12 +150,27 @@ class Opened(Generic[R]):
 
     def pay(self) -> None:
         """Debit what the release costs, unless that was done; rows may be read from then on."""
+        self._check_bits()
         if self.ticket.due:
             self.ticket.settle(self._bill.pay().receipts)
 
     def check(self) -> None:
         """Raise what paying would raise by now."""
         self._bill.check()
+
+    def _check_bits(self) -> None:
+        """Raise if bits come from elsewhere by now: a test replays some for a part of a release.
+
+        It would have them drawn from other bits than it meant; `self.bits` stay those certified.
+        """
+        now = current_bits()
+        same = now is self.bits or (is_private(now) and is_private(self.bits))
+        require(
+            same,
+            "bits",
+            expected="the source of random bits for which the certificate was issued",
+            remedy="make and run a study inside the same `testing.replayed`, or both outside",
+        )
 
     def take_back(self) -> None:
         """Take the debit back, and make the ticket void, unless a row may have been read.
@@ -268,7 +283,6 @@ def begin(
     plan: ReleasePlan[R],
     source: Openable[Any],
     *,
-    bits: BitSource | None = None,
     aside: Aside | None = None,
 ) -> Opened[R]:
     """Issue the certificate, and look whether it can be paid for; no row is read before that is.
@@ -276,33 +290,30 @@ def begin(
     For programs that ask many times (`zd.Study`), which pay just before their first row: a mistake
     that shows until then has cost nothing. Everything else is one `run`.
     """
-    opened = _opened(plan, source, bits=bits, aside=aside)
+    opened = _opened(plan, source, aside=aside)
     opened.check()
     return opened
 
 
-def _opened(
-    plan: ReleasePlan[R], source: Openable[Any], *, bits: BitSource | None, aside: Aside | None
-) -> Opened[R]:
-    drawn = SystemBits() if bits is None else bits
+def _opened(plan: ReleasePlan[R], source: Openable[Any], *, aside: Aside | None) -> Opened[R]:
+    bits = current_bits()
     protection = _protection(source)
     made = plan if aside is None else plan.beside(aside.plan)
-    certificate = made.certificate(drawn, protection)
+    certificate = made.certificate(bits, protection)
     stop_if_previewed(made, certificate)
     bill = billed(certificate, protection)
     ticket = Ticket(certificate, beside=None if aside is None else aside.source, due=True)
-    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, bill=bill)
+    return Opened(made, certificate, ticket, bits, protection=protection, aside=aside, bill=bill)
 
 
 def run(
     plan: ReleasePlan[R],
     source: Openable[R],
     *,
-    bits: BitSource | None = None,
     aside: Aside | None = None,
 ) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
-    opened = _opened(plan, source, bits=bits, aside=aside)
+    opened = _opened(plan, source, aside=aside)
     opened.pay()  # raises BudgetError, and then nothing was spent
     try:
         return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
@@ -316,7 +327,6 @@ def ask(
     source: Openable[Any],
     *,
     epsilon: Rational,
-    bits: BitSource | None = None,
     beside: Beside | None = None,
     facts: Facts | None = None,
 ) -> Release:
@@ -326,7 +336,7 @@ def ask(
     for `planned`.
     """
     plan = planned(question, source, epsilon, facts=facts, beside=beside)
-    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+    return run(plan, source, aside=aside(beside, epsilon))
 
 
 def planned(

@@ -92,7 +92,7 @@ def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
     data: list[dict[str, Any]] = []
     complete = repeats
     for name, entry in given.items():
-        if name == "bits" or entry is None:
+        if entry is None:
             continue
         if type(entry) is Dataset:
             data.append({"as": name, **_plain(entry.described)})

@@ -31,7 +31,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Protection, Source, protection_of
 from zerodelta.errors import EntropyError, ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -116,8 +116,6 @@ class Study(InternalQueries):
     diagnostics : rational, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable. Of an array or a frame it needs `bounds`.
-    bits : BitSource, optional
-        Where randomness comes from; for tests only.
     ledger, again : optional
         As for the verbs: whose budget is debited just before the first row is read, or before
         something is published, whatever the program does then.
@@ -162,7 +160,6 @@ class Study(InternalQueries):
         otherwise: Any = None,
         example: Any = None,
         diagnostics: Rational | Beside | None = None,
-        bits: BitSource | None = None,
         **paying: Unpack[Paying],
     ) -> None:
         schedule = Schedule.of(rounds)
@@ -193,7 +190,7 @@ class Study(InternalQueries):
         )
         # whatever raises does so here; it is paid for when the first row is to be read
         made, read = self._plan.release_plan(guarded=True), aside(beside, epsilon)
-        self._opened = begin(made, source, bits=bits, aside=read)
+        self._opened = begin(made, source, aside=read)
         self._bits = self._opened.bits
         self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
         self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
@@ -472,16 +469,14 @@ class StudyProgram:
         whole = self.price * protection.max_rows
         return replace(self, study={**self.study, "epsilon": whole})
 
-    def run(
-        self, source: Source, *, bits: BitSource | None = None, beside: Beside | None = None
-    ) -> Release:
+    def run(self, source: Source, *, beside: Beside | None = None) -> Release:
         """Make the study, run the program in it, and return what it publishes.
 
         What is asked `beside` has taken its share of ε already.
         """
         whole = self.price if beside is None else self.price / (1 - beside.share)
         given = {**self.study, "epsilon": whole}
-        made = as_own(Study)(source, bits=bits, diagnostics=beside, **given)
+        made = as_own(Study)(source, diagnostics=beside, **given)
         release = made.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)
@@ -492,11 +487,10 @@ def carry_out(
     source: Source,
     *,
     epsilon: Rational,
-    bits: BitSource | None = None,
     beside: Beside | None = None,
 ) -> Release:
     """Plan what is asked, as `ask` does, and run the plan: its method may be a study."""
     plan = planned(question, source, epsilon, beside=beside)
     if isinstance(plan, StudyProgram):
-        return plan.run(source, bits=bits, beside=beside)
-    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+        return plan.run(source, beside=beside)
+    return run(plan, source, aside=aside(beside, epsilon))

@@ -82,7 +82,6 @@ def mode(
     method: str = "auto",
     expected_gap: Rational | None = None,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item of a public universe, like `statistics.mode`, but private.
@@ -114,8 +113,6 @@ def mode(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -146,13 +143,13 @@ def mode(
             universe=labels_of(codes), coded=True, method=method, expected_gap=expected_gap
         )
         beside = diagnosis(diagnostics, codes)
-        return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
+        return ask(coded, codes, epsilon=epsilon, beside=beside)
     diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
     question = ModeQuestion(
         universe=universe, unknown=unknown, method=method, expected_gap=expected_gap
     )
-    return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
+    return run(question.plan(Facts(rows=count), epsilon), source)
 
 
 @value
@@ -330,7 +327,6 @@ def select(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the option with (nearly) the largest score, like `np.argmax`, but private.
@@ -365,8 +361,6 @@ def select(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -407,13 +401,13 @@ def select(
     if bounds is None:
         diagnosis(diagnostics, None)
         stated = SelectQuestion(options=listed_options(scores), method=method, **public)
-        return run(stated.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
+        return run(stated.plan(Facts(rows=None), epsilon), Given(scores))
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
     question = SelectQuestion(options=options, method=method, **public)
     beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 def _common_bounds(table: Source, bounds: Any) -> Any:

@@ -147,7 +147,6 @@ def covariance(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the covariance matrix of columns, like ``np.cov(rows.T, ddof=0)``, but private.
@@ -177,8 +176,6 @@ def covariance(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -204,7 +201,7 @@ def covariance(
 
     """
     question = CovarianceQuestion(bounds=bounds, data_norm=data_norm, method=method)
-    return _ask(question, rows, columns, missing, epsilon, diagnostics, bits)
+    return _ask(question, rows, columns, missing, epsilon, diagnostics)
 
 
 @debited
@@ -218,7 +215,6 @@ def correlation(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the correlation matrix of columns, like ``np.corrcoef(rows.T)``, but private.
@@ -227,7 +223,7 @@ def correlation(
 
     Parameters
     ----------
-    rows, columns, bounds, data_norm, epsilon, missing, method, diagnostics, bits
+    rows, columns, bounds, data_norm, epsilon, missing, method, diagnostics
         As for `covariance`.
 
     Returns
@@ -254,7 +250,7 @@ def correlation(
     question = CovarianceQuestion(
         bounds=bounds, data_norm=data_norm, method=method, correlations=True
     )
-    return _ask(question, rows, columns, missing, epsilon, diagnostics, bits)
+    return _ask(question, rows, columns, missing, epsilon, diagnostics)
 
 
 @value
@@ -310,7 +306,6 @@ def _ask(
     missing: Any,
     epsilon: Rational,
     diagnostics: Rational | None,
-    bits: BitSource | None,
 ) -> Release:
     source, declared = numbers_of(rows, columns, missing)
     bounds = question.bounds
@@ -323,7 +318,7 @@ def _ask(
         correlations=question.correlations,
     )
     beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(stated, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(stated, source, epsilon=epsilon, beside=beside)
 
 
 def _correlations(scaled: Floats, least: Floats) -> Floats:
@@ -352,7 +347,6 @@ def pca(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release principal components, like `sklearn.decomposition.PCA`, but private.
@@ -387,8 +381,6 @@ def pca(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -422,7 +414,7 @@ def pca(
     of_row = as_usable_epsilon(epsilon) / protection_of(source).max_rows
     question, products = question.settled(Facts.of(source), of_row)
     beside = diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value(eq=False)

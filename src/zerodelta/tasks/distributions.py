@@ -104,7 +104,6 @@ def cdf(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release which share of the rows is at most each value: the empirical distribution function.
@@ -136,8 +135,6 @@ def cdf(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -164,7 +161,7 @@ def cdf(
         at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -305,7 +302,6 @@ def histogram(
     unknown: Any = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release how often each item of a public universe occurs, like `np.bincount`, but private.
@@ -338,8 +334,6 @@ def histogram(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -375,16 +369,16 @@ def histogram(
         beside = diagnosis(diagnostics, cells, bounds=edges)
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
-        return ask(numbers, cells, epsilon=epsilon, bits=bits, beside=beside)
+        return ask(numbers, cells, epsilon=epsilon, beside=beside)
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
         beside = diagnosis(diagnostics, codes)
-        return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
+        return ask(coded, codes, epsilon=epsilon, beside=beside)
     diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
     question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
-    return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
+    return run(question.plan(Facts(rows=count), epsilon), source)
 
 
 @value

@@ -81,7 +81,6 @@ def decision_tree(
     thresholds: Mapping[Column, Sequence[Rational]] | None = None,
     epsilon: Rational,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the tree of depth two that classifies (nearly) most rows right.
@@ -109,8 +108,6 @@ def decision_tree(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        The random bits; default the operating system's.
 
     Returns
     -------
@@ -138,7 +135,7 @@ def decision_tree(
     source, _ = as_numbers(rows, columns)
     question = TreeQuestion(label=label, classes=classes, thresholds=thresholds)
     beside = diagnosis(diagnostics, source)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -213,7 +210,6 @@ def select_features(
     method: MethodName = "auto",
     mixing_probability: Rational = Fraction(1, 100),
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release which `size` of the features predict the target best by a linear model.
@@ -254,8 +250,6 @@ def select_features(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        The random bits; default the operating system's.
 
     Returns
     -------
@@ -296,7 +290,7 @@ def select_features(
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
     beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return carry_out(question, source, epsilon=epsilon, beside=beside)
 
 
 def _declared(

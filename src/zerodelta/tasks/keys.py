@@ -66,7 +66,6 @@ def heavy_hitters(
     false_keys: Rational = "1/100",
     goal: str = "counts",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release which keys occur often, and how often, where nobody can list all keys.
@@ -95,8 +94,6 @@ def heavy_hitters(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -129,7 +126,7 @@ def heavy_hitters(
     source, dataset = keyed(data, columns, universe)
     question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
     beside = diagnosis(diagnostics, dataset)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -248,7 +245,6 @@ def top_k(
     expected_gap: Rational | None = None,
     false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the k most frequent keys with their counts, or the k options with the best scores.
@@ -287,8 +283,6 @@ def top_k(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -328,7 +322,6 @@ def top_k(
             refused={"data": data, "columns": columns, "universe": universe},
             others=(expected_gap, diagnostics),
             epsilon=epsilon,
-            bits=bits,
         )
     stated = sensitivity is None and monotone is False
     remedy = "leave them out, or pass scores="
@@ -344,7 +337,7 @@ def top_k(
         remedy = 'pass method="auto"'
         require(named, "method", method, "one for unknown keys: thresholds", remedy)
         question = HeavyHittersQuestion(source=source, false_keys=false_keys, most=wanted)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 def known_keys(source: KeySource) -> bool:
@@ -530,7 +523,6 @@ def _scored(
     refused: Mapping[str, Any],
     others: tuple[Any, ...],
     epsilon: Rational,
-    bits: BitSource | None,
 ) -> Release:
     for name, entry in refused.items():
         remedy = "leave it out, or ask for counts without scores="
@@ -538,7 +530,7 @@ def _scored(
     for name, entry in zip(("expected_gap", "diagnostics"), others, strict=True):
         remedy = "leave it out: it is for counts of rows"
         require(entry is None, name, entry, "nothing beside scores=", remedy)
-    return run(question.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
+    return run(question.plan(Facts(rows=None), epsilon), Given(scores))
 
 
 # -- What the tasks are, for advice and the command line ------------------------------------------

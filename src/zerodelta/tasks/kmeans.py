@@ -19,7 +19,6 @@ from zerodelta.data.row_queries import Bounds, box_lattice
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require, require_extra
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -58,7 +57,6 @@ def kmeans(
     bounds: Bounds | None = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
@@ -89,8 +87,6 @@ def kmeans(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the
         rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        The random bits; default the operating system's.
 
     Returns
     -------
@@ -125,7 +121,7 @@ def kmeans(
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
     beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value

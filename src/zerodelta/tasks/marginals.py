@@ -11,7 +11,6 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.marginals.domain import (
     MOST_CELLS,
@@ -61,7 +60,6 @@ def answer_queries(
     unknown: Any = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release tables of how often categories occur together, as frequencies that add up to 1.
@@ -95,8 +93,6 @@ def answer_queries(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        Random bits for tests, which brand the certificate as not private.
 
     Returns
     -------
@@ -141,7 +137,7 @@ def answer_queries(
     )
     given, facts = given_rows(chosen, space)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
 
 @value
@@ -213,7 +209,6 @@ def synthesize(
     unknown: Any = None,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release synthetic rows whose tables resemble those of the rows.
@@ -238,8 +233,6 @@ def synthesize(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the bounds, and unreadable.
-    bits : BitSource, optional
-        Random bits for tests, which brand the certificate as not private.
 
     Returns
     -------
@@ -278,7 +271,7 @@ def synthesize(
     )
     given, facts = given_rows(chosen, space)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
+    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
 
 @value

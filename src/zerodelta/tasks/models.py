@@ -244,7 +244,6 @@ def vote(
     example: Any = None,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the option that most blocks of rows choose, whatever the way in which they do.
@@ -279,8 +278,6 @@ def vote(
         What a missing cell of a frame or an array is read as; a data set has it declared.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -315,7 +312,7 @@ def vote(
     given = example is not None
     question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
     beside = diagnosis(diagnostics, source)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -477,7 +474,6 @@ def select_model(
     rowwise: bool = False,
     example: Any = None,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
@@ -526,8 +522,6 @@ def select_model(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used, clipped to the declared bounds, and unreadable.
-    bits : BitSource, optional
-        The random bits; default the operating system's.
 
     Returns
     -------
@@ -571,7 +565,7 @@ def select_model(
         else rows_to_try(source.columns, None, None, example),
     )
     beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return carry_out(question, source, epsilon=epsilon, beside=beside)
 
 
 @value

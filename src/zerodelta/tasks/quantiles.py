@@ -82,7 +82,6 @@ def quantile(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a q-quantile of one bounded column, like `np.quantile`, but private.
@@ -122,8 +121,6 @@ def quantile(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -154,7 +151,7 @@ def quantile(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @debited
@@ -168,7 +165,6 @@ def median(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a median of one bounded column, like `np.median`, but private.
@@ -196,8 +192,6 @@ def median(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -225,7 +219,6 @@ def median(
         missing=missing,
         method=method,
         diagnostics=diagnostics,
-        bits=bits,
     )
 
 
@@ -396,7 +389,6 @@ def quantiles(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release several quantiles of one bounded column, like `np.quantile(rows, q)`, but private.
@@ -432,8 +424,6 @@ def quantiles(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -464,7 +454,7 @@ def quantiles(
         q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value

@@ -95,7 +95,6 @@ def propose_test_release(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the answer of your own query with noise for a proposed bound on its sensitivity.
@@ -136,8 +135,6 @@ def propose_test_release(
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
         and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
         of rows, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -172,7 +169,7 @@ def propose_test_release(
     )
     beside = stable_diagnosis(diagnostics, stable, source)
     plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+    return run(plan, source, aside=aside(beside, epsilon))
 
 
 @value
@@ -261,7 +258,6 @@ def bounded_local_sensitivity(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the answer of your own query with noise for its local sensitivity on these rows.
@@ -302,8 +298,6 @@ def bounded_local_sensitivity(
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
         and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
         of rows, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -336,7 +330,7 @@ def bounded_local_sensitivity(
     )
     beside = stable_diagnosis(diagnostics, stable, source)
     plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
+    return run(plan, source, aside=aside(beside, epsilon))
 
 
 @value
@@ -405,7 +399,6 @@ def trimmed_mean(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release a mean without the smallest and largest rows, like `scipy.stats.trim_mean`.
@@ -438,8 +431,6 @@ def trimmed_mean(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -467,7 +458,7 @@ def trimmed_mean(
         trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value

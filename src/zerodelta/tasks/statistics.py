@@ -76,7 +76,6 @@ def count(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
@@ -99,8 +98,6 @@ def count(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -142,14 +139,13 @@ def count(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing, texts=True)
     beside = diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -314,7 +310,6 @@ def mean(
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
@@ -350,8 +345,6 @@ def mean(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -395,13 +388,12 @@ def mean(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds if data_norm is not None else bounds_of(source, bounds)
     question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -628,7 +620,6 @@ def sum(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
@@ -652,8 +643,6 @@ def sum(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -684,12 +673,11 @@ def sum(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     question = SumQuestion(bounds=bounds_of(source, bounds))
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 @value
@@ -815,7 +803,6 @@ def variance(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the variance of bounded columns, like `np.var(rows, axis=0)`, but private.
@@ -840,8 +827,6 @@ def variance(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -864,7 +849,7 @@ def variance(
     100.0
 
     """
-    return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics, bits)
+    return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 @debited
@@ -877,7 +862,6 @@ def std(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release the standard deviation of bounded columns, like `np.std(rows, axis=0)`, but private.
@@ -887,7 +871,7 @@ def std(
 
     Parameters
     ----------
-    rows, columns, by, bounds, epsilon, missing, diagnostics, bits
+    rows, columns, by, bounds, epsilon, missing, diagnostics
         As for `variance`.
 
     Returns
@@ -909,7 +893,7 @@ def std(
     10
 
     """
-    return _spread("std", rows, columns, by, bounds, epsilon, missing, diagnostics, bits)
+    return _spread("std", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 def _spread(
@@ -921,7 +905,6 @@ def _spread(
     epsilon: Rational,
     missing: Any,
     diagnostics: Rational | None,
-    bits: BitSource | None,
 ) -> Release:
     if by is not None:
         return grouped_statistic(
@@ -933,7 +916,6 @@ def _spread(
             epsilon=epsilon,
             missing=missing,
             diagnostics=diagnostics,
-            bits=bits,
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds)
@@ -950,7 +932,7 @@ def _spread(
         only=statistic,
     )
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, source, epsilon=epsilon, beside=beside)
 
 
 def _missing(source: Source) -> list[bool]:

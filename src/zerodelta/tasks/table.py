@@ -68,7 +68,6 @@ def table(
     weights: Mapping[str, Rational] | None = None,
     false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release statistics of columns by group, like `frame.groupby(by).agg(of)`, but private.
@@ -113,8 +112,6 @@ def table(
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
-    bits : BitSource
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -167,7 +164,6 @@ def table(
         weights=weights,
         false_keys=false_keys,
         diagnostics=diagnostics,
-        bits=bits,
     )
 
 
@@ -183,7 +179,6 @@ def table_of(
     weights: Mapping[str, Rational] | None = None,
     false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
-    bits: BitSource | None = None,
 ) -> Release:
     """Release a table of statistics that are known to be some: the short forms come here."""
     rows = grouped(data, by=by, of=of, bounds=bounds, missing=missing)
@@ -199,7 +194,7 @@ def table_of(
     if rows.universe is not None:
         question = KeyedTableQuestion(universe=rows.universe, false_keys=false_keys, **about)
     beside = diagnosis(diagnostics, rows.judged, bounds=None)
-    return ask(question, rows.source, epsilon=epsilon, bits=bits, beside=beside)
+    return ask(question, rows.source, epsilon=epsilon, beside=beside)
 
 
 def grouped_statistic(

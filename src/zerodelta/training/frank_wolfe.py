@@ -373,7 +373,6 @@ def frank_wolfe_pure(
     path: Rational | None = None,
     rowwise: bool = False,
     diagnostics: Rational | Beside | None = None,
-    bits: BitSource | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
@@ -414,8 +413,6 @@ def frank_wolfe_pure(
         Whether a function is called with one row at a time.
     diagnostics : number, optional
         The share of ε for `release.diagnostics`, of the columns of a data set.
-    bits : BitSource, optional
-        Replayed bits for tests; never for data.
 
     Returns
     -------
@@ -493,7 +490,7 @@ def frank_wolfe_pure(
         assumed=vertices.assumed,
     )
     protecting, read = plan.protecting(protection), aside(beside, epsilon)
-    return run(protecting, vertices.source, bits=bits, aside=read)
+    return run(protecting, vertices.source, aside=read)
 
 
 def _best(
