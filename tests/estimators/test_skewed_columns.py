@@ -26,6 +26,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.regression.certified_losses import STEPS
 from zerodelta.regression.encoded_columns import ColumnBounds, RowBox
 from zerodelta.regression.features import Features
+from zerodelta.regression.linear import linear_methods
 from zerodelta.regression.objective import LOG_ODDS, Shape, plan_logistic
 from zerodelta.sklearn import (
     PCA,
@@ -118,7 +119,7 @@ def test_lines_reach_the_optimum(method: str, classes: int, width: str) -> None:
     assert accuracy > best[0] - 0.02
 
 
-@pytest.mark.parametrize(("width", "classes"), [("2", 2), ("20", 2), ("one 20", 3)])
+@pytest.mark.parametrize(("width", "classes"), [("1", 3), ("2", 2), ("20", 2), ("one 20", 3)])
 def test_networks_are_near_the_best_line(width: str, classes: int) -> None:
     """They lose up to a tenth of the rows, and are above equal probabilities."""
     x, two, three, _ = people(0)
@@ -126,6 +127,39 @@ def test_networks_are_near_the_best_line(width: str, classes: int) -> None:
     accuracy, loss = judged(model.fit(x, two if classes == 2 else three), classes)
     assert accuracy > optimum(classes)[0] - 0.1
     assert loss < math.log(classes)
+
+
+# -- lines of numbers ------------------------------------------------------------------------------
+
+
+@widths
+def test_lines_of_numbers_reach_the_best_line(width: str) -> None:
+    """Sums would be the better choice for rows that fill their bounds, and are far off here."""
+    x, _, _, y = people(0)
+    fresh, _, _, truth = people(1)
+    best = Line().fit(x, y).score(fresh, truth)
+    for _ in range(3):
+        model = LinearRegression(epsilon=EPSILON).fit(*spending(width))
+        assert model.score(fresh, truth) > best - 0.01
+
+
+def test_the_forecast_of_a_line_is_that_of_rows_in_a_quarter_of_their_bounds() -> None:
+    model = LinearRegression(epsilon=1).fit(*spending("1"))
+    given: dict[str, Any] = {"epsilon": 1, "n": N, "dimension": 4}
+    quarter, even = linear_methods(**given, row_length=math.sqrt(1 / 48)), linear_methods(**given)
+    assert model.release_.error == pytest.approx(quarter[0].error * 75**2)
+    assert quarter[0].error > 5 * even[0].error
+    plain = LinearRegression(epsilon=1, data_norm=1, bounds_y=(-1, 1))
+    assert plain.fit(np.zeros((N, 4)), np.zeros(N)).release_.error == pytest.approx(even[0].error)
+
+
+def spending(width: str) -> tuple[Any, Any]:
+    """Numbers to predict, and what to predict, of one data set."""
+    x, _, _, y = people(0)
+    tops = [*bounds(width)[1], 150.0]
+    columns = {str(i): zd.number(0, float(top)) for i, top in enumerate(tops)}
+    data = zd.open(np.column_stack([x, y]), columns=columns)
+    return data[list("0123")], data["4"]
 
 
 # -- class means -----------------------------------------------------------------------------------

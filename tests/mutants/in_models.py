@@ -31,6 +31,14 @@ MUTANTS = (
         new="        return error",
         tests=(SKEWED + "test_the_forecast_is_that_of_rows_in_a_corner",),
     ),
+    Mutant(  # sums are chosen for rows that fill their bounds
+        file="regression/linear.py",
+        old="        if self.encoding is not None:  # rows in a corner",
+        new="        if self.encoding is None:  # rows in a corner",
+        tests=(
+            SKEWED + "test_the_forecast_of_a_line_is_that_of_rows_in_a_quarter_of_their_bounds",
+        ),
+    ),
     Mutant(  # the rows inside are moved, and no others
         file="regression/rows.py",
         old="scaled, scaled) <= float(self.norm) ** 2",

@@ -99,8 +99,9 @@ class LinearRegression(PrivateRegressor):
     that looks like a model. ``fit(people[["age", "city"]], people["income"])`` takes two selections
     of one `zd.open` data set; rows that ``where`` drops count as nothing. "statistics" reads
     rows one after another, whatever their number; "huber" holds all of them in memory.
-    **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
-    on unseen data.
+    **Error**: `release_.error` forecasts the excess of the mean squared error, for a data set of
+    rows that fill a quarter of each column's bounds, else of rows that fill `data_norm` evenly; the
+    true one depends on unseen data.
 
     Examples
     --------

@@ -135,7 +135,7 @@ TASKS: dict[str, Task] = {
     "linear": Task(
         estimator="LinearRegression",
         error="in squared units of the target: how much larger the mean squared error is than the "
-        "best line's, for rows that fill their bounds evenly",
+        "best line's, for rows that fill a quarter of their bounds, or all of data_norm",
         forecast=Forecast(
             unit="expected excess of the mean squared error",
             call="zerodelta.sklearn.LinearRegression(data_norm=…, bounds_y={bounds_y}, "
@@ -152,7 +152,9 @@ TASKS: dict[str, Task] = {
             publishes="coefficients and an intercept",
             example="linear people.csv age --target income",
         ),
-        planner=_planner("Linear regression", "zd.number(0, 100)", fixed={"bounds_y": (0, 100)}),
+        planner=_planner(
+            "Linear regression", "zd.number(0, 100)", fixed={"bounds_y": (0, 100)}, asks=_boxed
+        ),
     ),
     "sparse_linear": Task(
         estimator="SparseRegression",
