@@ -128,10 +128,11 @@ def note_of(release: Release) -> str:
     note = getattr(release.value, "note", None)
     if isinstance(note, str):
         return note
-    found = getattr(release.plan, "found", None)  # how keys of a table were
+    plan: Any = release.plan
+    found = getattr(plan, "found", None)  # how keys of a table were
     if found is None:
         return ""
-    rest = 1 if release.plan.parts else 0  # statistics have a line of all other rows
+    rest = 1 if plan.parts else 0  # statistics have a line of all other rows
     told: str = found.warning if len(release.value) > rest else found.none_found
     return told
 
