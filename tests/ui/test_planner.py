@@ -253,13 +253,14 @@ OTHER_UNITS = {"vote", "study", "select_model", "select_features", "classifier",
 """A release of these states something else than what their methods are compared by."""
 
 
+@pytest.mark.parametrize("changed", [{}, {"epsilon": "1/3", "width": "7", "classes": "2"}])
 @pytest.mark.parametrize("task", sorted(PLANNERS.keys() - OTHER_UNITS))
 def test_the_forecast_is_that_of_the_python_snippet(
-    task: str, people: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, changed: dict[str, str], people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the same rows, in the same unit, and for cells that may be missing if they may there."""
     monkeypatch.chdir(people)
-    found = answer({"task": task, "n": str(ROWS)})
+    found = answer({"task": task, "n": str(ROWS), **changed})
     made = preview(lambda: exec(found["python"], {}))
     stated = [made.error, *(method.error for method in made.methods[:1])]
     near = [pytest.approx(each, rel=1e-9) for each in stated if isinstance(each, float)]

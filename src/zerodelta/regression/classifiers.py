@@ -338,7 +338,7 @@ def classifier_methods(
     row_length: Rational | None = None,
     signal: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods to fit a classifier, best first: softmax, or logistic without `classes`.
+    """Return the methods to fit a classifier, best first: softmax, or logistic of two classes.
 
     Errors are expected excesses of the mean loss, for rows and a signal as in `Expected`.
 
@@ -349,8 +349,9 @@ def classifier_methods(
     shape = Shape.of(
         rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
     )
-    plan = plan_logistic(shape) if classes is None else plan_multinomial(shape, classes=classes)
-    return _methods(plan, expected, classes=classes or 2)
+    several = 2 if classes is None else classes
+    plan = plan_logistic(shape) if several == 2 else plan_multinomial(shape, classes=several)
+    return _methods(plan, expected, classes=several)
 
 
 def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:
