@@ -138,8 +138,20 @@ MUTANTS = (
         new="    if False:",
         tests=(f"{_DAMAGE}a_file_that_is_mounted_by_itself_is_refused",),
     ),
+    Mutant(  # the folder of a server, by the name of one on a disk
+        file="ledger/sqlite.py",
+        old='re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])',
+        new='fields[1].replace("\\040", " ")',
+        tests=(f"{_DAMAGE}places_are_those_that_the_system_has_escaped",),
+    ),
+    Mutant(
+        file="ledger/sqlite.py",
+        old='errors="surrogateescape"',
+        new='errors="replace"',
+        tests=(f"{_DAMAGE}names_of_places_are_read_as_the_bytes_they_are",),
+    ),
     Mutant(  # what is misspelled is repeated with its password
-        file="ledger/store.py",
+        file="errors.py",
         old=r"|(?://|postgres|[^/\\]{2,}:).*@",
         new="",
         tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
@@ -185,6 +197,18 @@ MUTANTS = (
         old="if _SECRET.search(unquote(name)):",
         new='if unquote(name) == "password":',
         tests=("ledger/test_addresses.py::test_a_url_is_kept_without_its_secrets",),
+    ),
+    Mutant(  # what nobody knows the name of may be a secret
+        file="ledger/store.py",
+        old="elif _SHOWN.fullmatch(name):",
+        new="elif each:",
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
+    ),
+    Mutant(
+        file="errors.py",
+        old=r"(?:passw(?:or)?d|pwd)\s*=",
+        new=r"\bpassword\s*=",
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
     ),
     Mutant(
         file="ledger/store.py",
