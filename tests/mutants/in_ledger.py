@@ -180,11 +180,28 @@ MUTANTS = (
         new="if (data, None) in balances.accounts:",
         tests=(f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",),
     ),
+    Mutant(  # a pattern that names one file is another name of it
+        file="tasks/open.py",
+        old="*map(str, found_files(source)[:_MOST_FILES])",
+        new="",
+        tests=(
+            f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",
+            f"{_SECOND}nor_does_a_file_of_a_pattern",
+        ),
+    ),
     Mutant(
         file="ledger/history.py",
         old='if row is None or row[3] != receipt["hash"]:',
         new="if row is None:",
         tests=(f"{_SECOND}releases_in_a_folder_demand_their_entries",),
+    ),
+    Mutant(  # a new ledger is in the place of one that spent it all
+        file="ledger/history.py",
+        old="if each.receipts and not here and data in each.data:",
+        new="if False:",
+        tests=(
+            "cli/test_ledgers.py::test_saved_releases_show_that_another_ledger_is_in_its_place",
+        ),
     ),
     Mutant(
         file="spine/verbs.py",
