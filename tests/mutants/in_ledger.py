@@ -140,8 +140,8 @@ MUTANTS = (
     ),
     Mutant(  # the folder of a server, by the name of one on a disk
         file="ledger/sqlite.py",
-        old='re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])',
-        new='fields[1].replace("\\040", " ")',
+        old=r're.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])',
+        new=r'fields[1].replace("\\040", " ")',
         tests=(f"{_DAMAGE}places_are_those_that_the_system_has_escaped",),
     ),
     Mutant(
