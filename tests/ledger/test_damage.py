@@ -433,7 +433,7 @@ def test_names_of_places_are_read_as_the_bytes_they_are(
     place = os.path.join(os.fsencode(Path(path).parent), b"\xff")
     os.mkdir(place)
     copy = os.path.join(place, b"x.db")
-    shutil.copy(path, copy)
+    shutil.copy(os.fsencode(path), copy)
     mounts = Path(path).with_name("mounts")
     mounts.write_bytes(b"x / ext4 rw 0 0\nserver:/x " + place + b" nfs4 rw 0 0\n")
     real = Path.read_text
