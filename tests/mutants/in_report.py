@@ -129,8 +129,14 @@ MUTANTS = (
     ),
     Mutant(  # SIGTERM stops the writing of what was paid for
         file="cli/refusals.py",
-        old="for number in (signal.SIGINT, signal.SIGTERM)}",
-        new="for number in (signal.SIGINT,)}",
+        old='("SIGINT", "SIGTERM", "SIGHUP")',
+        new='("SIGINT", "SIGHUP")',
+        tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
+    ),
+    Mutant(  # and so does a terminal that is closed
+        file="cli/refusals.py",
+        old='"SIGTERM", "SIGHUP")',
+        new='"SIGTERM")',
         tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
     ),
     Mutant(  # SIGTERM ends the process where it stands
