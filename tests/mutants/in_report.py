@@ -104,7 +104,7 @@ MUTANTS = (
         tests=("ui/test_planner.py::test_no_forecast_begins_once_it_is_late",),
     ),
     Mutant(  # 0.001 is a float above 1/1000
-        file="ui/forms.py",
+        file="ui/server.py",
         old="least = Fraction(str(field.least))",
         new="least = Fraction(field.least)",
         tests=("ui/test_planner.py::test_the_least_number_of_a_field_is_allowed",),
