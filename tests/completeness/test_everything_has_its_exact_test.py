@@ -37,8 +37,6 @@ from spaces.test_totality import LATTICES, SPACES
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
-from zerodelta.data.arrays import reader_of
-from zerodelta.data.readers import Reader
 from zerodelta.data.spark import SparkReader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NoiseLaw, integer_radius, tail_of_one
@@ -47,7 +45,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.verify import base_claim
-from zerodelta.spaces import BallLattice, FiniteSpace, GridLattice, Space
+from zerodelta.spaces import FiniteSpace, Space
 from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
@@ -234,9 +232,11 @@ def test_every_finite_space_is_enumerated() -> None:
 
 
 def test_every_lattice_is_given_any_object() -> None:
-    file = "tests/spaces/test_totality.py"
-    for base in (*GridLattice.__bases__, BallLattice):
-        check(base, LATTICES, file=file, name="LATTICES")
+    every = [kind for kind in walk.subclasses(object) if {"points", "quantize"} <= {*dir(kind)}]
+    file, listed = "tests/spaces/test_totality.py", {*map(type, LATTICES)}
+    found = walk.missing(every, listed, file=file, name="LATTICES")
+    assert not found, "\n".join(found)
+    assert listed == set(every)
 
 
 def test_every_universe_of_keys_is_enumerated() -> None:
@@ -245,11 +245,10 @@ def test_every_universe_of_keys_is_enumerated() -> None:
 
 
 def test_every_reader_hands_out_the_same_cells(tmp_path: Path) -> None:
-    folders = [tmp_path / str(place) for place in range(len(SOURCES))]
-    for folder in folders:
-        folder.mkdir()
-    readers = [reader_of(make(f)) for make, f in zip(SOURCES.values(), folders, strict=True)]
-    check(Reader, readers, file="tests/data/test_readers.py", name="SOURCES")
+    listed = walk.readers_of(SOURCES.values(), tmp_path) | OF_THEIR_OWN.keys()
+    file = "tests/data/test_readers.py"
+    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
+    assert not found, "\n".join(found)
 
 
 def test_every_claim_obeys_the_laws_of_claims() -> None:

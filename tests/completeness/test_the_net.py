@@ -195,7 +195,7 @@ class Foreign:
 
 
 class Nameless(Finite.__base__):
-    size = index = element = project = contains = denotes = describe = from_numbers = None
+    size = index = element = project = contains = denotes = describe = None
 
 
 def signed(bits: BitSource):

@@ -11,13 +11,16 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import zerodelta as zd
+from zerodelta.data.arrays import reader_of
+from zerodelta.data.readers import Reader
 from zerodelta.exact.bits import BitSource
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -174,6 +177,36 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
             for node in value if isinstance(value, list) else [value]:
                 if isinstance(node, ast.AST):
                     yield from _code(node)
+
+
+# -- readers --------------------------------------------------------------------------------------
+
+
+def readers() -> list[Any]:
+    """Return every class of readers, and every function that says it returns one."""
+    functions = (each for module in modules() for each in own(module) if inspect.isfunction(each))
+    made = [each for each in functions if each.__annotations__.get("return") == Reader.__name__]
+    return [*subclasses(Reader), *made]
+
+
+def readers_of(sources: Iterable[Callable[[Path], Any]], folder: Path) -> set[Any]:
+    """Return the readers by which these sources are read, each written to a folder of its own."""
+    called: set[Any] = set()
+    kinds: set[Any] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        for place, source in enumerate(sources):
+            (folder / str(place)).mkdir()
+            kinds.add(type(reader_of(source(folder / str(place)))))
+    finally:
+        sys.setprofile(before)
+    return kinds | {each for each in readers() if getattr(each, "__code__", None) in called}
 
 
 # -- tables ---------------------------------------------------------------------------------------
