@@ -139,10 +139,16 @@ def ball_error_by_counting(dimension: int, rows: int) -> float:
     """The ball net as it fits the theory's table: uniform on its exact count, noise by zCDP."""
 
     def required(spacing: float) -> float:
-        count = zd.Ball(dimension, 1).lattice(Fraction(spacing)).log_count_upper()
+        count = log_count(dimension, zd.Ball(dimension, 1).lattice(Fraction(spacing)).bound)
         return largest_log_delta(epsilon=EPSILON, weight=WEIGHT, log_mass=count)
 
     return net_error(dimension, rows, required, by_zcdp)
+
+
+def log_count(dimension: int, bound: int) -> float:
+    """ln of the number of integer points with ‖k‖² ≤ bound: nearly that of the ball's volume."""
+    half = dimension / 2
+    return half * math.log(math.pi * bound) - math.lgamma(1 + half)
 
 
 def cube_error_by_zcdp(dimension: int, rows: int) -> float:

@@ -122,7 +122,7 @@ MUTANTS = (
         tests=("tasks/test_advice_measured.py::test_what_the_verb_refuses_is_refused",),
     ),
     Mutant(  # 0.001 is a float above 1/1000
-        file="ui/forms.py",
+        file="ui/server.py",
         old="least = Fraction(str(field.least))",
         new="least = Fraction(field.least)",
         tests=("ui/test_planner.py::test_the_least_number_of_a_field_is_allowed",),

@@ -29,8 +29,17 @@ from zerodelta.spine.run import preview
 from zerodelta.tasks.registry import INDEX, TASKS
 from zerodelta.ui import server as planned
 from zerodelta.ui import server as ui_server
-from zerodelta.ui.forms import FIELDS, as_value, numbers_asked, planners
-from zerodelta.ui.server import HOST, PlannerServer, answer, break_even, form_of_all
+from zerodelta.ui.server import (
+    FIELDS,
+    HOST,
+    PlannerServer,
+    answer,
+    as_value,
+    break_even,
+    form_of_all,
+    numbers_asked,
+    planners,
+)
 
 PLANNERS = planners()
 

@@ -241,8 +241,7 @@ _FARTHEST_DRAW = 1 << 500
 """Beyond this a float overflows, and the draw lands on the edge of the ball anyway."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class SmoothMix(Purifier):
     """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
 

@@ -8,7 +8,7 @@ largest target).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from zerodelta.data.dataset import Dataset
@@ -226,7 +226,7 @@ def linear_methods(
     return ranked(*(planner(shape).method for planner in _PLANNERS.values()))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Candidate:
     """A method that is planned: its forecast, its proof and, from opened rows to θ, the fit."""
 

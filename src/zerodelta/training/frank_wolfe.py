@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from zerodelta.training.polytopes import (
     optimization_error,
     shrinking_parts,
 )
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,8 +71,7 @@ Composition: TypeAlias = Literal["best", "advanced"]
 """How T steps add up: as in the paper, or at least ε/T each."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class VertexSteps:
     """The public plan of T steps; `run` is handed the rows.
 
