@@ -185,7 +185,7 @@ class Careless:
 
 
 class Nameless(Finite.__base__):
-    size = index = element = project = contains = denotes = describe = from_numbers = None
+    size = index = element = project = contains = denotes = describe = None
 
 
 def signed(bits: BitSource):

@@ -234,12 +234,6 @@ MUTANTS = (
         tests=("exact/test_logs.py::test_gaussian_profile_at_extremes",),
     ),
     Mutant(
-        file="exact/logs.py",
-        old="ball(bound).sqrt() + ball(dimension).sqrt() / 2",
-        new="ball(bound).sqrt()",
-        tests=("exact/test_volumes.py::test_l2_bounds_enclose_the_exact_count",),
-    ),
-    Mutant(
         file="exact/bits.py",
         old="return type(source) is SystemBits",
         new="return isinstance(source, BitSource)",

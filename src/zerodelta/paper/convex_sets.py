@@ -7,7 +7,6 @@ A2), and no volume at all where none is known. Every bound is rounded outwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -24,7 +23,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import product_laplace_radius
 from zerodelta.spaces import Ball
 from zerodelta.spaces.lattices import Coordinates, Given, as_length, common_dimension, plain
-from zerodelta.spaces.space import EuclideanSpace, named_numbers
+from zerodelta.spaces.space import EuclideanSpace
 
 
 @final
@@ -351,13 +350,6 @@ class LqBall(EuclideanSpace):
             "norm": plain(self.norm),
             "center": self.center.numbers(),
         }
-
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> LqBall:
-        """Return the space of a description."""
-        names = ("dimension", "radius", "norm", "center")
-        dimension, radius, norm, center = named_numbers(numbers, "lq-ball", names)
-        return cls(dimension, radius, norm=norm, center=center)
 
     def __repr__(self) -> str:
         return f"LqBall({self.dimension}, {self.radius}, norm={self.norm}, center={self.center})"
