@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -32,7 +31,7 @@ from zerodelta.regression.objective import (
     softmax_curvature,
     temperature,
 )
-from zerodelta.regression.rows import ClassLabels, LabeledRows, as_classes, declared_classes
+from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, post_processed, run
@@ -47,23 +46,16 @@ _LENGTH = 3
 number."""
 
 
-def fit_logistic(
-    rows: Any,
-    labels: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    classes: Sequence[Any] | None = None,
-    intercept: bool = True,
-) -> Release:
-    """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
+@value
+class ClassifierQuestion:
+    """A `LinearModel` is asked for public classes and rows of bounded length.
 
-    Rows and labels are arrays or frames, or two selections of one data set, whose columns are
-    encoded (`Encoding`): then `data_norm` and `classes` follow from the schema unless given.
+    `softmax`: whether two classes are told apart by two lines, as more of them always are.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
-    **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic loss with
-    K-norm noise in the objective, computed with a certified error bound. Time is not covered.
+    **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic or softmax
+    loss with K-norm noise in the objective, computed with a certified error bound. Time is not
+    covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
     with a missing cell, or whose label is no class, is the zero row.
     **Error**: the expected excess of the mean log loss over the best line's. Of an array, for rows
@@ -73,52 +65,10 @@ def fit_logistic(
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> release = fit_logistic(rows, rows[:, 0] > 0, epsilon=4, data_norm=1, classes=[False, True])
-    >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
+    >>> question = ClassifierQuestion.of(rows, classes=(False, True), data_norm=1)
+    >>> model = question.release(rows, rows[:, 0] > 0, epsilon=4).value
+    >>> model.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
     array([ True, False])
-    """
-    known = as_classes(declared_classes(labels) if classes is None else classes)
-    few = len(known) == 2
-    require(few, "classes", known, expected="two labels", remedy="use fit_multinomial for more")
-    question = ClassifierQuestion.of(
-        rows, classes=known, data_norm=data_norm, intercept=intercept, method="objective"
-    )
-    return question.release(rows, labels, epsilon=epsilon)
-
-
-def fit_multinomial(
-    rows: Any,
-    labels: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    classes: Sequence[Any] | None = None,
-    intercept: bool = True,
-) -> Release:
-    """Release a `LinearModel` with one line for each class: softmax; all else as `fit_logistic`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> labels = np.digitize(rows[:, 0], [-0.2, 0.2])
-    >>> release = fit_multinomial(rows, labels, epsilon=4, data_norm=1, classes=[0, 1, 2])
-    >>> release.value.decision([[-0.7, 0], [0.7, 0]]).argmax(axis=1)
-    array([0, 2])
-    """
-    return ClassifierQuestion.of(
-        rows,
-        classes=as_classes(declared_classes(labels) if classes is None else classes),
-        data_norm=data_norm,
-        intercept=intercept,
-        method="objective",
-        softmax=True,
-    ).release(rows, labels, epsilon=epsilon)
-
-
-@value
-class ClassifierQuestion:
-    """A linear classifier is asked for public classes and rows of bounded length.
-
-    `softmax`: whether two classes are told apart by two lines, as more of them always are.
     """
 
     classes: tuple[Any, ...]
@@ -139,9 +89,9 @@ class ClassifierQuestion:
         rows: Any,
         *,
         classes: tuple[Any, ...],
-        data_norm: Rational | None,
-        intercept: bool,
-        method: str,
+        data_norm: Rational | None = None,
+        intercept: bool = True,
+        method: str = "auto",
         softmax: bool = False,
         bounds: ColumnBounds | None = None,
         radius: Rational | None = None,

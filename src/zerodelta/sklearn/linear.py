@@ -64,8 +64,8 @@ class LinearRegression(PrivateRegressor):
     fit_intercept : bool
         Whether the line may miss the origin.
     method : str
-        "huber", "statistics" or "auto", the one with the least predicted error: see
-        `zerodelta.regression.fit_linear`.
+        "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (noise on XᵀX and
+        Xᵀy) or "auto", the one with the least predicted error.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
