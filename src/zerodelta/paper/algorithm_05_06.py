@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -163,17 +162,6 @@ def balanced_iterations(
     return max(1, math.ceil(math.pow(2 * float(gamma) / max(spread, 1e-12), 2 / 3)))
 
 
-def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fraction:
-    """Return 2 L₁ ‖C‖₁/n: how far ⟨s, ∇L⟩ moves when one of n records is replaced.
-
-    >>> score_sensitivity(lipschitz=1, length=2, rows=100)
-    Fraction(1, 25)
-    """
-    size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
-    # theory A11: the paper has L₁ ‖C‖₁/n, which is the sensitivity of adding a record
-    return 2 * size / as_count(rows, "rows", minimum=1)
-
-
 @partial(debited, rows=("features", "labels"))
 def approximate_frank_wolfe(
     features: Any,
@@ -284,9 +272,7 @@ def approximate_frank_wolfe(
     plan: ReleasePlan[Rows] = ReleasePlan(
         claim=target,
         steps=(steps_plan.step(mechanism),),
-        answer=lambda rows, bits: steps_plan.polytope.iterate(
-            steps_plan.run(mechanism, rows, bits)
-        ),
+        answer=lambda rows, bits: steps_plan.iterate(steps_plan.run(mechanism, rows, bits)),
         error=steps_plan.expected_error(mechanism, smoothness),
         seconds=steps_plan.seconds(),
         public=steps_plan.public(),

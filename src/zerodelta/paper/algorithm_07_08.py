@@ -27,7 +27,6 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
@@ -316,7 +315,7 @@ class _Purification:
         polytope: L1Ball,
         sketch: Floats | None,
         claim: ApproxDP,
-        extra_epsilon: Rational,
+        extra_epsilon: Fraction,
         mixing_weight: Rational,
     ) -> _Purification:
         if sketch is None:
@@ -324,25 +323,24 @@ class _Purification:
             space = Ball(polytope.dimension, polytope.radius, norm=1)
         else:
             space = Ball(len(sketch), 2 * polytope.radius)
-        size = {
-            "norm": space.norm,
-            "dimension": space.dimension,
-            "weight": mixing_weight,
-            "claim": claim,
-            "epsilon": claim.exact_epsilon,
-            "extra_epsilon": extra_epsilon,
-        }
         # theory A1: the diameter of the ball that is mixed in, and Theorem W: half of the printed Δ
-        wanted = float(laplace_scale(diameter=2 * space.radius, **size))  # type: ignore[arg-type]
+        wanted = laplace_scale(
+            norm=space.norm,
+            dimension=space.dimension,
+            diameter=2 * space.radius,
+            weight=mixing_weight,
+            claim=claim,
+            epsilon=claim.exact_epsilon,
+            extra_epsilon=extra_epsilon,
+        )
         finest = float(space.radius) * 2.0**-44
-        spacing = Fraction(2) ** math.floor(math.log2(max(wanted / 8, finest)))
-        body = Body(lattice=space.lattice(spacing))
-        scale = laplace_scale(diameter=2 * body.radius, **size)  # type: ignore[arg-type]
-        channel = AlgorithmOne(
-            body=body,
-            scale=scale,
-            mixing_weight=as_weight(mixing_weight),
+        spacing = Fraction(2) ** math.floor(math.log2(max(float(wanted) / 8, finest)))
+        channel = AlgorithmOne.behind(
+            claim,
+            Body(lattice=space.lattice(spacing)),
             base_epsilon=claim.exact_epsilon,
+            extra_epsilon=extra_epsilon,
+            mixing_weight=mixing_weight,
         )
         return _Purification(channel=channel, sketch=sketch)
 
@@ -508,7 +506,7 @@ def pure_frank_wolfe(
     )
 
     def answer(rows: Rows, bits: BitSource) -> Floats:
-        theta = polytope.iterate(vertices.run(mechanism, rows, bits))
+        theta = vertices.iterate(vertices.run(mechanism, rows, bits))
         return purification.publish(theta, polytope, count, bits)
 
     plan: ReleasePlan[Rows] = ReleasePlan(

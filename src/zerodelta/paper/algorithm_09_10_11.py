@@ -10,11 +10,11 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, Body
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import (
     BoundedRelease,
     MixedBoundedRelease,
@@ -218,30 +218,6 @@ def twice_and_rest(
     return total, base, total - 2 * base
 
 
-def algorithm_one(
-    lattice: GridLattice,
-    *,
-    claim: ApproxDP,
-    base_epsilon: Fraction,
-    extra_epsilon: Fraction,
-    mixing_weight: Rational,
-) -> AlgorithmOne:
-    """Return Algorithm 1 on the box of the grid, behind a mechanism with this claim at its ε."""
-    # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
-    body = Body(lattice=lattice)
-    scale = laplace_scale(
-        norm=body.norm,
-        dimension=lattice.dimension,
-        diameter=2 * body.radius,
-        weight=mixing_weight,
-        claim=claim,
-        epsilon=base_epsilon,
-        extra_epsilon=extra_epsilon,
-    )
-    weight = as_rational(mixing_weight, "mixing_weight")
-    return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
-
-
 @debited
 def pure_propose_test_release(
     rows: Any,
@@ -306,9 +282,10 @@ def pure_propose_test_release(
         log_delta=log_delta_from(delta, log_delta),
     )
     lattice = release.lattice
-    purifier = algorithm_one(
-        lattice,
-        claim=claim,
+    # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
+    purifier = AlgorithmOne.behind(
+        claim,
+        Body(lattice=lattice),
         base_epsilon=2 * base,
         extra_epsilon=extra,
         mixing_weight=mixing_weight,
@@ -506,10 +483,10 @@ def pure_bounded_local_sensitivity(
         "threshold": release.margin,
         "noise": "rounded",
     }
-    purifier = algorithm_one(
-        lattice,
+    purifier = AlgorithmOne.behind(
         # theory A8: (2ε, δ/4), the paper says (2ε, δ)
-        claim=bounded_release_claim(**numbers, neighbors=Neighbors.REPLACE),
+        bounded_release_claim(**numbers, neighbors=Neighbors.REPLACE),
+        Body(lattice=lattice),
         base_epsilon=2 * base,
         extra_epsilon=extra,
         mixing_weight=mixing_weight,
