@@ -12,7 +12,6 @@ from golden.rows import LABELS, NUMBERS, SPARSE, TARGET
 from golden.verbs import Case, with_methods
 
 _MEDIAN = zd.queries.Median(bounds=(0, 1), steps=100)
-_TRIMMED = zd.queries.TrimmedMean(trim=12, bounds=(0, 1), steps=100)
 _ROWS = NUMBERS[:, 0]
 _SUM = zd.queries.CustomQuery(
     function=len, grid=zd.Box(0, 1000).grid(1001), change=1, local=lambda rows: 0
@@ -84,15 +83,8 @@ _CASES: dict[str, Case] = {
     "pure_propose_test_release": lambda f: f(
         _ROWS, epsilon=3, delta=1e-15, mixing_weight="1/100", **_PTR
     ),
-    "free_propose_test_release": lambda f: f(_ROWS, epsilon=1, **_PTR),
-    "free_propose_test_release, trimmed mean": lambda f: f(
-        _ROWS, query=_TRIMMED, proposed_bound="1/5", epsilon=1
-    ),
     "pure_bounded_local_sensitivity": lambda f: f(
         [0] * 300, query=_SUM, epsilon=3, delta=1e-20, mixing_weight="1/100"
-    ),
-    "bounded_local_sensitivity": lambda f: f(
-        [0] * 300, query=_SUM, epsilon=1, mixing_weight="1/100"
     ),
     "mode": lambda f: f(
         ["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1
