@@ -194,7 +194,7 @@ CASES = {f"paper.{name}": case for name, case in _CASES.items()} | {
 }
 
 INNER = {
-    *("publish", "run_on", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
+    *("publish", "release_point", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
     *("forecast", "paper_release", "paper_round_mechanisms"),
 }
 """Functions of the paper's files that only its releases can call, with what they have planned."""

@@ -20,7 +20,7 @@ def fit_logistic(
     rows: Any, labels: Any, *, epsilon: Any, classes: Sequence[Any] | None = None, **asked: Any
 ) -> Release:
     """Release one line for two classes: noise in the balanced logistic objective."""
-    question = ClassifierQuestion.of(rows, classes=as_classes(classes), method="objective", **asked)
+    question = ClassifierQuestion(classes=as_classes(classes), method="objective", **asked)
     return question.release(rows, labels, epsilon=epsilon)
 
 

@@ -118,25 +118,17 @@ def purify_ball(
         mixing_weight=mixing_weight,
     )
     # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
-    return publish(
-        value,
-        channel,
-        claim=PureDP(epsilon),
-        steps=steps,
-        public=(f"the ball {ball!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-        within=ball if isinstance(ball, LqBall) else None,
-    )
+    within = ball if isinstance(ball, LqBall) else None
+    return publish(value, channel, f"the ball {ball!r}", epsilon, steps, within=within)
 
 
 def publish(
     value: Any,
     channel: Purifier,
-    *,
-    claim: PureDP,
+    space: str,
+    epsilon: Rational,
     steps: tuple[Step, ...],
-    public: tuple[str, ...],
-    bare_rows: bool,
+    *,
     within: LqBall | None = None,
 ) -> Release:
     """Release a value that somebody computed, through a channel, and by it in a smaller set."""
@@ -147,12 +139,12 @@ def publish(
         return within.project(channel.apply(within.project(value), drawn))
 
     plan: ReleasePlan[Any] = ReleasePlan(
-        claim=claim,
+        claim=PureDP(epsilon),
         steps=(*steps, channel.step()),
         answer=answer,
         error=channel.expected_error(),
-        public=public,
-        bare_rows=bare_rows,
+        public=(space, "every number in the steps"),
+        bare_rows=any(step.theorem != "given" for step in steps),
     )
     return run(plan, Given(value))
 
@@ -370,15 +362,10 @@ def purify_choice(
         first.
     space : Finite, Subsets or Multiset
         Y of the paper, what may be published, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
-    epsilon : number
-        2ε of the paper (ε + ε' in general): the pure ε of the release.
-    base_epsilon : number, optional
-        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
-        pays for the Laplace noise.
+    epsilon, base_epsilon, base_steps
+        As in `purify_ball`; `epsilon` is 2ε of the paper.
     log_delta, delta : number
         ln δ or δ of the mechanism, one of the two; Theorem 3's is `theorem_3_log_delta`.
-    base_steps : tuple of Step
-        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
 
     Returns
     -------
@@ -405,14 +392,7 @@ def purify_choice(
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = choice_channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
-    return publish(
-        value,
-        channel,
-        claim=PureDP(epsilon),
-        steps=steps,
-        public=(f"the space {space!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-    )
+    return publish(value, channel, f"the space {space!r}", epsilon, steps)
 
 
 def choice_channel_for(

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, RowBox, as_radius
+from zerodelta.regression.encoded_columns import (
+    ColumnBounds,
+    Encoding,
+    RowBox,
+    as_radius,
+    too_large,
+)
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import (
     LOG_ODDS,
@@ -65,14 +70,14 @@ class ClassifierQuestion:
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> question = ClassifierQuestion.of(rows, classes=(False, True), data_norm=1)
+    >>> question = ClassifierQuestion(classes=(False, True), data_norm=1)
     >>> model = question.release(rows, rows[:, 0] > 0, epsilon=4).value
     >>> model.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
     array([ True, False])
     """
 
     classes: tuple[Any, ...]
-    data_norm: Rational | None
+    data_norm: Rational | None = None
     intercept: bool = True
     method: str = "auto"
     softmax: bool = False
@@ -84,39 +89,13 @@ class ClassifierQuestion:
     radius: Rational | None = None
     """Instead of `data_norm`: how far scaled numbers reach on the way to a corner."""
 
-    @staticmethod
-    def of(
-        rows: Any,
-        *,
-        classes: tuple[Any, ...],
-        data_norm: Rational | None = None,
-        intercept: bool = True,
-        method: str = "auto",
-        softmax: bool = False,
-        bounds: ColumnBounds | None = None,
-        radius: Rational | None = None,
-    ) -> ClassifierQuestion:
-        """Return the question; of a data set the columns are encoded, and bound the rows."""
-        encoding = None
-        if isinstance(rows, Dataset):
-            centered = as_flag(intercept, "intercept")
-            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
+    def __post_init__(self) -> None:
         require(
-            radius is None or (data_norm is None and (bounds or encoding) is not None),
+            self.radius is None or (self.data_norm is None and self._box is not None),
             "radius",
-            radius,
+            self.radius,
             expected="None beside data_norm, which says the same",
             remedy="pass bounds= (of a data set they are declared) and no data_norm",
-        )
-        return ClassifierQuestion(
-            classes=classes,
-            data_norm=data_norm,
-            intercept=intercept,
-            method=method,
-            softmax=softmax,
-            encoding=encoding,
-            bounds=bounds,
-            radius=radius,
         )
 
     @property
@@ -225,15 +204,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        width = features.width
-        large = self.encoding is not None and not facts.may_hold(8 * width)
-        require(
-            not (large and self.method == "objective"),
-            "method",
-            self.method,
-            expected="one that reads rows one after another: all of them together need "
-            f"{facts.planned_rows} · {width} numbers in memory",
-            remedy='pass method="auto" or "descent"',
+        large = too_large(
+            facts, self.encoding, features.width, self.method, holds="objective", other="descent"
         )
         return tuple(m for m in methods if not (large and m.name == "objective"))
 

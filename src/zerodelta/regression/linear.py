@@ -11,19 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
-from zerodelta.errors import is_name, require
+from zerodelta.errors import is_name
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.certified_losses import STEPS, PseudoHuber
-from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.encoded_columns import Encoding, too_large, unit_encoding
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import TARGETS, Shape, plan_huber
 from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
@@ -82,12 +80,10 @@ class LinearQuestion:
         method: str = "auto",
     ) -> LinearQuestion:
         """Return the question; what a data set declares is taken from there unless it is given."""
-        encoding = None
-        if isinstance(rows, Dataset):
+        encoding = unit_encoding(rows, intercept)
+        if encoding is not None:
             declared = declared_bounds(targets)
             bounds_y = declared if bounds_y is None else bounds_y
-            centered = as_flag(intercept, "intercept")
-            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
             data_norm = encoding.box.corner if data_norm is None else data_norm
         return LinearQuestion(
             data_norm=data_norm,
@@ -143,14 +139,8 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        large = self.encoding is not None and not facts.may_hold(8 * width)
-        require(
-            not (large and self.method == "huber"),
-            "method",
-            self.method,
-            expected="one that reads rows one after another: all of them together need "
-            f"{facts.planned_rows} · {width} numbers in memory",
-            remedy='pass method="auto" or "statistics"',
+        large = too_large(
+            facts, self.encoding, width, self.method, holds="huber", other="statistics"
         )
         # of a cluster's rows only sums leave it, unless another method is named
         stay = large or (facts.remote and self.method == "auto")

@@ -16,7 +16,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -282,12 +282,12 @@ class LogisticRegression(PrivateClassifier):
         epsilon = required_epsilon(self.epsilon)
         known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
         rows, labels = check_examples(self, X, y)
-        question = ClassifierQuestion.of(
-            rows,
+        question = ClassifierQuestion(
             classes=known,
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
             method=self.method,
+            encoding=unit_encoding(rows, self.fit_intercept),
             bounds=self._bounds_of(rows),
             radius=self.radius,
         )

@@ -148,12 +148,8 @@ class VertexSteps:
 
     def step(self, mechanism: Selection) -> Step:
         """Return the proof step of all T choices."""
-        single = mechanism.step()
-        return replace(
-            single,
-            numbers={**single.numbers, "count": self.iterations},
-            status=Status.ASSERTED if self.assumed else Status.PROVEN,
-        )
+        status = Status.ASSERTED if self.assumed else Status.PROVEN
+        return replace(mechanism.step().times(self.iterations), status=status)
 
     def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
         """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
