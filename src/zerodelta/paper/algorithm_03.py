@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
@@ -25,7 +24,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.sum_noise import RoundedGaussian, add_exactly
+from zerodelta.mechanisms.sum_noise import RoundedGaussian, RoundedLaplace, add_exactly
 from zerodelta.privacy.claims import RDP, ApproxDP, Claim, GaussianDP, calibrate, safe_end
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
@@ -68,11 +67,7 @@ def descent_seconds(*, rows: int, dimension: int, steps: int, batch: int) -> flo
     return steps * (1e-4 + 2e-7 * dimension + batch * each)
 
 
-class Noise(Protocol):
-    """Adds exact noise to an integer vector."""
-
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector."""
+Noise: TypeAlias = RoundedGaussian | RoundedLaplace
 
 
 def descend(

@@ -24,7 +24,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.training.frank_wolfe import Composition, GradientFunction, VertexSteps, step_epsilon
+from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
+from zerodelta.training.gradients import GradientFunction
 from zerodelta.training.losses import Loss
 from zerodelta.training.polytopes import Domain, as_polytope
 
@@ -187,17 +188,8 @@ def approximate_frank_wolfe(
 
     Parameters
     ----------
-    features : array, list or Source
-        One row for each example.
-    labels : array or list, optional
-        One label for each row; a function sees them as the last column.
-    loss : Loss or callable
-        f of the paper: a built-in loss (`zerodelta.losses`), or a function gradient(theta, rows)
-        that returns one gradient for each row. A row on which it fails counts as a zero gradient.
-    domain : Ball or array
-        C = conv(S): an l1 ball around 0, or the vertices S, one line each.
-    lipschitz : number
-        L₁, a bound on the entries of a gradient, to which larger ones are clipped.
+    features, labels, loss, domain, lipschitz, steps, rowwise
+        As in `frank_wolfe_pure`: f, C = conv(S) and L₁ of the paper.
     epsilon : number
         ε of the release.
     log_delta, delta : number
@@ -209,10 +201,6 @@ def approximate_frank_wolfe(
         for a quadratic loss.
     composition : "best" or "advanced"
         How T steps add up: as in the paper ("advanced"), or with at least ε/T each.
-    steps : int
-        Gradients are quantized to integers of at most this size.
-    rowwise : bool
-        Whether a function is called with one row at a time.
 
     Returns
     -------

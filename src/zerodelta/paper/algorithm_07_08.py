@@ -29,7 +29,8 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.training.frank_wolfe import Composition, GradientFunction, VertexSteps, step_epsilon
+from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
+from zerodelta.training.gradients import GradientFunction
 from zerodelta.training.losses import Loss
 from zerodelta.training.polytopes import L1Ball
 from zerodelta.value import value
@@ -369,7 +370,9 @@ def pure_frank_wolfe(
 
     Parameters
     ----------
-    features, labels, loss, lipschitz, smoothness, composition, steps, rowwise
+    features, labels, loss, lipschitz, steps, rowwise
+        As in `frank_wolfe_pure`.
+    smoothness, composition
         As in `approximate_frank_wolfe`.
     domain : Ball
         C, an l1 ball around 0 of radius ‖C‖₁.

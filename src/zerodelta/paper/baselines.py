@@ -165,18 +165,12 @@ def exponential_mechanism_on_grid(
 
     Parameters
     ----------
-    features : array or list
-        One row for each example.
-    labels : array or list
-        One label for each row.
+    features, labels, radius, data_norm
+        As in `dp_sgd`.
     loss : Loss
         A built-in loss (`zerodelta.losses`).
     epsilon : number
         The pure ε of the release.
-    radius : number
-        Of the ball around 0.
-    data_norm : number
-        The l2 norm to which rows are clipped.
     cells : int
         The bounding cube has `cells`^d cells; their centers within the ball are the choices.
 
