@@ -166,7 +166,7 @@ def test_the_extras_are_those_of_the_design() -> None:
         "tomli",  # before Python 3.11
     }
     assert set(EXTRAS) == {
-        *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp", "lp"),
+        *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp"),
         *("dp-accounting", "opacus", "skops", "onnx"),  # bridges
         *("postgres", "docs", "dev"),
     }

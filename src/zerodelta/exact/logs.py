@@ -160,37 +160,6 @@ def _log_sum(logs: Iterable[float]) -> _Evaluate:
     return lambda: ball(top) + sum((ball(gap).exp() for gap in offsets), arb(0)).log1p()
 
 
-def log_difference_upper(larger: float, smaller: float) -> float:
-    """Return a float at least ln(e^larger - e^smaller); equal arguments give ``-inf``.
-
-    >>> log_difference_upper(-1e6, -1e6 - 1), log_difference_upper(0.0, -math.inf)
-    (-1000000.4586751453, 0.0)
-    """
-    return upper(_log_difference(larger, smaller))
-
-
-def _log_difference(larger: float, smaller: float) -> _Evaluate:
-    top, bottom = _dyadic(larger, "larger"), _dyadic(smaller, "smaller")
-    if bottom is None or top == bottom:
-        return arb.neg_inf if top is None or top == bottom else lambda: ball(top)
-    if top is None or top < bottom:
-        raise ParameterError(
-            "larger",
-            larger,
-            expected=f"a logarithm of at least smaller = {smaller!r}",
-            remedy="swap the two arguments",
-        )
-    gap = top - bottom
-    return lambda: ball(top) + _log1m_exp(gap)
-
-
-def _log1m_exp(gap: Fraction) -> arb:
-    """Return ln(1 - e^-gap), gap > 0, accurate however small or large the gap is."""
-    if gap < 1:
-        return (-(-ball(gap)).expm1()).log()
-    return (-(-ball(gap)).exp()).log1p()
-
-
 def _erfcx(square: Fraction) -> arb:
     """Return e^x² erfc(x) for x = √square, at any size of it.
 
@@ -201,32 +170,6 @@ def _erfcx(square: Fraction) -> arb:
     if square < _FAR:
         return point.exp() * point.sqrt().erfc()
     return point.hypgeom_u(arb(0.5), arb(0.5)) / arb.const_sqrt_pi()
-
-
-def log_normal_cdf_upper(point: Rational) -> float:
-    """Return a float at least ln Φ(x) for x = `point`, Φ the standard normal distribution function.
-
-    >>> log_normal_cdf_upper(0), log_normal_cdf_upper(-1500)
-    (-0.6931471805599453, -1125008.2321593647)
-    """
-    return upper(_log_normal_cdf(point))
-
-
-def log_normal_cdf_lower(point: Rational) -> float:
-    """Return a float at most ln Φ(x) for x = `point`, Φ the standard normal distribution function.
-
-    >>> log_normal_cdf_lower(-1500), log_normal_cdf_lower(30)
-    (-1125008.232159365, -4.906713927148187e-198)
-    """
-    return lower(_log_normal_cdf(point))
-
-
-def _log_normal_cdf(point: Rational) -> _Evaluate:
-    exact = as_rational(point, "point")
-    half_square = exact**2 / 2
-    if exact < 0:
-        return lambda: (_erfcx(half_square) / 2).log() - ball(half_square)
-    return lambda: (-(-ball(half_square)).exp() * _erfcx(half_square) / 2).log1p()
 
 
 def gaussian_log_delta_upper(mu_squared: Rational, epsilon: Rational) -> float:

@@ -1,4 +1,4 @@
-"""Boxes, and balls in the l1, l2 and linf norms (theory B2); spaces read from a certificate."""
+"""Boxes, and balls in the l1, l2 and linf norms (theory B2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zerodelta.spaces.lattices import (
     common_dimension,
     plain,
 )
-from zerodelta.spaces.space import EuclideanSpace, Space, as_norm, read_vector
+from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector
 
 # -- Boxes: every coordinate between its own public bounds (theory B2, cube) ----------------------
 
@@ -342,11 +342,6 @@ def _length(vector: npt.NDArray[np.float64], norm: float) -> float:
     return largest * float(scaled.sum() if norm == 1 else math.sqrt((scaled * scaled).sum()))
 
 
-# -- Whose code a space is ------------------------------------------------------------------------
-
-_SPACES: tuple[type[Space], ...] = (Finite, Subsets, Multiset, Box, Ball, WithExtra)
-
-
 def is_known(space: object) -> bool:
     """Tell whether this is a space that this library wrote: a subclass may publish anything."""
-    return any(type(space) is kind for kind in _SPACES)
+    return type(space) in (Finite, Subsets, Multiset, Box, Ball, WithExtra)

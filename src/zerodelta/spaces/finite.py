@@ -16,7 +16,7 @@ from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.space import FiniteSpace, read_integer, read_items, read_number
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
-"""What can be written into a certificate and read back; tuples hold options again."""
+"""What can be written into a certificate; tuples hold options again."""
 
 
 @final
@@ -186,7 +186,7 @@ def checked_option(option: Any) -> Option:
 
 
 def plain_option(option: Option) -> int | str | list[Any]:
-    """Write an option so that its type survives JSON and a proof step."""
+    """Write an option so that its type shows in JSON and in a proof step."""
     if isinstance(option, bool):
         return ["bool", int(option)]
     if isinstance(option, float):

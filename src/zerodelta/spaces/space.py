@@ -205,7 +205,10 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return the space as JSON of integers, strings and lists, with its "kind", exactly."""
+        """Return the space as JSON of integers, strings and lists, with its "kind", exactly.
+
+        Different spaces have different descriptions.
+        """
 
 
 class FiniteSpace(Space):

@@ -39,7 +39,7 @@ from zerodelta.spine.plan import ReleasePlan, rows_told
 from zerodelta.spine.run import Beside, aside, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.gradients import try_gradient
+from zerodelta.training.gradients import GradientFunction, try_gradient
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.training.polytopes import (
     Domain,
@@ -59,9 +59,6 @@ if TYPE_CHECKING:
 # -- T noisy Frank-Wolfe steps on exact integer scores: what Algorithms 6 and 7 have in common ----
 # Rows leave only as one integer sum a step, and of that only which vertex is best (theory C2,
 # A11).
-
-GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
-"""gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
 
 _ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
 """Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
@@ -148,12 +145,8 @@ class VertexSteps:
 
     def step(self, mechanism: Selection) -> Step:
         """Return the proof step of all T choices."""
-        single = mechanism.step()
-        return replace(
-            single,
-            numbers={**single.numbers, "count": self.iterations},
-            status=Status.ASSERTED if self.assumed else Status.PROVEN,
-        )
+        status = Status.ASSERTED if self.assumed else Status.PROVEN
+        return replace(mechanism.step().times(self.iterations), status=status)
 
     def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
         """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
