@@ -125,10 +125,15 @@ def listed() -> dict[str, Any]:
 
 
 def public(room: ModuleType) -> list[str]:
-    """Return the functions and classes of a room, by name."""
-    names = getattr(room, "__all__", None) or dir(room)
-    found = {name: getattr(room, name) for name in names}
-    return [name for name, each in found.items() if isclass(each) or isfunction(each)]
+    """Return the functions and classes that a room lists, or defines itself."""
+    listed = getattr(room, "__all__", None)
+    found = {name: getattr(room, name) for name in listed or dir(room)}
+    return [
+        name
+        for name, each in found.items()
+        if (isclass(each) or isfunction(each))
+        and (listed or (each.__module__ == room.__name__ and not name.startswith("_")))
+    ]
 
 
 def entry(room: ModuleType, name: str) -> list[str]:

@@ -91,7 +91,7 @@ def test_every_verb_takes_a_ledger(name: str) -> None:
     assert parameters["ledger"].default is None
     assert parameters["again"].default is False
     text = getattr(zd, name).__doc__
-    assert "    ledger : Ledger, optional\n        Whose budget" in text
+    assert "\nledger : Ledger, optional\n    Whose budget" in text
 
 
 def test_the_verbs_are_all_there() -> None:

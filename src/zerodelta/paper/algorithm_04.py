@@ -16,7 +16,7 @@ from zerodelta.channels.mixes import GaussianMix
 from zerodelta.data.rows import Rows
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
+from zerodelta.paper.algorithm_03 import Descent, dp_sgd, plan_descent, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd(
     features: Any,
     labels: Any = None,
@@ -59,8 +59,6 @@ def pure_dp_sgd(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization, steps, batch
-        As in `dp_sgd`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -133,7 +131,7 @@ def pure_dp_sgd(
     return _published(plan, channel, claim=PureDP(epsilon), gradients=gradients, ball=ball)
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd_on_lattice(
     features: Any,
     labels: Any = None,
@@ -158,10 +156,6 @@ def pure_dp_sgd_on_lattice(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a rounded Gaussian in place of the average.
     resolution : number, optional

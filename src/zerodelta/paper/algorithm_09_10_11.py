@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
@@ -242,7 +243,7 @@ def algorithm_one(
     return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
 
 
-@debited
+@partial(debited, like=propose_test_release)
 def pure_propose_test_release(
     rows: Any,
     *,
@@ -261,8 +262,6 @@ def pure_propose_test_release(
 
     Parameters
     ----------
-    rows, query, proposed_bound
-        As in `propose_test_release`.
     epsilon : number
         2ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -337,7 +336,7 @@ def pure_propose_test_release(
     return run(plan, source)
 
 
-@debited
+@partial(debited, like=propose_test_release)
 def free_propose_test_release(
     rows: Any,
     *,
@@ -353,10 +352,6 @@ def free_propose_test_release(
 
     Parameters
     ----------
-    rows, query, proposed_bound
-        As in `propose_test_release`.
-    epsilon : number
-        The pure ε of the release.
     test_share : number
         The part of it that the test spends.
 
@@ -539,7 +534,7 @@ def pure_bounded_local_sensitivity(
     return run(plan, source)
 
 
-@debited
+@partial(debited, like=pure_bounded_local_sensitivity)
 def bounded_local_sensitivity(
     rows: Any,
     *,
@@ -556,10 +551,6 @@ def bounded_local_sensitivity(
 
     Parameters
     ----------
-    rows, query, smallest_bound
-        As in `pure_bounded_local_sensitivity`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a uniform point.
     bound_share : number

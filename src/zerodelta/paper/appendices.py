@@ -52,8 +52,6 @@ def mix_choice(
         What the mechanism chose. Any object whatever is mapped into the space first.
     space : Finite, Subsets or Multiset
         What may be published.
-    epsilon : number
-        The pure ε of the release.
     base_epsilon : number, optional
         ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
     log_delta, delta : number
@@ -219,8 +217,6 @@ def mix_on_grid(
         What the mechanism returned. Any object whatever is projected onto the box first.
     box : Box
         In which the output lies; it has K^d cells, K as large as δ allows.
-    epsilon : number
-        The pure ε of the release.
     base_epsilon : number, optional
         ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
     log_delta, delta : number

@@ -21,7 +21,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import exact_sum
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_03 import descend, descent_seconds, run_on
+from zerodelta.paper.algorithm_03 import descend, descent_seconds, dp_sgd, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
@@ -41,7 +41,7 @@ _BLOCK = 1 << 21
 _SECONDS_A_LOSS = 3e-8
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def laplace_noisy_descent(
     features: Any,
     labels: Any = None,
@@ -61,10 +61,6 @@ def laplace_noisy_descent(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     steps : int, optional
         The number T of steps; `laplace_steps` by default.
 
@@ -171,8 +167,6 @@ def exponential_mechanism_on_grid(
         One label for each row.
     loss : Loss
         A built-in loss (`zerodelta.losses`).
-    epsilon : number
-        The pure ε of the release.
     radius : number
         Of the ball around 0.
     data_norm : number
