@@ -108,7 +108,7 @@ def test_every_estimator_takes_a_ledger(name: str) -> None:
         return
     assert parameters["ledger"].default is None
     assert parameters["again"].default is False
-    assert "    ledger : Ledger, optional\n" in getattr(zd.sklearn, name).__doc__
+    assert "\nledger : Ledger, optional\n" in getattr(zd.sklearn, name).__doc__
 
 
 def test_the_debit_comes_after_the_certificate_and_before_the_rows() -> None:

@@ -43,10 +43,8 @@ def completed(text: str | None, *others: str | None, parameters: Iterable[str]) 
     if text is None:  # as under python -OO
         return None
     places = {name: place for place, name in enumerate(parameters)}
-    made = inspect.cleandoc(text)
-    if _span(made, "Parameters") is None:
-        made = made.replace("Returns\n-------\n", f"{_EMPTY}\n\nReturns\n-------\n", 1)
-    return _with(made, "Parameters", [inspect.cleandoc(other or "") for other in others], places)
+    sources = [inspect.cleandoc(other or "") for other in others]
+    return _with(inspect.cleandoc(text), "Parameters", sources, places)
 
 
 def inherited(text: str | None, *others: str | None, parameters: Iterable[str]) -> str | None:
@@ -58,16 +56,13 @@ def inherited(text: str | None, *others: str | None, parameters: Iterable[str]) 
     return _with_notes(_with(made, "Attributes", sources), sources)
 
 
-_EMPTY = "Parameters\n----------\n"
+_SECTIONS = ("Parameters", "Returns", "Attributes", "Notes", "Examples")
 
 
 def _with(
     text: str, title: str, sources: list[str], wanted: Mapping[str, int] | None = None
 ) -> str:
     """Return the text with items of a section of the others: those that are wanted, in order."""
-    span = _span(text, title)
-    if span is None:
-        return text
     items = _items(text, title)
     for source in sources:
         for names, told in _items(source, title):
@@ -79,8 +74,16 @@ def _with(
                 items.append((new, told))
     if wanted is not None:
         items.sort(key=lambda item: wanted.get(item[0][0], len(wanted)))
-    start, end = span
-    return text[:start] + "\n".join(", ".join(n) + told for n, told in items) + text[end:]
+    body = "\n".join(", ".join(names) + told for names, told in items)
+    span = _span(text, title)
+    if span is not None:
+        return text[: span[0]] + body + text[span[1] :]
+    following = "|".join(_SECTIONS[_SECTIONS.index(title) + 1 :])
+    found = re.search(rf"^({following})\n-{{3,}}\n", text, re.MULTILINE)
+    if found is None or not items:
+        return text
+    section = f"{title}\n{'-' * len(title)}\n{body}\n\n"
+    return text[: found.start()] + section + text[found.start() :]
 
 
 def _span(text: str, title: str) -> tuple[int, int] | None:
