@@ -53,9 +53,9 @@ def _fenced(text: str) -> str:
     return _DOCTEST.sub(lambda match: f"```pycon\n{match[1].rstrip()}\n```\n", text)
 
 
-def runtime(obj: griffe.Object) -> Any:
+def runtime(obj: Any) -> Any:
     """Return the function or class itself; None for what is within one, or needs an extra."""
-    if not isinstance(obj, (griffe.Function, griffe.Class)) or not obj.parent.is_module:
+    if not (obj.is_function or obj.is_class) or not obj.parent.is_module:
         return None
     try:
         return getattr(import_module(obj.parent.path), obj.name, None)
@@ -66,7 +66,7 @@ def runtime(obj: griffe.Object) -> Any:
 class Docstrings(griffe.Extension):
     """Rewrites each docstring when it is loaded, and the parameters of what a decorator changed."""
 
-    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+    def on_instance(self, *, obj: Any, **_: Any) -> None:
         """Change one docstring."""
         if obj.docstring is None:
             return
@@ -82,6 +82,6 @@ class Docstrings(griffe.Extension):
 
 
 def _added(each: inspect.Parameter) -> griffe.Parameter:
-    kind = griffe.ParameterKind[each.kind.name.lower()]
+    kind = getattr(griffe.ParameterKind, each.kind.name.lower())
     annotation, default = str(each.annotation), repr(each.default)
     return griffe.Parameter(each.name, annotation=annotation, kind=kind, default=default)
