@@ -23,6 +23,7 @@ from zerodelta.errors import LedgerError as LedgerError
 from zerodelta.errors import ParameterError as ParameterError
 from zerodelta.errors import RecordError as RecordError
 from zerodelta.errors import ZeroDeltaError as ZeroDeltaError
+from zerodelta.tasks.registry import verbs as _verbs
 
 if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.channels.channel import is_purifier as is_purifier
@@ -106,23 +107,12 @@ _FILES = {
     "spaces": "Ball Box Finite Multiset Subsets",
     "study.study": "Study",
     "tasks.advise": "advise",
-    "tasks.choices": "mode select",
-    "tasks.covariance": "correlation covariance pca",
-    "tasks.distributions": "cdf histogram",
-    "tasks.features": "decision_tree select_features",
-    "tasks.keys": "heavy_hitters top_k",
-    "tasks.kmeans": "kmeans",
-    "tasks.marginals": "answer_queries synthesize",
-    "tasks.models": "select_model vote",
     "tasks.open": "open",
-    "tasks.quantiles": "median quantile quantiles",
-    "tasks.robust": "bounded_local_sensitivity propose_test_release trimmed_mean",
-    "tasks.statistics": "count mean std sum variance",
-    "tasks.table": "table",
 }
 """Public names by file; each is imported on first use, so that `import zerodelta` is fast."""
 
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
+_HOME |= {name: f"tasks.{file}" for name, file in _verbs().items()}
 
 _PACKAGES = (
     *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),

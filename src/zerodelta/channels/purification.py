@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.channels.channel import Mixing, as_claim
@@ -383,7 +383,7 @@ def plan(
     )
 
 
-@debited
+@partial(debited, like=plan)
 def purify(
     value: Any,
     *,
@@ -410,10 +410,8 @@ def purify(
         What may be published.
     claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
         What the mechanism satisfies; it may be left out with a `profile` only.
-    epsilon : int, float, Fraction or str
-        The pure ε of the release.
-    mixing_probability, resolution, prior, profile, channel
-        As in `plan`.
+    profile : sequence of numbers, optional
+        On a finite space, bounds on P(y) - e^ε P'(y) for each element y, in place of `claim`.
 
     Returns
     -------

@@ -242,8 +242,6 @@ def pure_mwem(
         One row for each person, with the columns of the workload.
     workload : Workload
         Public queries: `Marginals`, `LinearQueries`, or a class of your own.
-    epsilon : int, float, Fraction or str
-        The privacy parameter.
     rounds : int, optional
         How many queries are measured; `best_rounds` by default.
 

@@ -15,7 +15,7 @@ from zerodelta.channels.channel import Purifier
 from zerodelta.channels.mixes import GaussianMix
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import Descent, plan_descent, release_point
+from zerodelta.paper.algorithm_03 import Descent, dp_sgd, plan_descent, release_point
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd(
     features: Any,
     labels: Any = None,
@@ -56,8 +56,6 @@ def pure_dp_sgd(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization, steps, batch
-        As in `dp_sgd`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -130,7 +128,7 @@ def pure_dp_sgd(
     return _published(plan, channel, PureDP(epsilon))
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd_on_lattice(
     features: Any,
     labels: Any = None,
@@ -155,10 +153,6 @@ def pure_dp_sgd_on_lattice(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a rounded Gaussian in place of the average.
     resolution : number, optional

@@ -22,6 +22,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -340,7 +341,7 @@ class _Purification:
         return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=approximate_frank_wolfe)
 def pure_frank_wolfe(
     features: Any,
     labels: Any = None,
@@ -370,10 +371,6 @@ def pure_frank_wolfe(
 
     Parameters
     ----------
-    features, labels, loss, lipschitz, steps, rowwise
-        As in `frank_wolfe_pure`.
-    smoothness, composition
-        As in `approximate_frank_wolfe`.
     domain : Ball
         C, an l1 ball around 0 of radius ‖C‖₁.
     epsilon : number

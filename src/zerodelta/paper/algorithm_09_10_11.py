@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.kernels import AlgorithmOne, Body
@@ -215,7 +216,7 @@ def twice_and_rest(
     return total, base, total - 2 * base
 
 
-@debited
+@partial(debited, like=propose_test_release)
 def pure_propose_test_release(
     rows: Any,
     *,
@@ -234,8 +235,6 @@ def pure_propose_test_release(
 
     Parameters
     ----------
-    rows, query, proposed_bound
-        As in `propose_test_release`.
     epsilon : number
         2ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional

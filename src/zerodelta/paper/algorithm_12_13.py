@@ -104,8 +104,6 @@ def mode(
         The dataset D, one item for each row.
     universe : list, int or Finite
         The public set 𝒳 of all items, or N for the integers 0..N-1.
-    epsilon : number
-        The pure ε of the release.
     unknown : item, optional
         The public item for which items outside the universe count; nowhere if not given.
     neighbors : Neighbors
@@ -150,7 +148,7 @@ def mode(
     return run(plan, source)
 
 
-@debited
+@partial(debited, like=mode)
 def embedded_mode(
     items: Any,
     *,
@@ -168,8 +166,6 @@ def embedded_mode(
 
     Parameters
     ----------
-    items, universe, unknown
-        As in `mode`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -353,7 +349,7 @@ def adassp(
     return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source)
 
 
-@partial(debited, rows=("features", "target"))
+@partial(debited, rows=("features", "target"), like=adassp)
 def pure_adassp(
     features: Any,
     target: Any,
@@ -375,8 +371,6 @@ def pure_adassp(
 
     Parameters
     ----------
-    features, target, data_norm, target_bound, failure
-        As in `adassp`.
     epsilon : number
         ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -459,7 +453,7 @@ def pure_adassp(
     return run(plan, source)
 
 
-@partial(debited, rows=("features", "target"))
+@partial(debited, rows=("features", "target"), like=adassp)
 def lattice_adassp(
     features: Any,
     target: Any,
@@ -479,10 +473,6 @@ def lattice_adassp(
 
     Parameters
     ----------
-    features, target, data_norm, target_bound
-        As in `adassp`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a rounded Gaussian in place of the coefficients.
     resolution : int, optional

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.kernels import code_length
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, round_epsilon
+from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, pure_mwem, round_epsilon
 from zerodelta.marginals.workloads import Workload, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
@@ -144,7 +145,7 @@ def mwem(
     return _release(rows, workload, rounds, claim.rho, claim)
 
 
-@debited
+@partial(debited, like=mwem)
 def approximate_mwem(
     rows: Any,
     *,
@@ -161,8 +162,6 @@ def approximate_mwem(
 
     Parameters
     ----------
-    rows, workload, rounds
-        As in `mwem`.
     epsilon : number
         ε of the claim, at most 8 ln(1/δ).
     log_delta, delta : number
@@ -258,7 +257,7 @@ def plan_embedded(
     )
 
 
-@debited
+@partial(debited, like=pure_mwem)
 def multiset_mwem(
     rows: Any,
     *,
@@ -275,10 +274,6 @@ def multiset_mwem(
 
     Parameters
     ----------
-    rows, workload
-        As in `pure_mwem`.
-    epsilon : number
-        The pure ε of the release.
     sample_size : int
         m, the number of synthetic rows.
     rounds : int
@@ -322,7 +317,7 @@ def multiset_mwem(
     return run(chosen.plan(), data)
 
 
-@debited
+@partial(debited, like=pure_mwem)
 def embedded_mwem(
     rows: Any,
     *,
@@ -339,8 +334,6 @@ def embedded_mwem(
 
     Parameters
     ----------
-    rows, workload
-        As in `pure_mwem`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional

@@ -22,7 +22,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import exact_sum
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_03 import descend, descent_seconds, release_point
+from zerodelta.paper.algorithm_03 import descend, descent_seconds, dp_sgd, release_point
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
@@ -43,7 +43,7 @@ _BLOCK = 1 << 21
 _SECONDS_A_LOSS = 3e-8
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def laplace_noisy_descent(
     features: Any,
     labels: Any = None,
@@ -63,10 +63,6 @@ def laplace_noisy_descent(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     steps : int, optional
         The number T of steps; `laplace_steps` by default.
 
@@ -169,8 +165,6 @@ def exponential_mechanism_on_grid(
         As in `dp_sgd`.
     loss : Loss
         A built-in loss (`zerodelta.losses`).
-    epsilon : number
-        The pure ε of the release.
     cells : int
         The bounding cube has `cells`^d cells; their centers within the ball are the choices.
 

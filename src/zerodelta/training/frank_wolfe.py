@@ -385,8 +385,6 @@ def frank_wolfe_pure(
         An l1 ball around 0, or the vertices S, one line each.
     lipschitz : number
         L₁, a bound on the entries of a gradient, to which larger ones are clipped.
-    epsilon : number
-        The pure ε of the release.
     iterations : int, optional
         The number T of steps; by default the best one, which needs `smoothness`.
     smoothness : number, optional
