@@ -47,6 +47,11 @@ def classes() -> list[type]:
     return [found for module in modules() for found in own(module) if inspect.isclass(found)]
 
 
+def functions() -> list[Any]:
+    """Return all functions of the package's modules."""
+    return [each for module in modules() for each in own(module) if inspect.isfunction(each)]
+
+
 def subclasses(base: type) -> list[type]:
     """Return all classes of the package that can be made, and are of this one."""
     return [each for each in classes() if issubclass(each, base) and not inspect.isabstract(each)]
