@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +21,7 @@ import pytest
 import zerodelta as zd
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from completeness import walk
-from completeness.drawn import HELD, WHERE, Adds, Chooses, mistakes
+from completeness.drawn import HELD, NO_NOISE, WHERE, Adds, Chooses, mistakes
 from completeness.laws import LAWS, SAMPLER_OF, stated, unexplained
 from completeness.samplers import DRAWN_FROM
 from completeness.watched import Draw, watched
@@ -38,7 +37,6 @@ from spaces.test_totality import LATTICES, SPACES
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
-from zerodelta.data.arrays import reader_of
 from zerodelta.data.spark import spark_reader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NoiseLaw, integer_radius, tail_of_one
@@ -47,7 +45,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.verify import base_claim
-from zerodelta.spaces import BallLattice, FiniteSpace, GridLattice, Space
+from zerodelta.spaces import FiniteSpace, Space
 from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
@@ -63,14 +61,14 @@ LISTED = [
 
 def unlisted() -> list[str]:
     """Return a line for each place that draws, and that no exact test is named for."""
-    return walk.missing(walk.drawing(), HELD, file=WHERE, name="HELD")
+    return walk.missing(walk.drawing(), HELD.keys() | NO_NOISE.keys(), file=WHERE, name="HELD")
 
 
 def test_every_place_that_draws_is_held_to_a_law() -> None:
     assert not unlisted(), "\n".join(unlisted())
     drawing = walk.drawing()
-    gone = [walk.name_of(each) for each in HELD if each not in drawing]
-    assert not gone, f"these draw nothing: take them out of HELD in {WHERE}: {gone}"
+    gone = [walk.name_of(each) for each in (*HELD, *NO_NOISE) if each not in drawing]
+    assert not gone, f"these draw nothing: take them out of HELD and NO_NOISE in {WHERE}: {gone}"
 
 
 @pytest.mark.parametrize("held", LISTED)
@@ -194,13 +192,14 @@ def drawing_classes() -> Iterator[set[type]]:
 
 # -- channels, spaces, readers, claims, laws of noise ---------------------------------------------
 
-OF_THEIR_OWN: dict[type, str] = {
+OF_THEIR_OWN: dict[Any, str] = {
     ProfileMix: "channels/test_apply_on_every_path.py"
     "::test_a_profile_prior_has_exactly_its_law_at_every_value",
     SmoothMix: "channels/test_apply_on_every_path.py"
     "::test_a_smoothed_step_is_published_as_it_is_or_replaced",
     NumericalError: "channels/test_numerical_error.py::test_apply_has_the_law",
     LqBall: "paper/test_lq_balls.py::test_any_object_becomes_a_point_of_the_ball",
+    spark_reader: "data/test_spark.py::test_cells_of_every_physical_type_are_read_as_from_a_table",
 }
 """What is built otherwise than the rest of its kind, and the exact test of it."""
 
@@ -233,9 +232,11 @@ def test_every_finite_space_is_enumerated() -> None:
 
 
 def test_every_lattice_is_given_any_object() -> None:
-    file = "tests/spaces/test_totality.py"
-    for base in (*GridLattice.__bases__, BallLattice):
-        check(base, LATTICES, file=file, name="LATTICES")
+    every = [kind for kind in walk.subclasses(object) if {"points", "quantize"} <= {*dir(kind)}]
+    file, listed = "tests/spaces/test_totality.py", {*map(type, LATTICES)}
+    found = walk.missing(every, listed, file=file, name="LATTICES")
+    assert not found, "\n".join(found)
+    assert listed == set(every)
 
 
 def test_every_universe_of_keys_is_enumerated() -> None:
@@ -244,20 +245,9 @@ def test_every_universe_of_keys_is_enumerated() -> None:
 
 
 def test_every_reader_hands_out_the_same_cells(tmp_path: Path) -> None:
-    folders = [tmp_path / str(place) for place in range(len(SOURCES))]
-    for folder in folders:
-        folder.mkdir()
-    entered: set[Any] = {spark_reader.__code__}  # there is no cluster here: data/test_spark.py
-    sys.setprofile(lambda frame, *_: entered.add(frame.f_code))
-    try:
-        for make, folder in zip(SOURCES.values(), folders, strict=True):
-            reader_of(make(folder))
-    finally:
-        sys.setprofile(None)
-    makers = [each for each in walk.functions() if each.__annotations__.get("return") == "Reader"]
-    assert len(makers) > 5
-    known = [each for each in makers if each.__code__ in entered]
-    found = walk.missing(makers, known, file="tests/data/test_readers.py", name="SOURCES")
+    listed = walk.readers_of(SOURCES.values(), tmp_path) | OF_THEIR_OWN.keys()
+    file = "tests/data/test_readers.py"
+    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
     assert not found, "\n".join(found)
 
 
@@ -266,7 +256,7 @@ def test_every_claim_obeys_the_laws_of_claims() -> None:
 
 
 def test_every_class_with_a_test_of_its_own_has_it() -> None:
-    assert set(OF_THEIR_OWN) <= set(walk.classes())
+    assert set(OF_THEIR_OWN) <= {*walk.classes(), *walk.readers()}
     gone = [address for address in OF_THEIR_OWN.values() if not walk.is_test(address)]
     assert not gone, f"no such test: {gone}"
 
