@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from zerodelta.data.isolation import reveal
-from zerodelta.data.row_queries import PublicRows
+from zerodelta.data.row_queries import trial_rows
 from zerodelta.models import NetworkModel
 from zerodelta.privacy.claims import calibrate
 from zerodelta.spaces import Finite, Subsets
@@ -359,7 +359,7 @@ def _tree_rows(rng: np.random.Generator, kind: str, rows: int) -> Floats:
 def _tree_contenders(
     rng: np.random.Generator, data: Floats, epsilon: float
 ) -> dict[str, DecisionTree]:
-    made_up = PublicRows(data, tuple(str(i) for i in range(data.shape[1])))
+    made_up = trial_rows(data, tuple(str(i) for i in range(data.shape[1])))
     scores = tree_scores(made_up, SPLITS, 8, (0.0, 1.0)).astype(np.float64)
     count = len(SPLITS)
     study = Study(

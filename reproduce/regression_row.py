@@ -12,7 +12,7 @@ import numpy as np
 from reproduce.data_rows import stated
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
-from zerodelta.data.row_queries import PublicRows
+from zerodelta.data.row_queries import trial_rows
 from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.paper.algorithm_12_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.privacy.release import Release
@@ -83,7 +83,7 @@ def measure_regression(variant: str, point: Point, label: str) -> list[float]:
     bits = ReplayBits(label)
     if variant == "plain":
         table = np.column_stack([features, target])
-        rows = PublicRows(table, tuple(map(str, range(table.shape[1]))))
+        rows = trial_rows(table, tuple(map(str, range(table.shape[1]))))
         value = _plain_statistics(point).solve(rows, bits, ridge=0.0)
     else:
         value = np.asarray(_release(variant, point, bits).value)

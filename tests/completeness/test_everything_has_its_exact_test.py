@@ -37,7 +37,7 @@ from spaces.test_totality import LATTICES, SPACES
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
-from zerodelta.data.spark import SparkReader
+from zerodelta.data.spark import spark_reader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NoiseLaw, integer_radius, tail_of_one
 from zerodelta.paper.convex_sets import LqBall
@@ -192,14 +192,14 @@ def drawing_classes() -> Iterator[set[type]]:
 
 # -- channels, spaces, readers, claims, laws of noise ---------------------------------------------
 
-OF_THEIR_OWN: dict[type, str] = {
+OF_THEIR_OWN: dict[Any, str] = {
     ProfileMix: "channels/test_apply_on_every_path.py"
     "::test_a_profile_prior_has_exactly_its_law_at_every_value",
     SmoothMix: "channels/test_apply_on_every_path.py"
     "::test_a_smoothed_step_is_published_as_it_is_or_replaced",
     NumericalError: "channels/test_numerical_error.py::test_apply_has_the_law",
     LqBall: "paper/test_lq_balls.py::test_any_object_becomes_a_point_of_the_ball",
-    SparkReader: "data/test_spark.py::test_cells_of_every_physical_type_are_read_as_from_a_table",
+    spark_reader: "data/test_spark.py::test_cells_of_every_physical_type_are_read_as_from_a_table",
 }
 """What is built otherwise than the rest of its kind, and the exact test of it."""
 
@@ -256,7 +256,7 @@ def test_every_claim_obeys_the_laws_of_claims() -> None:
 
 
 def test_every_class_with_a_test_of_its_own_has_it() -> None:
-    assert set(OF_THEIR_OWN) <= set(walk.classes())
+    assert set(OF_THEIR_OWN) <= {*walk.classes(), *walk.readers()}
     gone = [address for address in OF_THEIR_OWN.values() if not walk.is_test(address)]
     assert not gone, f"no such test: {gone}"
 

@@ -183,16 +183,14 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def readers() -> list[Any]:
-    """Return every class of readers, and every function that says it returns one."""
+    """Return every function that says it returns a reader."""
     functions = (each for module in modules() for each in own(module) if inspect.isfunction(each))
-    made = [each for each in functions if each.__annotations__.get("return") == Reader.__name__]
-    return [*subclasses(Reader), *made]
+    return [each for each in functions if each.__annotations__.get("return") == Reader.__name__]
 
 
 def readers_of(sources: Iterable[Callable[[Path], Any]], folder: Path) -> set[Any]:
     """Return the readers by which these sources are read, each written to a folder of its own."""
     called: set[Any] = set()
-    kinds: set[Any] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
@@ -203,10 +201,10 @@ def readers_of(sources: Iterable[Callable[[Path], Any]], folder: Path) -> set[An
     try:
         for place, source in enumerate(sources):
             (folder / str(place)).mkdir()
-            kinds.add(type(reader_of(source(folder / str(place)))))
+            reader_of(source(folder / str(place)))
     finally:
         sys.setprofile(before)
-    return kinds | {each for each in readers() if getattr(each, "__code__", None) in called}
+    return {each for each in readers() if each.__code__ in called}
 
 
 # -- tables ---------------------------------------------------------------------------------------

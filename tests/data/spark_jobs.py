@@ -21,7 +21,7 @@ from data.full_releases import COLUMNS as DECLARED
 from data.full_releases import RELEASES, made_up, run
 from data.opening import opened
 from data.test_spark import COLUMNS, FINE, ODD_NUMBERS, ODD_TEXTS, QUESTIONS, kept, table
-from zerodelta.data.spark import SparkRows
+from zerodelta.data.spark import OnCluster
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -105,7 +105,7 @@ def forgotten(spark: Any, spread: Any) -> None:
     """The copy on the workers is given up with the rows."""
     rows: Any = opened(zd.open(spread, columns=COLUMNS)["age"])
     rows.counts("age", 5)
-    copied = rows._copied
+    copied = rows.held._copied
     assert copied.storageLevel.useMemory
     del rows
     gc.collect()
@@ -153,7 +153,7 @@ def full_releases(spark: Any, folder: Path) -> None:
     def refused(self: Any) -> Any:
         raise AssertionError("rows came to the driver")
 
-    SparkRows.blocks = refused  # type: ignore[method-assign]
+    OnCluster.blocks = refused  # type: ignore[method-assign]
     for name in RELEASES:
         run(name, people, rows)
         print(name)

@@ -23,7 +23,7 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import boolean, category, number
-from zerodelta.data.columns import Unread, as_cells, is_known
+from zerodelta.data.columns import Unread, array_cells, is_known
 from zerodelta.data.declare import as_pattern, day
 from zerodelta.data.isolation import quietly
 from zerodelta.data.units import unit_ids
@@ -49,9 +49,9 @@ def test_a_text_of_no_characters_is_missing(order: str, shape: tuple[int, ...]) 
     texts = codes.view(f"{order}U1")
     assert zd.histogram(texts, universe=["1", "2"], epsilon=99).value.tolist() == [1, 0]
     assert 0 <= zd.mean(texts.reshape(-1), bounds=(0, 1), epsilon=99).value <= 1
-    assert as_cells(texts).reshape(-1).tolist() == [None, "1", None]
+    assert array_cells(texts).reshape(-1).tolist() == [None, "1", None]
     masked = np.ma.MaskedArray(texts, mask=np.zeros(shape, np.bool_))
-    assert as_cells(masked).reshape(-1).tolist() == [None, "1", None]
+    assert array_cells(masked).reshape(-1).tolist() == [None, "1", None]
     people = zd.open(texts, columns={"0": zd.category(["1", "2"])})
     assert zd.histogram(people, epsilon=99).value.tolist() == [1, 0]
 
@@ -70,7 +70,7 @@ def test_a_code_without_a_category_is_one_missing_cell() -> None:
     codes = column.array._codes
     codes.flags.writeable = True
     codes[1:] = [2, -2, 1]
-    assert as_cells(column).tolist() == ["a", None, None, "b"]
+    assert Unread(column).read()[0].tolist() == ["a", None, None, "b"]
 
 
 def test_the_label_of_a_row_decides_nothing() -> None:
@@ -179,7 +179,7 @@ def test_dates_of_polars_are_read_as_those_of_arrow(kind: Any, zone: str | None)
     ],
 )
 def test_other_cells_of_polars_are_what_they_were(cells: list[Any]) -> None:
-    found = as_cells(pl.Series("0", cells)).tolist()
+    found = Unread(pl.Series("0", cells)).read()[0].tolist()
     assert [type(cell) for cell in found if cell == cell] == [
         type(cell) for cell in (cells if float not in map(type, cells) else [1.5]) if cell == cell
     ]

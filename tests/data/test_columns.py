@@ -14,8 +14,12 @@ import pyarrow as pa
 import pytest
 
 from zerodelta.data.cells import Options
-from zerodelta.data.columns import as_cells, as_frame, as_objects, as_rows
+from zerodelta.data.columns import Unread, array_cells, as_frame, as_objects, as_rows
 from zerodelta.errors import ParameterError
+
+
+def cells_of(values: Any) -> Any:
+    return Unread(values).read()[0]
 
 
 class Hostile:
@@ -112,12 +116,12 @@ def test_the_first_row_has_the_width_of_all() -> None:
 
 
 def test_what_is_masked_is_missing() -> None:
-    whole = as_cells(np.ma.masked_equal(np.array([1, 2, 2**60 + 1]), 2))
+    whole = array_cells(np.ma.masked_equal(np.array([1, 2, 2**60 + 1]), 2))
     assert whole.tolist() == [1, None, 2**60 + 1]
-    short = as_cells(np.ma.masked_equal(np.array([1, 2], dtype=np.float32), 2))
+    short = array_cells(np.ma.masked_equal(np.array([1, 2], dtype=np.float32), 2))
     assert short.dtype == np.float32
     assert math.isnan(short[1])
-    assert as_cells(np.ma.masked_equal(np.ones((2, 2), dtype=int), 1)).shape == (2, 2)
+    assert array_cells(np.ma.masked_equal(np.ones((2, 2), dtype=int), 1)).shape == (2, 2)
 
 
 def test_what_is_no_column_is_refused_by_its_type() -> None:
@@ -128,8 +132,8 @@ def test_what_is_no_column_is_refused_by_its_type() -> None:
 @pytest.mark.parametrize("cell", [None, 2])
 def test_a_null_in_an_arrow_array_raises_nothing(cell: Any) -> None:
     for build in (pa.array, lambda cells: pa.chunked_array([cells])):
-        assert as_cells(build([1, cell, 2**60 + 1])).tolist() == [1, cell, 2**60 + 1]
-        assert as_cells(build(["a", None])).tolist() == ["a", None]
+        assert cells_of(build([1, cell, 2**60 + 1])).tolist() == [1, cell, 2**60 + 1]
+        assert cells_of(build(["a", None])).tolist() == ["a", None]
 
 
 LARGE, SHORT = [2**60 + 1, 3], [0.1, 0.2]
@@ -156,7 +160,7 @@ def test_a_null_changes_no_other_cell(case: int) -> None:
     """Neither the integers beyond 2^53 nor the type of short floats."""
     cells, build = NULLABLE[case]
     options = Options([*LARGE, *SHORT])
-    for column in (as_cells(build(cells)), as_cells(build([cells[0], None]))):
+    for column in (cells_of(build(cells)), cells_of(build([cells[0], None]))):
         assert options.find(column[0]) == (0 if cells is LARGE else 2)
 
 
@@ -164,9 +168,10 @@ def test_a_null_changes_no_other_cell(case: int) -> None:
 def test_a_series_and_a_frame_of_one_column_are_their_cells(frames: Any) -> None:
     for cells in ([1, 2], ["a", "b"], [0.5, 1.5]):
         series = frames.Series("x", cells) if frames is pl else frames.Series(cells, name="x")
-        assert as_cells(series).tolist() == cells
-        assert as_cells(series.to_frame()).tolist() == [[cell] for cell in cells]
-    assert as_cells(frames.DataFrame({"a": [1], "b": ["x"]})).tolist() == [[1, "x"]]
+        assert cells_of(series).tolist() == cells
+        assert cells_of(series.to_frame()).tolist() == cells
+    both = Unread(frames.DataFrame({"a": [1], "b": ["x"]})).read()
+    assert [column.tolist() for column in both] == [[1], ["x"]]
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ from data.csv_reference import plain, reference_column, reference_rows
 from zerodelta.data.arrow_cells import ArrowChunks
 from zerodelta.data.csv import (
     CsvFormat,
-    CsvReader,
     Wanted,
     count_lines,
+    csv_reader,
     line_cells,
     line_chunks,
     read_lines,
 )
+from zerodelta.data.readers import Reader
 from zerodelta.errors import ParameterError
 
 FORMS = [
@@ -82,7 +83,7 @@ def joined(batches: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return columns
 
 
-def read(reader: CsvReader, columns: tuple[str, ...], numbers: set[str], batch: int = 99) -> Any:
+def read(reader: Reader, columns: tuple[str, ...], numbers: set[str], batch: int = 99) -> Any:
     parts = reader.parts(columns, batch=batch, numbers=frozenset(numbers))
     return joined([found for part in parts for found in part()], len(columns))
 
@@ -177,7 +178,7 @@ def test_an_odd_line_changes_no_other(
     def rows_with(line: bytes) -> Any:
         lines = [*LINES[:place], line, *LINES[place + 1 :]]
         path.write_bytes(b"a,b,c\n" + b"\n".join(lines) + b"\n")
-        reader = CsvReader(path, form)
+        reader = csv_reader(path, form)
         assert reader.count() == len(LINES)
         found = read(reader, columns, numbers)
         assert found == expected(path.read_bytes(), form, ((0, True), (1, False), (2, True)))
@@ -202,7 +203,7 @@ def table(path: Path, lines: int = 400) -> Path:
 @pytest.mark.parametrize("batch", [1, 64, 10_000])
 def test_batches_and_parts_change_no_cell(part: int, batch: int, tmp_path: Path) -> None:
     path = table(tmp_path / "people.csv")
-    reader = CsvReader(path, part=part)
+    reader = csv_reader(path, part=part)
     found = read(reader, ("c", "b", "a"), {"a", "c"}, batch)
     assert found == expected(path.read_bytes(), CsvFormat(), ((2, True), (1, False), (0, True)))
     parts = reader.parts(("b",), batch=batch)
@@ -211,35 +212,35 @@ def test_batches_and_parts_change_no_cell(part: int, batch: int, tmp_path: Path)
 
 
 def test_a_part_can_be_read_again(tmp_path: Path) -> None:
-    (part,) = CsvReader(table(tmp_path / "people.csv")).parts(("a",), batch=99)
+    (part,) = csv_reader(table(tmp_path / "people.csv")).parts(("a",), batch=99)
     assert joined(list(part()), 1) == joined(list(part()), 1)
 
 
 def test_without_pyarrow_the_cells_are_the_same(tmp_path: Path, monkeypatch: Any) -> None:
     path = table(tmp_path / "people.csv")
-    before = read(CsvReader(path), ("a", "b", "c"), {"a", "c"})
+    before = read(csv_reader(path), ("a", "b", "c"), {"a", "c"})
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "zerodelta.data.csv.find_spec", lambda name: None if "arrow" in name else found(name)
     )
     monkeypatch.setattr("zerodelta.data.arrow_cells.ArrowChunks", None)
-    assert read(CsvReader(path), ("a", "b", "c"), {"a", "c"}) == before
+    assert read(csv_reader(path), ("a", "b", "c"), {"a", "c"}) == before
 
 
 def test_compressed_files_are_read_alike(tmp_path: Path) -> None:
     path = table(tmp_path / "people.csv")
     packed = tmp_path / "people.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    reader = CsvReader(packed)
+    reader = csv_reader(packed)
     assert reader.count() == 400
-    assert read(reader, ("a", "b"), {"a"}) == read(CsvReader(path), ("a", "b"), {"a"})
+    assert read(reader, ("a", "b"), {"a"}) == read(csv_reader(path), ("a", "b"), {"a"})
 
 
 def test_a_broken_archive_says_nothing_of_its_contents(tmp_path: Path) -> None:
     packed = tmp_path / "people.csv.gz"
     lines = b"".join(b"%d\n" % (i * i) for i in range(300_000))
     packed.write_bytes(gzip.compress(b"name\n" + lines)[:-9])
-    reader = CsvReader(packed)
+    reader = csv_reader(packed)
     for ask in (reader.count, lambda: read(reader, ("name",), set())):
         with pytest.raises(ParameterError, match="rows that can be read to the end") as raised:
             ask()
@@ -252,14 +253,14 @@ def test_a_file_without_a_header_line_is_refused(text: bytes, tmp_path: Path) ->
     path = tmp_path / "people.csv"
     path.write_bytes(text)
     with pytest.raises(ParameterError, match="whose first line names the columns"):
-        CsvReader(path)
+        csv_reader(path)
 
 
 def test_the_first_line_is_not_shown_where_it_may_be_a_person(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(b"Ada Lovelace,36\n")
     with pytest.raises(ParameterError) as raised:
-        CsvReader(path).parts(("Ada",), batch=9)
+        csv_reader(path).parts(("Ada",), batch=9)
     assert "Lovelace" not in str(raised.value)
     assert "'Ada'" in str(raised.value)
 
@@ -267,7 +268,7 @@ def test_the_first_line_is_not_shown_where_it_may_be_a_person(tmp_path: Path) ->
 def test_without_a_header_columns_are_declared_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(b"\xef\xbb\xbf1,x,9,9\n2\n3,y,9,9\n")
-    reader = CsvReader(path, CsvFormat(header=False), declared=("age", "town"))
+    reader = csv_reader(path, CsvFormat(header=False), declared=("age", "town"))
     assert reader.count() == 3
     assert read(reader, ("town", "age"), {"age"}) == [["x", "", "y"], [1.0, 2.0, 3.0]]
 
@@ -275,7 +276,7 @@ def test_without_a_header_columns_are_declared_in_their_order(tmp_path: Path) ->
 def test_names_of_a_header_may_be_quoted_and_marked(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(b'\xef\xbb\xbf"age","the ""town""",\xff\n"1","x\n')
-    reader = CsvReader(path)
+    reader = csv_reader(path)
     assert reader.names == ("age", 'the "town"', "")
     assert read(reader, ("age", 'the "town"'), {"age"}) == [[1.0], ["x"]]
 
@@ -286,7 +287,7 @@ def test_header_and_cells_are_unquoted_alike(quote: str | None, tmp_path: Path) 
     path.write_bytes(b"\"age\",'town'\n\"1\",'oslo'\n")
     age = '"age"' if quote != '"' else "age"
     town = "'town'" if quote != "'" else "town"
-    reader = CsvReader(path, CsvFormat(quote=quote))
+    reader = csv_reader(path, CsvFormat(quote=quote))
     assert reader.names == (age, town)
     found = read(reader, (age, town), {age})
     assert found == [[1.0 if quote == '"' else None], ["oslo" if quote == "'" else "'oslo'"]]
@@ -322,21 +323,21 @@ def test_quoted_lines_are_read_by_pyarrow(monkeypatch: Any) -> None:
 def test_a_column_that_is_there_twice_is_refused_when_asked_for(name: str, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(f"{name},{name},c\n1,2,3\n".encode())
-    assert read(CsvReader(path), ("c",), {"c"}) == [[3.0]]
+    assert read(csv_reader(path), ("c",), {"c"}) == [[3.0]]
     with pytest.raises(ParameterError, match="one column of that name"):
-        CsvReader(path).parts((name,), batch=9)
+        csv_reader(path).parts((name,), batch=9)
 
 
 def test_files_of_a_pattern_are_sorted_and_matched_by_names(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"y,x\n1,2\n")
     (tmp_path / "a.csv").write_bytes(b"x,y\n3,4\n5,6")
-    reader = CsvReader(str(tmp_path / "*.csv"))
+    reader = csv_reader(str(tmp_path / "*.csv"))
     assert read(reader, ("x",), {"x"}) == [[3.0, 5.0, 2.0]]
     assert reader.count() == 3
     assert reader.text == "2 CSV files *.csv"
     (tmp_path / "c.csv").write_bytes(b"x,z\n1,2\n")
     with pytest.raises(ParameterError, match="the same column names"):
-        CsvReader(str(tmp_path / "*.csv"))
+        csv_reader(str(tmp_path / "*.csv"))
 
 
 @pytest.mark.parametrize(
@@ -370,7 +371,7 @@ def test_wrong_forms_are_refused(wrong: dict[str, Any]) -> None:
 def test_many_malformed_lines_are_rows(tmp_path: Path) -> None:
     path, lines = tmp_path / "people.csv", 100_000
     path.write_bytes(b"a,b\n" + b"x\n" * lines)
-    reader = CsvReader(path)
+    reader = csv_reader(path)
     assert reader.count() == lines
     assert read(reader, ("a", "b"), {"a", "b"}) == [[None] * lines] * 2
 
@@ -380,7 +381,7 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     names = ",".join(f"c{i}" for i in range(width))
     rows = [",".join(str(i + j) for i in range(width)) for j in range(30)]
     path.write_text("\n".join([names, *rows]))
-    found = read(CsvReader(path), ("c9999", "c0"), {"c9999", "c0"})
+    found = read(csv_reader(path), ("c9999", "c0"), {"c9999", "c0"})
     assert found == [[float(9999 + j) for j in range(30)], [float(j) for j in range(30)]]
 
 
@@ -388,5 +389,5 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
 def test_a_file_of_no_lines_has_no_rows(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(text)
-    assert CsvReader(path).count() == 0
-    assert read(CsvReader(path), ("a",), {"a"}) == [[]]
+    assert csv_reader(path).count() == 0
+    assert read(csv_reader(path), ("a",), {"a"}) == [[]]

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.odd_cells import ODD, objects
 from zerodelta.data import cells as one_cell
-from zerodelta.data.columns import as_cells
+from zerodelta.data.columns import Unread
 from zerodelta.data.kinds import Category, Kind
 from zerodelta.errors import ParameterError
 
@@ -103,7 +103,7 @@ TEXT_FORMS: dict[str, Callable[[list[Any]], Any]] = {
     "chunks": lambda cells: chunks(pa.array(cells, type=pa.string())),
     "run ends": lambda cells: pa.compute.run_end_encode(pa.array(cells, type=pa.string())),
     "polars": lambda cells: pl.Series(cells, dtype=pl.String).to_arrow(),
-    "pandas": lambda cells: as_cells(pd.Series(cells, dtype=object)),
+    "pandas": lambda cells: Unread(pd.Series(cells, dtype=object)).read()[0],
 }
 
 
@@ -221,7 +221,7 @@ def test_dates_are_read_alike_in_every_column(cells: list[Any], kind: Kind) -> N
 def test_timestamps_are_read_alike_in_every_column(cells: list[Any], unit: str, kind: Kind) -> None:
     same(kind, np.array(cells, dtype=f"datetime64[{unit}]"), cells)
     same(kind, pa.array(cells, type=pa.timestamp("us")), cells)
-    same(kind, as_cells(pd.Series(cells, dtype="datetime64[us]")), cells)
+    same(kind, Unread(pd.Series(cells, dtype="datetime64[us]")).read()[0], cells)
     utc = [cell and cell.replace(tzinfo=datetime.timezone.utc) for cell in cells]
     same(kind, pa.array(utc, type=pa.timestamp("us", tz="Europe/Oslo")), cells)
     same(kind, objects(utc), cells)

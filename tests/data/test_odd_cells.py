@@ -24,7 +24,7 @@ from data.opening import opened
 from zerodelta.clustering.kmeans import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
-from zerodelta.data.columns import as_cells
+from zerodelta.data.columns import Unread
 from zerodelta.data.keys import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.marginals.domain import as_domain, code_rows, out_of_domain_codes, row_columns
@@ -139,7 +139,7 @@ def study(rows: Any) -> Any:
 
 
 def _count(rows: Any) -> int:
-    return len(as_cells(rows))
+    return Unread(rows).rows
 
 
 NUMBERS: dict[str, Total] = {
@@ -265,7 +265,7 @@ def test_a_column_of_one_odd_cell_only_is_read_as_beside_others(build: str) -> N
 
 def _found(container: Any, place: int) -> Any:
     """Return what the library made of the odd cell, read from the container itself."""
-    return as_cells(container).reshape(-1)[place]
+    return Unread(container).read_column()[place]
 
 
 def _is_refused(container: Any) -> bool:

@@ -25,9 +25,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
+from data.opening import opened
 from zerodelta.data import declare
-from zerodelta.data.arrays import ArrayReader, reader_of
-from zerodelta.data.readers import FOREIGN_CODE, ParquetReader, Reader, guarded
+from zerodelta.data.arrays import array_reader, reader_of
+from zerodelta.data.chosen import Base
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.readers import FOREIGN_CODE, Reader, guarded, parquet_reader
 from zerodelta.errors import ParameterError
 
 KINDS = {
@@ -208,6 +211,15 @@ def test_what_is_proven_and_what_is_assumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
+def test_no_reader_shows_a_cell(source: str, tmp_path: Path) -> None:
+    """What a reader holds is rows, and some containers write these out when they are shown."""
+    reader = reader_of(SOURCES[source](tmp_path))
+    people = Dataset(Base(reader=reader, kinds={named(reader)["city"]: KINDS["city"]}))
+    for shown in (reader, people.chosen, people._base, people, opened(people)):
+        assert "Lima" not in repr(shown) + str(shown)
+
+
+@pytest.mark.parametrize("source", SOURCES)
 def test_a_column_may_be_asked_for_twice_and_alone(source: str, tmp_path: Path) -> None:
     reader = reader_of(SOURCES[source](tmp_path))
     paid = named(reader)["paid"]
@@ -276,7 +288,7 @@ def test_names_with_dots_and_of_structs(tmp_path: Path) -> None:
 def test_a_field_of_arrays_is_no_column() -> None:
     """Refused by its type, when it is named: not by NumPy, when it has been paid for."""
     rows = np.zeros(5, dtype=[("a", "f8", (2,)), ("b", "f8")])
-    assert ArrayReader(rows).names == ("b",)
+    assert array_reader(rows).names == ("b",)
     with pytest.raises(ParameterError, match="column 'a'"):
         zd.open(rows, columns={"a": zd.number(0, 1)})
 
@@ -395,7 +407,7 @@ def test_a_damaged_page_is_one_fixed_message(tmp_path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[4:2000] = b"\xff" * 1996
     path.write_bytes(whole)
-    (part,) = ParquetReader(path).parts(("age",), batch=9)
+    (part,) = parquet_reader(path).parts(("age",), batch=9)
     with pytest.raises(ParameterError) as raised:
         list(part())
     assert str(raised.value) == (

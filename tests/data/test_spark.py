@@ -29,9 +29,8 @@ from zerodelta.data import spark as spark_workers
 from zerodelta.data.arrays import reader_of
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import GroupKey, GroupKeys, tally
-from zerodelta.data.readers import FOREIGN_CODE
-from zerodelta.data.rows import PreparedRows, Rows
-from zerodelta.data.spark import SparkReader
+from zerodelta.data.readers import FOREIGN_CODE, Reader
+from zerodelta.data.rows import Rows
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.sums import exact_total
@@ -142,7 +141,7 @@ QUESTIONS |= {
     "gradients of classes": lambda rows: gradient(rows, Multinomial(classes=(0, 1))),
     "gradient of a network": network,
     "statistics": lambda rows: exact_statistics(Features.of(3, 200, True, length=LENGTH), rows),
-    "mode": lambda rows: tally(PreparedRows(rows, last_but_one, ("0",)), Finite(2)).dense(2),
+    "mode": lambda rows: tally(rows.mapped(last_but_one, ("0",)), Finite(2)).dense(2),
     "mode of many": lambda rows: tally(rows, Finite(5000), unknown=7).dense(5000),
     "ranks": lambda rows: ranks(rows, 121),
     "ranks on a fine grid": lambda rows: ranks(rows, 1 << 40),
@@ -340,8 +339,9 @@ def test_a_worker_shows_nothing_of_what_it_was_told() -> None:
     assert raised.value.__context__ is None
     people = zd.open(fake.frame(table([("ann", "1", 1.0, "oslo", True)])), columns=COLUMNS)
     rows = opened(people)
+    alone: Any = {"bound": 1, "threads": 1, "stored": False, "number": None}
     with pytest.raises(zd.ParameterError, match="read to the end") as fixed:
-        list(rows._partials(work, (3,), bound=1, keyed=False, threads=1))
+        list(rows.held.partials(work, (3,), keyed=False, **alone))
     assert fixed.value.__context__ is None
 
 
@@ -405,8 +405,8 @@ def test_quantiles_leave_the_rows_where_they_are(monkeypatch: pytest.MonkeyPatch
     cities = ["rome", "oslo"]
     cells = [("ann", str(i % 90), float(i % 200), cities[i % 2], True) for i in range(400)]
     people = zd.open(fake.frame(table(cells), partitions=3, batch=50), columns=COLUMNS)
-    monkeypatch.delattr(spark_rows.SparkRows, "blocks")
-    monkeypatch.setattr(SparkReader, "parts", None)
+    monkeypatch.delattr(spark_rows.OnCluster, "blocks")
+    monkeypatch.setattr(Reader, "parts", None)
     middle = {"oslo": 100, "rome": 99}
     for grid in (None, 41):
         asked: Any = {"q": ["1/4", "1/2"], "grid": grid, "epsilon": 1000}

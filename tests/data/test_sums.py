@@ -470,7 +470,7 @@ def test_the_number_of_sums_that_are_kept_is_bounded() -> None:
     kept: Any = opened(ArraySource(np.zeros((3, 1))), keep=True)
     for steps in range(1, 600):
         kept.sum(0, FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps))
-    assert len(kept._sums) <= 256
+    assert len(kept.held.sums) <= 256
 
 
 def test_features_and_labels_lie_side_by_side() -> None:

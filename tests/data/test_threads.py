@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info
 from data.opening import opened
 from zerodelta.data import rows
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.pieces import each_tally
-from zerodelta.data.rows import Rows
+from zerodelta.data.pieces import Keeping, each_tally
+from zerodelta.data.rows import Blocks, Rows
 from zerodelta.exact.fixed_point import FixedPoint
 
 UNIT = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1000)
@@ -123,22 +123,14 @@ def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
 ) -> None:
     """The number of rows is private here: nothing was checked before the first row."""
 
-    class Private(Rows):
-        rows, columns, whole = 3, ("0",), False
-
-        def blocks(self) -> Iterator[Any]:
-            yield from np.array_split(table, 50)
-
-        def _answer(self, key: Any, compute: Any) -> Any:
-            return compute()
-
-    table = np.ones((3000, 1))
+    blocks = Blocks(np.array_split(np.ones((3000, 1)), 50), Keeping())
+    private = Rows(held=blocks, rows=3, columns=("0",), whole=False)
     monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
     for threads in (1, 3):
         monkeypatch.setattr(rows, "processors", lambda found=threads: found)
         for steps in (1 << 30, 1 << 53):  # of which 1023 fit
             box = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps)
-            assert Private().sum([0], box).tolist() == [3000 * steps]
+            assert private.sum([0], box).tolist() == [3000 * steps]
         for steps in (1 << 26, 1 << 50):  # of whose squares 2047 fit, and none
             ball = FixedPoint.ball(dimension=1, bound=1, steps=steps)
-            assert Private().gram([0], ball).tolist() == [[3000 * steps**2]]
+            assert private.gram([0], ball).tolist() == [[3000 * steps**2]]

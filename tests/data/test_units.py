@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from data.odd_cells import ODD, objects
 from data.opening import opened
 from zerodelta.data import units
 from zerodelta.data import units as ids_of_units
-from zerodelta.data.arrays import ArrayReader
+from zerodelta.data.arrays import array_reader
 from zerodelta.data.cells import category
 from zerodelta.data.chosen import Base, Unit
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.readers import Reader
 from zerodelta.data.units import Bounded, Bounding, unit_ids
 from zerodelta.errors import ParameterError
 
@@ -344,8 +346,11 @@ def test_two_rows_made_to_agree_in_both_hashes_are_chosen_by_their_own_order() -
 def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
     """Names of internal columns are no texts, so none that a source has can be one of them."""
     rows = np.array([(7.0, 3.0), (8.0, 4.0), (7.0, 5.0)], dtype=[("who", float), ("x", float)])
-    reader: Any = Renamed(ArrayReader(rows), name)
-    base = Base(reader=reader, kinds={name: zd.number(0, 9)}, unit=Unit(column="who", max_rows=2))
+    base = Base(
+        reader=renamed(array_reader(rows), name),
+        kinds={name: zd.number(0, 9)},
+        unit=Unit(column="who", max_rows=2),
+    )
     people = Dataset(base)
     (block,) = opened(people).blocks()
     assert block.tolist() == [[3.0], [4.0], [5.0]]
@@ -356,17 +361,12 @@ def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
     assert np.concatenate(list(opened(people.row_itself).blocks())).tolist() == [[1.0]] * 3
 
 
-class Renamed:
+def renamed(reader: Reader, name: str) -> Reader:
     """Cells whose last column has another name, which no source of ours hands out."""
+    names = ("who", name)
 
-    premise, bare, row, text = None, True, "one row", "made up"
+    def scan(columns: tuple[str, ...], batch: int, numbers: frozenset[str]) -> Any:
+        found = [reader.names[names.index(each)] for each in columns]
+        return reader.scan(tuple(found), batch, numbers)
 
-    def __init__(self, reader: ArrayReader, name: str) -> None:
-        self._reader, self.names = reader, ("who", name)
-
-    def count(self) -> int:
-        return self._reader.count()
-
-    def parts(self, columns: tuple[str, ...], **how: Any) -> Any:
-        found = [self._reader.names[self.names.index(each)] for each in columns]
-        return self._reader.parts(tuple(found), **how)
+    return replace(reader, names=names, scan=scan)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import zerodelta as zd
+from golden.seams import Rows
 
 _LONGEST, _LONGEST_FLOATS = 400, 8000
 """Characters of what is written out; of what is longer the SHA-256 is kept. Floats are written out,
@@ -96,7 +97,7 @@ def handed_text(handed: Any) -> Any:
         return [handed_text(each) for each in handed.ravel().tolist()]
     if isinstance(handed, (list, tuple)):
         return [handed_text(each) for each in handed]
-    if dataclasses.is_dataclass(handed):
+    if dataclasses.is_dataclass(handed) and not isinstance(handed, Rows):
         return [handed_text(getattr(handed, each.name)) for each in dataclasses.fields(handed)]
     return "…"
 

@@ -95,8 +95,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/arrays.py",
-        old="return None if self._known else FOREIGN_SOURCE",
-        new="return None",
+        old="premise=None if is_known(data) else FOREIGN_SOURCE,",
+        new="premise=None,",
         tests=(f"{CODE}::test_frames_of_others_are_asserted",),
     ),
     Mutant(
@@ -161,8 +161,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/arrays.py",
-        old="            self._columns = []\n",
-        new="            self._columns = []\n            self._unread.read()\n",
+        old="columns = unread.names, unread.rows, made_once(unread.read)",
+        new="columns = unread.names, len(unread.read()[0]), made_once(unread.read)",
         tests=(f"{EARLY}::test_no_data_set_reads_a_cell_before_it_is_paid_for",),
     ),
     Mutant(

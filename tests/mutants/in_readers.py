@@ -112,6 +112,12 @@ MUTANTS = (
         new="at_start = place == 0",
         tests=(PARTS,),
     ),
+    Mutant(  # what a reader holds is written out with it
+        file="data/readers.py",
+        old="@value(eq=False, repr=False)  # what holds rows",
+        new="@value(eq=False)  # what holds rows",
+        tests=("data/test_readers.py::test_no_reader_shows_a_cell",),
+    ),
     Mutant(
         file="data/readers.py",
         old="found: Any = quietly(function, otherwise=_FAILED)",

@@ -48,10 +48,8 @@ MUTANTS = (
                 COMPLETE,
             ),
             (
-                "bound=steps**2,\n            rowwise=rowwise,\n            key=(lattice,),\n"
-                "            width=width,",
-                "bound=steps,\n            rowwise=rowwise,\n            key=(lattice,),\n"
-                "            width=width,",
+                "bound=steps**2,",
+                "bound=steps,",
                 COMPLETE,
             ),
             (
@@ -60,8 +58,8 @@ MUTANTS = (
                 "data/test_sums.py::test_bad_parameters_are_named",
             ),
             (
-                "number = self.rows if self.whole else None",
-                "number = self.rows",
+                "number=self.rows if self.whole else None",
+                "number=self.rows",
                 "data/test_progress.py::test_threads_show_rows_too",
             ),
         )

@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     Mutant(
         file="data/rows.py",
-        old="if (named or type(function) is Rowwise) and",
+        old="if (named or type(mapped) is Rowwise) and",
         new="if True and",
         tests=("data/test_threads.py::test_code_of_the_caller_runs_where_it_was_started",),
     ),
@@ -238,8 +238,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/rows.py",
-        old="self._answer((function, kind, *key), added)",
-        new="self._answer((function, kind), added)",
+        old="self._answer((mapped, *key), added)",
+        new="self._answer((mapped, key[0]), added)",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
     ),
     Mutant(
@@ -280,8 +280,8 @@ MUTANTS = (
     ),
     Mutant(  # counts of one column stand in for those of another
         file="data/rows.py",
-        old="None if key is None else (self._names, self._itself, key)",
-        new="key",
+        old="None if self.name is None else (self.name, names, itself)",
+        new="self.name",
         tests=(f"{READ}::test_columns_of_one_copy_have_their_own_counts",),
     ),
     Mutant(  # other rows than those that a condition leaves
@@ -493,8 +493,8 @@ MUTANTS = (
     ),
     Mutant(  # a private number of rows on a progress bar
         file="data/source.py",
-        old="number = self._rows if self._whole else None",
-        new="number = self._rows",
+        old="self._rows = source.rows if source.whole else None",
+        new="self._rows = source.rows",
         tests=("data/test_progress.py::test_rows_are_shown_where_their_number_is_public",),
     ),
     Mutant(  # progress of a program that runs

@@ -73,7 +73,7 @@ def test_a_sum_of_floats_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
     """Adding row by row to a float rounds each time: its last bits move by more than a row does."""
     exact, width = Rows._total, FLOAT_SUMS[name]
 
-    def short(self: Any, kind: Any, function: Any, part: Any, **options: Any) -> Any:
+    def short(self: Any, function: Any, part: Any, **options: Any) -> Any:
         def added(block: Any) -> Any:
             total = np.zeros(options["shape"])
             for place in range(len(block)):
@@ -81,7 +81,7 @@ def test_a_sum_of_floats_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
                 total = np.ldexp(np.rint(np.ldexp(fraction, width)), power - width)
             return total.astype(np.int64)
 
-        return exact(self, kind, function, added, **options)
+        return exact(self, function, added, **options)
 
     monkeypatch.setattr(Rows, "_total", short)
     called, options = asked(name)

@@ -17,7 +17,7 @@ from zerodelta.channels.purification import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
 from zerodelta.data.isolation import is_written_here
-from zerodelta.data.row_queries import PublicRows
+from zerodelta.data.row_queries import trial_rows
 from zerodelta.data.rowwise import Rowwise
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
@@ -172,9 +172,9 @@ def test_nothing_takes_the_place_of_a_method_of_our_source() -> None:
 
 
 def test_made_up_rows_are_no_data() -> None:
-    assert not is_ours(PublicRows(ROWS, ("x", "y")))
+    assert not is_ours(trial_rows(ROWS, ("x", "y")))
     with pytest.raises(ParameterError, match="array"):
-        made(rows=PublicRows(ROWS, ("x", "y"), rows=10**6))
+        made(rows=trial_rows(ROWS, ("x", "y"), rows=10**6))
 
 
 class Changing(Watched):

@@ -22,8 +22,7 @@ from zerodelta.data import arrays as polars_reader
 from zerodelta.data import readers as duckdb_reader
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import reveal
-from zerodelta.data.rows import ColumnsOf
-from zerodelta.data.spark import SparkReader
+from zerodelta.data.spark import Cluster
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.claims import PureDP
@@ -251,7 +250,7 @@ class Runs:
         self.number = 0
         for reader in (duckdb_reader, polars_reader):
             monkeypatch.setattr(reader, "_rows", self._counting(reader._rows))
-        monkeypatch.setattr(SparkReader, "mapped", self._counting(SparkReader.mapped))
+        monkeypatch.setattr(Cluster, "mapped", self._counting(Cluster.mapped))
 
     def _counting(self, rows: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any) -> Any:
@@ -274,7 +273,7 @@ def test_a_query_is_run_once_for_a_ticket(
     case: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, verb = CASES[case]
-    data, runs = zd.open(SOURCES[source](), columns=COLUMNS), Runs(monkeypatch)
+    runs, data = Runs(monkeypatch), zd.open(SOURCES[source](), columns=COLUMNS)
     if source == "Spark" and case in ("top_k", "heavy_hitters"):
         with pytest.raises(zd.ParameterError, match="not counted on a cluster"):
             verb(data, epsilon=2, diagnostics=SHARE)
@@ -292,9 +291,9 @@ def test_the_copy_has_the_rows_of_a_plain_scan(
 ) -> None:
     found = []
     for given in (table(), SOURCES[source]()):
+        runs = Runs(monkeypatch)
         data = zd.open(given, columns=COLUMNS, **who)
         chosen = data if where is None else data.where(where)
-        runs = Runs(monkeypatch)
         options: dict[str, Any] = {"epsilon": 2, "diagnostics": SHARE}
         with replayed("a release"):
             releases = [
@@ -310,11 +309,11 @@ def test_the_copy_has_the_rows_of_a_plain_scan(
 def test_columns_of_one_copy_have_their_own_counts() -> None:
     rows = np.array([[0.0, 2.0], [1.0, 2.0], [1.0, np.nan]])
     copied = opened(ArraySource(rows), keep=True)
-    first, last = (ColumnsOf(copied, (name,), may_miss=False) for name in copied.columns)
+    first, last = (copied.chosen((name,), may_miss=False) for name in copied.columns)
     assert first.counts(0, 3).tolist() == [1, 2, 0]
     assert last.counts(0, 3).tolist() == [0, 0, 2]
     assert first.counts(0, 3).tolist() == [1, 2, 0]
-    turned = ColumnsOf(copied, copied.columns[::-1], may_miss=False)
+    turned = copied.chosen(copied.columns[::-1], may_miss=False)
     np.testing.assert_array_equal(np.concatenate(list(turned.blocks())), rows[:, ::-1])
     assert turned.counts(1, 3).tolist() == [1, 2, 0]
 

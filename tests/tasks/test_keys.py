@@ -23,7 +23,7 @@ import pytest
 
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
-from zerodelta.data.keys import GROUP, KeySource, RowsByKey, keys_in, universe_of
+from zerodelta.data.keys import GROUP, KeySource, keys_in, universe_of
 from zerodelta.data.source import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.key_noise import NoisyTop, UnknownKeys
@@ -224,7 +224,7 @@ def test_large_keys_with_numbers_beside_them_are_exact(name: str, tmp_path: Path
     kind = zd.number(-(2**63), 2**63 - 1, integer=True)
     people = zd.open(COLUMNS[name](INTEGERS, tmp_path), columns={"0": kind})
     certificate = zd.count(people, epsilon=1).certificate
-    opened = RowsByKey(people, ["0"], ["0"]).open(Ticket(certificate))
+    opened = KeySource(people[["0"]], of=["0"]).open(Ticket(certificate))
     assert opened.counts() == dict.fromkeys(INTEGERS[:-1], 1)
 
 
@@ -453,7 +453,7 @@ def test_rows_are_those_of_the_found_keys() -> None:
     columns = {"name": NAMES, "age": zd.number(0, 120)}
     people = zd.open(table, columns=columns, unit="id", max_rows=2).where("age < 80")
     ticket = Ticket(zd.count(people, epsilon=1).certificate)
-    rows = RowsByKey(people, ["name"], ["age"]).open(ticket)
+    rows = KeySource(people["name"], of=["age"]).open(ticket)
     assert rows.counts() == KeySource(people["name"]).open(ticket) == {"ann": 2, "bob": 2, "zoe": 1}
     grouped = rows.by_group({"bob": 0, "nobody": 1}, 2)
     assert grouped.columns == (GROUP, "age")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
@@ -26,29 +25,30 @@ from zerodelta.data.columns import (
     readable_texts,
     series_cells,
 )
-from zerodelta.data.csv import CsvFormat, CsvReader
+from zerodelta.data.csv import CsvFormat, csv_reader
 from zerodelta.data.isolation import quietly
 from zerodelta.data.kinds import Bounds
 from zerodelta.data.pieces import Piece
 from zerodelta.data.readers import (
-    ArrowReader,
     Batch,
-    DuckDBReader,
-    ParquetReader,
     Part,
-    QueryReader,
     Reader,
+    arrow_reader,
     attempt,
     dataset_reader,
+    duckdb_reader,
     found_files,
     guarded,
     is_path,
+    made_once,
+    parquet_reader,
     places,
+    query_reader,
     row_ranges,
 )
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Source, Ticket, ours
-from zerodelta.data.spark import SparkReader, is_spark
+from zerodelta.data.spark import is_spark, spark_reader
 from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, as_float, inner_ends
@@ -165,7 +165,7 @@ class ArraySource(Source):
         for piece in self.pieces(ticket):
             yield from piece()
 
-    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
+    def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return each block as a piece."""
         Ticket.use(ticket)
         return self._pieces([ticket.once(table, table.read) for table in self._tables])
@@ -246,83 +246,53 @@ _NO_TIME = int(np.iinfo(np.int64).min)
 """What a missing date is stored as, in NumPy."""
 
 
-@final
-class ArrayReader(Reader):
-    """An array has the columns "0", "1", …, a structured one and a frame those that they name.
+def array_reader(data: Any) -> Reader:
+    """Return the reader of an array, a list of rows or a frame; no cell is read but by `parts`.
 
-    The width of a list of rows is that of its first row. No cell is read but by `parts`.
+    An array has the columns "0", "1", …, a structured one and a frame those that they name. The
+    width of a list of rows is that of its first row.
     """
+    module = type(data).__module__.partition(".")[0]
+    columns: Callable[[], Sequence[Any]]
+    if isinstance(data, (list, tuple)) or _is_masked(data):
+        unread = Unread(data)
+        names, rows, columns = unread.names, unread.rows, made_once(unread.read)
+    else:
+        split = _array_columns if isinstance(data, np.ndarray) else _frame_columns
+        rows, found = split(data)
+        names, columns = tuple(found), lambda: list(found.values())
 
-    __slots__ = ("_columns", "_known", "_lock", "_names", "_rows", "_text", "_unread")
+    def scan(wanted: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
+        known = columns()
+        chosen = [known[place] for place in places(names, wanted)]
+        slices = [partial(_slices, chosen, part, batch) for part in row_ranges(rows)]
+        return [partial(guarded, each) for each in slices]
 
-    def __init__(self, data: Any) -> None:
-        module = type(data).__module__.partition(".")[0]
-        self._text = type(data).__name__ if module == "builtins" else _shown(module, data)
-        self._columns: list[Any]
-        self._known, self._unread, self._lock = is_known(data), None, threading.Lock()
-        if isinstance(data, (list, tuple)) or _is_masked(data):
-            self._unread = Unread(data)
-            self._names, self._rows = self._unread.names, self._unread.rows
-            self._columns = []
-        elif isinstance(data, np.ndarray):
-            table = _array(data)
-            if table.dtype.names is not None:  # a field that is an array itself is no column
-                kind = table.dtype
-                self._names = tuple(name for name in kind.names or () if kind[name].shape == ())
-                self._columns = [table[name] for name in self._names]
-            else:
-                table = table.reshape(-1, 1) if table.ndim == 1 else table
-                self._names = tuple(map(str, range(table.shape[1])))
-                self._columns = [table[:, place] for place in range(table.shape[1])]
-            self._rows = len(table)
-        else:
-            frame = as_frame(as_one_column(data))
-            self._names = tuple(map(str, frame.columns))
-            self._columns = [frame.get_column(name) for name in frame.columns]
-            self._rows = len(frame)
+    return Reader(
+        text=type(data).__name__ if module == "builtins" else _shown(module, data),
+        names=names,
+        row="one row of the table",
+        count=lambda: rows,
+        scan=scan,
+        # the cells are read as they are; unless a container has code of its own
+        premise=None if is_known(data) else FOREIGN_SOURCE,
+        bare=True,
+    )
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._names
 
-    @property
-    def premise(self) -> str | None:
-        """None: the cells are read as they are; unless a container has code of its own."""
-        return None if self._known else FOREIGN_SOURCE
+def _array_columns(data: Array) -> tuple[int, dict[str, Any]]:
+    table = _array(data)
+    if table.dtype.names is not None:  # a field that is an array itself is no column
+        kind = table.dtype
+        names = [name for name in table.dtype.names if kind[name].shape == ()]
+        return len(table), {name: table[name] for name in names}
+    table = table.reshape(-1, 1) if table.ndim == 1 else table
+    return len(table), {str(place): table[:, place] for place in range(table.shape[1])}
 
-    @property
-    def bare(self) -> bool:
-        """True: the caller prepared them."""
-        return True
 
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the table"
-
-    @property
-    def text(self) -> str:
-        """The type of the source."""
-        return self._text
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return self._rows
-
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return ranges of rows."""
-        found = places(self._names, columns)
-        with self._lock:
-            if self._unread is not None:
-                self._columns, self._unread = list(self._unread.read()), None
-        chosen = [self._columns[place] for place in found]
-        return [
-            partial(guarded, partial(_slices, chosen, rows, batch))
-            for rows in row_ranges(self._rows)
-        ]
+def _frame_columns(data: Any) -> tuple[int, dict[str, Any]]:
+    frame = as_frame(as_one_column(data))
+    return len(frame), {str(name): frame.get_column(name) for name in frame.columns}
 
 
 def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
@@ -381,33 +351,16 @@ def _shown(module: str, data: Any) -> str:
 # -- Polars lazy frames: rows of a query that Polars runs, batch by batch -------------------------
 
 
-@final
-class PolarsLazyReader(QueryReader):
-    """The rows of a lazy frame's result, in one part."""
+def polars_reader(frame: Any) -> Reader:
+    """Return the reader of a lazy frame's result, in one part."""
 
-    __slots__ = ("_frame",)
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self._names = tuple(attempt(lambda: frame.collect_schema().names()))
-
-    @property
-    def text(self) -> str:
-        """What kind of source this is."""
-        return "Polars LazyFrame"
-
-    def count(self) -> int:
-        """Return the number of rows of the result."""
+    def count() -> Any:
         import polars
 
-        return int(attempt(lambda: self._frame.select(polars.len()).collect().item()))
+        return frame.select(polars.len()).collect().item()
 
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return one part."""
-        places(self._names, columns)
-        return [partial(guarded, partial(_rows, self._frame, columns, batch))]
+    names = attempt(lambda: frame.collect_schema().names())
+    return query_reader("Polars LazyFrame", names, count, partial(_rows, frame))
 
 
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
@@ -458,17 +411,17 @@ def reader_of(
         return _file_reader(source, dict(file or {}), declared)
     module, kind = type(source).__module__.partition(".")[0], type(source).__name__
     if _is_query(source) or (module in ("duckdb", "_duckdb") and kind == "DuckDBPyRelation"):
-        return DuckDBReader(source)
+        return duckdb_reader(source)
     if module == "pyarrow" and kind in ("Table", "RecordBatch", "RecordBatchReader"):
-        return ArrowReader(source)
+        return arrow_reader(source)
     if module == "pyarrow" and kind.endswith("Dataset"):
         return dataset_reader(source)
     if module == "polars" and kind == "LazyFrame":
-        return PolarsLazyReader(source)
+        return polars_reader(source)
     if is_spark(source):
-        return SparkReader(source)
+        return spark_reader(source)
     if isinstance(source, (np.ndarray, list, tuple)) or _is_frame(source):
-        return ArrayReader(source)
+        return array_reader(source)
     raise ParameterError(
         "source",
         type(source),
@@ -484,9 +437,9 @@ def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> 
     if endings == {".tsv"}:
         file = {"delimiter": "\t", **file}
     if endings <= set(_CSV):
-        return CsvReader(source, CsvFormat(**file), declared=declared)
+        return csv_reader(source, CsvFormat(**file), declared=declared)
     if endings <= set(_PARQUET):
-        return ParquetReader(source)
+        return parquet_reader(source)
     raise ParameterError(
         "source",
         expected="files that end in .csv, .tsv, .txt (or these with .gz), or all in .parquet",
@@ -558,14 +511,11 @@ class Readings(DerivedSource):
 
     __slots__ = ("_beyond", "_limits")
 
+    columns = ("reading",)
+
     def __init__(self, source: Source, limits: Limits, beyond: Beyond | None = None) -> None:
         self._of = source.unfilled if isinstance(source, ArraySource) else source
         self._limits, self._beyond = limits, beyond
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return ("reading",)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield the readings of all rows."""

@@ -28,7 +28,6 @@ from zerodelta.data.readers import Batch, Part, Reader
 from zerodelta.data.rows import UNIT
 from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.source import Account
-from zerodelta.data.spark import SparkReader
 from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.parameters import Neighbors
@@ -83,8 +82,8 @@ class Base:
         if self.unit is None:
             return self.reader.count()
         number = self.unit.number
-        if number is None and isinstance(self.reader, SparkReader):
-            number = self.reader.count_units(self.unit.column)
+        if number is None and self.reader.cluster is not None:
+            number = self.reader.cluster.count_units(self.unit.column)
         if number is None:
             ids = self._bounding(max_rows=1)
             for place, part in enumerate(self.parts((self.unit.column,))):

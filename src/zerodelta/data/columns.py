@@ -38,30 +38,11 @@ _PLAIN = (
 _POLARS_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
-def as_cells(values: Any) -> Array:
-    """Return one column, or a table, as an array of its cells: of a number type, or of objects.
-
-    What is masked or null is NaN among floats, else None. Refuses by the container's type only.
-    """
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind not in READABLE:
-            raise ParameterError(
-                "dtype",
-                values.dtype,
-                expected="an array of numbers, booleans, texts or objects",
-                remedy="convert dates and times to numbers or texts first",
-            )
-        if isinstance(values, np.ma.MaskedArray):
-            return _unmasked(values)
-        return readable_texts(np.asarray(values))
-    values = _as_series(values)
-    if is_series(values):
-        return series_cells(nw.from_native(values, series_only=True))
-    if nw.dependencies.is_into_dataframe(values):
-        return _frame_cells(as_frame(values))
-    if hasattr(values, "__array__") and not hasattr(values, "to_numpy"):
-        return np.asarray(values)
-    return as_objects(values)  # of an unknown column: its own conversion may depend on one cell
+def array_cells(values: Array) -> Array:
+    """Return an array as one of a number type, or of objects; what is masked is NaN, else None."""
+    if isinstance(values, np.ma.MaskedArray):
+        return _unmasked(values)
+    return readable_texts(np.asarray(values))
 
 
 def readable_texts(array: Array) -> Array:
@@ -255,7 +236,8 @@ def _untyped_cells(series: nw.Series[Any]) -> Array:
     native = nw.to_native(series)
     if type(native.dtype).__name__ != "CategoricalDtype":
         return as_objects(_listed(series))
-    kinds = dict(enumerate(as_cells(native.cat.categories)))  # a code of none: missing
+    categories = nw.from_native(_as_series(native.cat.categories), series_only=True)
+    kinds = dict(enumerate(series_cells(categories)))  # a code of none: missing
     return as_objects([kinds.get(code) for code in native.cat.codes.tolist()])
 
 
@@ -314,16 +296,6 @@ def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> Array:
     elif mask.any():
         array[mask] = np.nan
     return array
-
-
-def _frame_cells(frame: nw.DataFrame[Any]) -> Array:
-    parts = [series_cells(column) for column in frame.iter_columns()]
-    if len(parts) == 1:
-        return parts[0].reshape(-1, 1)
-    table = np.empty((len(frame), len(parts)), dtype=object)
-    for i, part in enumerate(parts):
-        table[:, i] = as_objects(list(part))  # a float32 stays one
-    return table
 
 
 def _is_row(row: Any) -> bool:
@@ -518,7 +490,7 @@ class Unread:
         if issubclass(kind, (list, tuple)):
             table = as_rows(values)
         elif issubclass(kind, np.ndarray):
-            table = as_cells(values)
+            table = array_cells(values)
         else:
             table = np.asarray(values) if hasattr(values, "__array__") else as_objects(values)
         table = table.reshape(-1, 1) if table.ndim == 1 else table

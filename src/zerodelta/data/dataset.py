@@ -23,10 +23,10 @@ from zerodelta.data.chosen import ITSELF, Base, ChosenColumns, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
 from zerodelta.data.pieces import Keeping, Piece, kept
 from zerodelta.data.readers import Batch, Part
-from zerodelta.data.rows import UNIT, ColumnsOf, Rows
+from zerodelta.data.rows import UNIT, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Protection, Source, Ticket, ours
-from zerodelta.data.spark import SparkReader, SparkRows
+from zerodelta.data.spark import OnCluster
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, is_list, is_name, printable, require
 from zerodelta.exact.rational import as_count
@@ -268,7 +268,7 @@ class Dataset(Source):
     @property
     def remote(self) -> bool:
         """Whether the rows are on a cluster."""
-        return isinstance(self._base.reader, SparkReader)
+        return self._base.reader.cluster is not None
 
     @property
     def protection(self) -> Protection:
@@ -327,7 +327,7 @@ class Dataset(Source):
     @property
     def by_unit(self) -> Dataset | None:
         """The same columns and the number of each row's unit; None if that is not known here."""
-        if self._base.unit is None or isinstance(self._base.reader, SparkReader):
+        if self._base.unit is None or self.remote:
             return None
         chosen = self.chosen
         return self._with(names=(*self.columns, UNIT), judged=chosen.judged, beyond=chosen.beyond)
@@ -413,8 +413,9 @@ class Dataset(Source):
         shared = self._shared(ticket)
         if shared is not None:
             return shared
-        if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
-            return SparkRows(self, self._base.reader, ticket)
+        cluster = self._base.reader.cluster
+        if cluster is not None:  # where the rows are, they are added up
+            return self._opened(OnCluster(self, cluster, ticket))
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
         return super().open(ticket, keep=keep or once)
@@ -424,15 +425,8 @@ class Dataset(Source):
         for piece in self.pieces(ticket):
             yield from piece()
 
-    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
-        """Return the parts of the rows; threads may read several at a time."""
-        return self._pieces(ticket, stored=False)
-
-    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
-        """Return the same parts; the only column as it is stored, where that says the same."""
-        return self._pieces(ticket, stored=True)
-
-    def _pieces(self, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
+    def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
+        """Return the parts of the rows, `stored` where that says the same; for threads."""
         Ticket.use(ticket)
         shared = self._shared(ticket)
         return pieces_of(self.chosen, ticket, stored=stored) if shared is None else shared.pieces()
@@ -459,7 +453,7 @@ class Dataset(Source):
             return None
         rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
         itself = ITSELF if plain else None
-        return ColumnsOf(rows, self.columns, may_miss=self.may_miss, itself=itself)
+        return rows.chosen(self.columns, may_miss=self.may_miss, itself=itself)
 
     def _with_judged(self) -> Dataset:
         """Return the columns that are judged, and before them the one that says how."""

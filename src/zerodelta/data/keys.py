@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -22,8 +23,8 @@ from zerodelta.data.cells import Options
 from zerodelta.data.columns import Unread, as_frame, as_objects
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Bounds, Kind, Number, Text
-from zerodelta.data.pieces import Keeping, group_codes, kept, together
-from zerodelta.data.rows import Rows
+from zerodelta.data.pieces import group_codes, kept, together
+from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import DerivedSource, Given, Source, Ticket, ours
 from zerodelta.errors import ParameterError, is_list, require
@@ -400,58 +401,71 @@ def _universe(name: str, kind: Kind) -> KeyUniverse:
 class KeySource(DerivedSource):
     """The keys of a data set's columns; opened by a ticket they are counted.
 
-    As a source it has one column, 1 where a row has a key of the universe.
+    As a source it has one column, 1 where a row has a key of the universe; with columns of numbers
+    (`of`) it has these, and opened it is a `KeyedRows`.
     """
 
-    __slots__ = ("universe",)
+    __slots__ = ("_keys", "_numbers", "universe")
 
+    may_miss = True  # a row may have no key
     _of: Dataset
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, keys: Dataset, of: Sequence[str] = ()) -> None:
         require(
-            not dataset.remote,
+            not keys.remote,
             "data",
             "a Spark DataFrame",
             expected="rows that this process reads: keys are not counted on a cluster",
             remedy="group and count there by a query of your own, or collect the key columns",
         )
-        self._of = dataset
-        self.universe = universe_of(dataset.kinds)
+        self._keys, self._numbers = keys, keys[list(of)] if of else None
+        self._of = keys if not of else keys[list(dict.fromkeys([*keys.columns, *of]))]
+        self.universe = universe_of(keys.kinds)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return ("key",)
+        """The columns of numbers; else the key."""
+        return ("key",) if self._numbers is None else self._numbers.columns
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The columns of which a key is made, and what they were declared as."""
-        return self._of.kinds
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether a row may have no key."""
-        return True
+        return self._keys.kinds
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
-        """Yield 1 for each row that has a key, NaN for all others."""
-        for keys in self._keys(ticket):
+        """Yield the columns of numbers; else 1 for each row that has a key, NaN for all others."""
+        if self._numbers is not None:
+            yield from self._numbers.blocks(ticket)
+            return
+        for keys in self._found(ticket):
             yield np.array([[np.nan if is_absent(key) else 1.0] for key in keys]).reshape(-1, 1)
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
-        """Return how often each key occurs, in no order that means anything."""
+        """Return how often each key occurs, in no order that means anything; or `KeyedRows`."""
         if keep:  # for programs that ask many times
-            rows: Rows = super().open(ticket, keep=keep)
-            return rows
+            return super().open(ticket, keep=keep)
+        if self._numbers is not None:
+            Ticket.check(ticket)
+            return KeyedRows(self, ticket)
         counts: Counter[Any] = Counter()
-        for keys in self._keys(ticket):
+        for keys in self._found(ticket):
             counts.update(keys)
         return {key: count for key, count in counts.items() if not is_absent(key)}
 
-    def _keys(self, ticket: Ticket) -> Iterator[list[Any]]:
-        kinds = self._of.kinds
+    def _found(self, ticket: Ticket) -> Iterator[list[Any]]:
+        kinds = self.kinds
         for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
             yield keys_in(kinds, cells, counts)
+
+    def coded(self, ticket: Ticket, known: dict[Any, int]) -> Iterator[Block]:
+        """Yield the rows that count: the number of their key, -1 without one, and their numbers."""
+        kinds, values = self.kinds, (self._numbers or self._of).chosen
+        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+            block = values.read({name: cells[name] for name in values.needed})
+            found = keys_in(kinds, cells, counts)
+            codes = [-1 if is_absent(key) else known.setdefault(key, len(known)) for key in found]
+            kept_rows = block if counts is None else block[counts]
+            yield np.column_stack([np.array(codes, dtype=np.float64), kept_rows])
 
 
 def not_floats(kinds: Mapping[str, Kind]) -> frozenset[str]:
@@ -537,71 +551,20 @@ GROUP = "\1"
 """The name of the column with the group of each row: no source has such a name."""
 
 
-@ours
-@final
-class RowsByKey(DerivedSource):
-    """Columns of numbers of a data set, and other columns that are the key of a row.
-
-    As a source it has the columns of numbers; opened it is a `KeyedRows`.
-    """
-
-    __slots__ = ("_values", "keys")
-
-    _of: Dataset
-
-    def __init__(self, dataset: Dataset, by: Sequence[str], of: Sequence[str]) -> None:
-        self.keys = KeySource(dataset[list(by)])
-        self._of = dataset[list(dict.fromkeys([*by, *of]))]
-        self._values = dataset[list(of)]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of numbers."""
-        return self._values.columns
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether a row may have no key."""
-        return True
-
-    def blocks(self, ticket: Ticket) -> Iterator[Block]:
-        """Yield the columns of numbers."""
-        return self._values.blocks(ticket)
-
-    def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
-        """Return the rows, of which the first question makes a copy."""
-        if keep:  # for programs that ask many times
-            return super().open(ticket, keep=keep)
-        Ticket.check(ticket)
-        return KeyedRows(self, ticket)
-
-    def _coded(self, ticket: Ticket, numbers: dict[Any, int]) -> Iterator[Block]:
-        """Yield the rows that count, before their numbers that of their key; -1 without one."""
-        kinds, values = self.keys.kinds, self._values.chosen
-        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
-            block = values.read({name: cells[name] for name in values.needed})
-            found = keys_in(kinds, cells, counts)
-            codes = [
-                -1 if is_absent(key) else numbers.setdefault(key, len(numbers)) for key in found
-            ]
-            kept_rows = block if counts is None else block[counts]
-            yield np.column_stack([np.array(codes, dtype=np.float64), kept_rows])
-
-
 @final
 class KeyedRows:
     """Rows that a ticket has opened: how often each key occurs, then rows by groups of keys."""
 
     __slots__ = ("_blocks", "_numbers", "_source", "_ticket")
 
-    def __init__(self, source: RowsByKey, ticket: Ticket) -> None:
+    def __init__(self, source: KeySource, ticket: Ticket) -> None:
         self._source, self._ticket = source, ticket
         self._numbers: dict[Any, int] = {}
         self._blocks: tuple[Block, ...] | None = None
 
     def _copy(self) -> tuple[Block, ...]:
         if self._blocks is None:
-            read = self._source._coded(self._ticket, self._numbers)
+            read = self._source.coded(self._ticket, self._numbers)
             self._blocks = kept(read, self._source.keeping)
         return self._blocks
 
@@ -621,48 +584,14 @@ class KeyedRows:
         for key, group in groups.items():
             if key in self._numbers:
                 codes[self._numbers[key]] = group
-        return _GroupedRows(self._source, blocks, codes)
+        copied = Rows(
+            held=Blocks(blocks, self._source.keeping),
+            rows=self._source.rows,
+            columns=(GROUP, *self._source.columns),
+            whole=False,  # rows that count nowhere were left out
+        )
+        return copied.mapped(partial(_with_group, codes), copied.columns, may_miss=True)
 
 
-@final
-class _GroupedRows(Rows):
-    """Rows of the copy by group."""
-
-    __slots__ = ("_blocks", "_codes", "_source")
-
-    def __init__(self, source: RowsByKey, blocks: tuple[Block, ...], codes: Block) -> None:
-        self._source, self._blocks, self._codes = source, blocks, codes
-
-    @property
-    def rows(self) -> int:
-        """A number of rows to plan with."""
-        return self._source.rows
-
-    @property
-    def whole(self) -> bool:
-        """False: rows that count nowhere were left out."""
-        return False
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether missing cells count nowhere."""
-        return True
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
-        return self._source.keeping
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The group, then the columns of numbers."""
-        return (GROUP, *self._source.columns)
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows."""
-        for block in self._blocks:
-            group = self._codes[block[:, 0].astype(np.int64)]
-            yield np.column_stack([group, block[:, 1:]])
-
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        return compute()
+def _with_group(codes: Block, block: Block) -> Block:
+    return np.column_stack([codes[block[:, 0].astype(np.int64)], block[:, 1:]])

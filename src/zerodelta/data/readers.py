@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import glob
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from zerodelta.data.columns import own_sequence
 from zerodelta.data.isolation import quietly
 from zerodelta.errors import ParameterError, may_be_url, require, require_extra
+from zerodelta.value import value
+
+if TYPE_CHECKING:
+    from zerodelta.data.spark import Cluster
 
 # -- Paths and patterns of files that hold one table together, in the order of their names --------
 
@@ -107,50 +110,39 @@ Part: TypeAlias = Callable[[], Iterator[Batch]]
 FOREIGN_CODE = "the query treats base rows one by one, is deterministic and does not fail"
 """The premise of sources that run code we did not write: SQL, lazy frames, clusters."""
 
+Scan: TypeAlias = Callable[[tuple[str, ...], int, frozenset[str]], Sequence[Part]]
+"""What `Reader.parts` returns, for columns that are there: their names, the batch, `numbers`."""
+
 T = TypeVar("T")
 
 _ENDED: Any = object()
 _FAILED: Any = object()
 
 
-class Reader(ABC):
+@value(eq=False, repr=False)  # what holds rows is never compared, and never shown
+class Reader:
     """Cells of named columns, batch by batch; every row is in exactly one batch.
 
     Which rows are together in a batch or a part changes no cell.
     """
 
-    __slots__ = ()
+    text: str
+    """The source in one line, without any of its contents."""
+    names: tuple[str, ...]
+    """The physical names of all columns, which are public; one may be there twice."""
+    row: str
+    """What one row is, in the words of a certificate: "one line of the file"."""
+    count: Callable[[], int]
+    """Returns the number of rows; asked only where it is public."""
+    scan: Scan
+    """Returns the rows of some columns in independent pieces."""
+    premise: str | None = None
+    """None for a plain scan by this library; else what the caller asserts of other code."""
+    bare: bool = False
+    """Whether the caller prepared the columns, so that their types are assumed to be public."""
+    cluster: Cluster | None = None
+    """The workers that add up the rows where these are, if they do."""
 
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The physical names of all columns, which are public; one may be there twice."""
-
-    @property
-    @abstractmethod
-    def premise(self) -> str | None:
-        """None for a plain scan by this library; else what the caller asserts of other code."""
-
-    @property
-    @abstractmethod
-    def bare(self) -> bool:
-        """Whether the caller prepared the columns, so that their types are assumed to be public."""
-
-    @property
-    @abstractmethod
-    def row(self) -> str:
-        """What one row is, in the words of a certificate: "one line of the file"."""
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """The source in one line, without any of its contents."""
-
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of rows; asked only where it is public."""
-
-    @abstractmethod
     def parts(
         self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
     ) -> Sequence[Part]:
@@ -159,34 +151,52 @@ class Reader(ABC):
         A column in `numbers` is wanted as numbers only: a reader of texts may hand it out as
         floats, read by the rules of `cells.number`, NaN for what is missing.
         """
+        places(self.names, columns)
+        return self.scan(columns, batch, numbers)
 
 
-class QueryReader(Reader):
-    """The result of a query, which is code that is not ours; what is protected is a row of it."""
+def query_reader(
+    text: str,
+    names: Iterable[Any],
+    count: Callable[[], Any],
+    rows: Callable[[tuple[str, ...], int], Iterator[Batch]],
+) -> Reader:
+    """Return the reader of a query, whose rows are protected; its code is not ours.
 
-    __slots__ = ("_names",)
+    ``rows(columns, batch)`` runs the query. Whether columns were prepared is part of the premise.
+    """
+    return Reader(
+        text=text,
+        names=tuple(map(str, names)),
+        row="one row of the result",
+        count=lambda: int(attempt(count)),
+        scan=partial(one_part, rows),
+        premise=FOREIGN_CODE,
+    )
 
-    _names: tuple[str, ...]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the result."""
-        return self._names
+def one_part(
+    rows: Callable[[tuple[str, ...], int], Iterator[Batch]],
+    columns: tuple[str, ...],
+    batch: int,
+    _: frozenset[str],
+) -> list[Part]:
+    """Return all rows as one part, which an engine yields."""
+    return [partial(guarded, partial(rows, columns, batch))]
 
-    @property
-    def premise(self) -> str:
-        """What the caller asserts of the query."""
-        return FOREIGN_CODE
 
-    @property
-    def bare(self) -> bool:
-        """False: types and preparation are the query's, which the premise covers."""
-        return False
+def made_once(make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function that calls `make` the first time only, whichever thread asks."""
+    made: list[T] = []
+    lock = threading.Lock()
 
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the result"
+    def get() -> T:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return get
 
 
 def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
@@ -240,40 +250,20 @@ def guarded(batches: Callable[[], Iterator[T]]) -> Iterator[T]:
 # -- DuckDB relations, and SQL with its connection: rows of a result that DuckDB computes ---------
 
 
-@final
-class DuckDBReader(QueryReader):
-    """The rows of a relation, or of a query on a connection.
+def duckdb_reader(source: Any) -> Reader:
+    """Return the reader of a relation, or of a query on a connection.
 
     One part, and one pass at a time: an open result blocks its connection.
     """
+    require_extra("pyarrow", "data")  # rows come as Arrow batches
+    text, relation = "DuckDB relation", source
+    if isinstance(source, tuple):
+        text, relation = "DuckDB query", _bound(*source)
 
-    __slots__ = ("_relation", "_text")
+    def count() -> Any:
+        return relation.aggregate("count(*)").fetchall()[0][0]
 
-    def __init__(self, source: Any) -> None:
-        require_extra("pyarrow", "data")  # rows come as Arrow batches
-        self._text = "DuckDB relation"
-        if isinstance(source, tuple):
-            query, connection = source
-            self._text = "DuckDB query"
-            source = _bound(query, connection)
-        self._relation = source
-        self._names = tuple(map(str, source.columns))
-
-    @property
-    def text(self) -> str:
-        """What kind of source this is."""
-        return self._text
-
-    def count(self) -> int:
-        """Return the number of rows of the result."""
-        return int(attempt(lambda: self._relation.aggregate("count(*)").fetchall()[0][0]))
-
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return one part."""
-        places(self.names, columns)
-        return [partial(guarded, partial(_rows, self._relation, columns, batch))]
+    return query_reader(text, relation.columns, count, partial(_rows, relation))
 
 
 def _rows(relation: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
@@ -313,66 +303,42 @@ def _bound(query: str, connection: Any) -> Any:
 _BUFFER = 1 << 20
 
 
-@final
-class ParquetReader(Reader):
-    """The rows of Parquet files; a row group is a part."""
+def parquet_reader(source: Any) -> Reader:
+    """Return the reader of Parquet files, which all have the columns of the first; by row group."""
+    require_extra("pyarrow", "data")
+    files = found_files(source)
+    footers = {path: _footer(path) for path in files}
+    schemas = {path: footer.schema.to_arrow_schema() for path, footer in footers.items()}
+    return Reader(
+        text=shown_files(source, files, "Parquet"),
+        names=same_names([tuple(each.names) for each in schemas.values()], "Parquet"),
+        row="one row of the file, its column types fixed",
+        count=lambda: sum(footer.num_rows for footer in footers.values()),
+        scan=partial(_row_groups, footers, schemas),
+    )
 
-    __slots__ = ("_files", "_footers", "_names", "_schemas", "_text")
 
-    def __init__(self, source: Any) -> None:
-        require_extra("pyarrow", "data")
-        self._files = found_files(source)
-        self._text = shown_files(source, self._files, "Parquet")
-        self._footers = [_footer(path) for path in self._files]
-        self._schemas = [footer.schema.to_arrow_schema() for footer in self._footers]
-        self._names = same_names([tuple(each.names) for each in self._schemas], "Parquet")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the first file; all files have the same."""
-        return self._names
-
-    @property
-    def premise(self) -> None:
-        """None: a plain scan."""
-        return None
-
-    @property
-    def bare(self) -> bool:
-        """False: the file's types are part of what a row is."""
-        return False
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the file, its column types fixed"
-
-    @property
-    def text(self) -> str:
-        """The name of the file or pattern."""
-        return self._text
-
-    def count(self) -> int:
-        """Return the number of rows that the files say they have."""
-        return sum(footer.num_rows for footer in self._footers)
-
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return one part for each row group of each file."""
-        parts: list[Part] = []
-        for path, footer, schema in zip(self._files, self._footers, self._schemas, strict=True):
-            found = places(schema.names, columns)
-            # distinct texts only: what a text is read to is then looked up once
-            coded = [
-                name
-                for name, place in zip(columns, found, strict=True)
-                if name not in numbers and _is_text(schema.field(place).type)
-            ]
-            for group in range(footer.num_row_groups):
-                read = partial(_read, path, footer, group, columns, coded, batch)
-                parts.append(partial(guarded, read))
-        return parts
+def _row_groups(
+    footers: Mapping[Path, Any],
+    schemas: Mapping[Path, Any],
+    columns: tuple[str, ...],
+    batch: int,
+    numbers: frozenset[str],
+) -> list[Part]:
+    parts: list[Part] = []
+    for path, footer in footers.items():
+        schema = schemas[path]
+        found = places(schema.names, columns)
+        # distinct texts only: what a text is read to is then looked up once
+        coded = [
+            name
+            for name, place in zip(columns, found, strict=True)
+            if name not in numbers and _is_text(schema.field(place).type)
+        ]
+        for group in range(footer.num_row_groups):
+            read = partial(_read, path, footer, group, columns, coded, batch)
+            parts.append(partial(guarded, read))
+    return parts
 
 
 def _read(
@@ -424,123 +390,37 @@ def row_ranges(rows: int, part: int = _PART) -> list[range]:
     return [range(start, min(start + part, rows)) for start in range(0, rows, part)]
 
 
-@final
-class ArrowReader(Reader):
-    """A table or a record batch; a stream, which can be read once, is read into a table."""
+def arrow_reader(source: Any) -> Reader:
+    """Return the reader of a table or a record batch; a stream is read into a table, once."""
+    import pyarrow as pa
 
-    __slots__ = ("_lock", "_schema", "_stream", "_table", "_text")
+    premise, table = None, made_once(lambda: source)
+    if isinstance(source, pa.RecordBatch):
+        table = made_once(lambda: pa.Table.from_batches([source]))
+    elif not isinstance(source, pa.Table):  # it is made by code that is not ours
+        premise, table = FOREIGN_CODE, made_once(lambda: attempt(source.read_all))
+    names = tuple(source.schema.names)
 
-    def __init__(self, source: Any) -> None:
-        import pyarrow as pa
+    def scan(columns: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
+        whole = table()
+        chosen = [whole.column(place) for place in places(names, columns)]
+        return [partial(_slices, chosen, rows, batch) for rows in row_ranges(whole.num_rows)]
 
-        self._lock = threading.Lock()
-        self._text = f"Arrow {type(source).__name__}"
-        self._table: Any = source if isinstance(source, pa.Table) else None
-        self._stream: Any = None
-        if isinstance(source, pa.RecordBatch):
-            self._table = pa.Table.from_batches([source])
-        elif self._table is None:
-            self._stream = source
-        self._schema = source.schema
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(self._schema.names)
-
-    @property
-    def premise(self) -> str | None:
-        """None for a table; a stream is made by code that is not ours."""
-        return None if self._stream is None else FOREIGN_CODE
-
-    @property
-    def bare(self) -> bool:
-        """True: the caller made the table."""
-        return True
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the table"
-
-    @property
-    def text(self) -> str:
-        """The type of the source."""
-        return self._text
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return int(self._whole().num_rows)
-
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return ranges of rows."""
-        found = places(self.names, columns)
-        table = self._whole()
-        chosen = [table.column(place) for place in found]
-        return [partial(_slices, chosen, rows, batch) for rows in row_ranges(table.num_rows)]
-
-    def _whole(self) -> Any:
-        with self._lock:
-            if self._table is None:
-                self._table = attempt(self._stream.read_all)
-            return self._table
+    return Reader(
+        text=f"Arrow {type(source).__name__}",
+        names=names,
+        row="one row of the table",
+        count=lambda: int(table().num_rows),
+        scan=scan,
+        premise=premise,
+        bare=True,
+    )
 
 
 def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
     for start in rows[::batch]:
         size = min(batch, rows.stop - start)
         yield tuple(column.slice(start, size) for column in columns)
-
-
-@final
-class ArrowDatasetReader(Reader):
-    """A dataset that is more than a scan of local files: partitions, filters, other systems.
-
-    PyArrow casts what it reads to the dataset's types, and a value that does not fit fails.
-    """
-
-    __slots__ = ("_dataset",)
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(self._dataset.schema.names)
-
-    @property
-    def premise(self) -> str:
-        """The scan may filter and cast rows."""
-        return FOREIGN_CODE
-
-    @property
-    def bare(self) -> bool:
-        """True: the caller made the dataset."""
-        return True
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the dataset"
-
-    @property
-    def text(self) -> str:
-        """The type of the source."""
-        return f"Arrow {type(self._dataset).__name__}"
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return int(attempt(self._dataset.count_rows))
-
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return one part: PyArrow's scanner."""
-        places(self.names, columns)
-        return [partial(guarded, partial(_scan, self._dataset, columns, batch))]
 
 
 def _scan(dataset: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
@@ -552,12 +432,25 @@ def _scan(dataset: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]
 
 
 def dataset_reader(dataset: Any) -> Reader:
-    """Return the reader of a dataset: local Parquet files without a filter are plainly scanned."""
+    """Return the reader of a dataset: local Parquet files without a filter are plainly scanned.
+
+    Any other is asserted: PyArrow casts what it reads to the dataset's types, and a value that does
+    not fit fails; partitions and filters are code of others.
+    """
     from pyarrow import dataset as datasets
     from pyarrow import fs
 
+    scanned = Reader(
+        text=f"Arrow {type(dataset).__name__}",
+        names=tuple(dataset.schema.names),
+        row="one row of the dataset",
+        count=lambda: int(attempt(dataset.count_rows)),
+        scan=partial(one_part, partial(_scan, dataset)),
+        premise=FOREIGN_CODE,
+        bare=True,
+    )
     if type(dataset) is not datasets.FileSystemDataset:
-        return ArrowDatasetReader(dataset)
+        return scanned
     require(
         not isinstance(dataset.format, (datasets.CsvFileFormat, datasets.JsonFileFormat)),
         "source",
@@ -571,9 +464,7 @@ def dataset_reader(dataset: Any) -> Reader:
         and getattr(dataset, "_scan_options", None) == {}
     )
     if plain and dataset.files:
-        from pathlib import Path
-
-        reader = ParquetReader([Path(file) for file in dataset.files])
+        reader = parquet_reader([Path(file) for file in dataset.files])
         if sorted(reader.names) == sorted(dataset.schema.names):
             return reader
-    return ArrowDatasetReader(dataset)
+    return scanned

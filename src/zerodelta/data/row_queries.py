@@ -7,16 +7,17 @@ row of the data is read (theory C0, C8).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.isolation import Internal, Watch, reveal
 from zerodelta.data.isolation import quiet as no_warnings
-from zerodelta.data.rows import Rows
+from zerodelta.data.pieces import Keeping
+from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import (
     Block,
     NamedColumns,
@@ -42,40 +43,22 @@ GRAM_STEPS = 1 << 15
 """The norm of a row in quanta, where products of two entries are summed."""
 
 
-@final
-class PublicRows(Rows):
-    """Made-up rows under the data's own column names, for trying a program.
+def trial_rows(table: Block, names: tuple[str, ...], *, rows: int | None = None) -> Rows:
+    """Return made-up rows under the data's own column names, for trying a program.
 
     They stand for `rows` rows (by default for themselves): sums and counts are those of the
     made-up rows, times the number of rows that each stands for, so that they are to the noise what
     the data's will be.
     """
-
-    __slots__ = ("_names", "_rows", "_table")
-
-    def __init__(self, table: Block, names: tuple[str, ...], *, rows: int | None = None) -> None:
-        self._table, self._names = table, names
-        self._rows = len(table) if rows is None else rows
-
-    @property
-    def rows(self) -> int:
-        """The number of rows for which the made-up ones stand."""
-        return self._rows
-
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        total = compute()
-        exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
-        scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
-        return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._names
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the made-up rows at once."""
-        yield self._table.copy()
+    count = len(table)
+    return Rows(
+        held=Blocks((table,), Keeping()),
+        rows=count if rows is None else rows,
+        columns=names,
+        prepare=np.array,  # a copy: whoever looks at it may write into it
+        name=None,
+        sample=count,
+    )
 
 
 @value

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -57,30 +58,26 @@ _LARGE_TABLE = 1 << 12
 """Counts of more keys than this are added where they are, not as a table for each block."""
 
 
-class Rows(ABC):
-    """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
+_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
+"""How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
+
+UNIT: Any = OwnColumn.UNIT
+"""What stands for the name of a column with the number of each row's unit."""
+
+_Made = TypeVar("_Made")
+
+
+class Held(ABC):
+    """Blocks of rows that a ticket has opened: in this process, unless said otherwise."""
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """The number of rows, or where that is private (not `whole`) one to plan with."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just `rows` rows."""
-        return True
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether missing cells count nowhere; then a row without any cell is no row at all."""
-        return False
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The public names of the columns, in the order in which a function sees them."""
+    keeping: Keeping = Keeping()
+    """Where what is made of the rows may be kept."""
+    here: bool = True
+    """Whether sums are added up in this process, and not where the rows are."""
+    sums: dict[Hashable, IntegerArray] | None = None
+    """Sums of named columns by what was asked; None where the next reading may be another."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
@@ -90,33 +87,18 @@ class Rows(ABC):
         """Yield all rows, for the last time: no copy of them is needed afterwards."""
         return self.blocks()
 
+    def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
+        """Return the same blocks in pieces that threads may read at the same time.
+
+        If `stored`, the only column may be there as `Keys`, as it is stored.
+        """
+        return [self.blocks]
+
     def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
         """Return what `part`, a function of this library's, picks from all blocks, in any order."""
         return np.concatenate([np.zeros(0, np.int64), *map(part, self.blocks())])
 
-    @property
-    def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
-        return Keeping()
-
-    def by_unit(self) -> Rows | None:
-        """Return the rows with one more column, the number of their unit; None: each is one."""
-        return None
-
-    @property
-    def adds_here(self) -> bool:
-        """Whether sums are added up in this process, and not where the rows are."""
-        return True
-
-    def pieces(self) -> Sequence[Piece]:
-        """Return the same blocks in pieces that threads may read at the same time."""
-        return [self.blocks]
-
-    def stored_pieces(self) -> Sequence[Piece]:
-        """Return the same pieces, in which the only column may be a block or `Keys`."""
-        return self.pieces()
-
-    def _partials(
+    def partials(
         self,
         work: Callable[[Any], IntegerArray],
         shape: tuple[int, ...],
@@ -124,23 +106,158 @@ class Rows(ABC):
         bound: int,
         keyed: bool,
         threads: int,
-        stored: bool = False,
+        stored: bool,
+        number: int | None,
     ) -> Iterator[IntegerArray]:
-        """Yield what `work` makes of all rows, added up in several parts."""
+        """Yield what `work` makes of all rows, added up in several parts.
+
+        If `stored`, it knows what to do with a column as it is stored. `number` is that of the
+        rows, where it is public.
+        """
         pieces: Sequence[Piece] = [self.blocks]
         if threads > 1:
-            alone = stored and len(self.columns) == 1
-            pieces = self.stored_pieces() if alone else self.pieces()
+            pieces = self.pieces(stored=stored)
 
         def begin() -> RunningSum:
             return RunningSum(work, shape, bound, keyed=keyed)
 
-        number = self.rows if self.whole else None
         return (tally.total() for tally in each_tally(pieces, begin, threads=threads, rows=number))
 
-    @abstractmethod
+
+@final
+class Blocks(Held):
+    """Blocks in memory."""
+
+    __slots__ = ("_blocks", "keeping")
+
+    def __init__(self, blocks: Sequence[Block], keeping: Keeping) -> None:
+        self._blocks, self.keeping = blocks, keeping
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield them."""
+        return iter(self._blocks)
+
+
+@value(eq=False, repr=False)
+class Rows:
+    """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
+
+    held: Held
+    """Who has them: this process, or a cluster."""
+    rows: int
+    """The number of rows, or where that is private (not `whole`) one to plan with."""
+    columns: tuple[str, ...]
+    """The public names of the columns, in the order in which a function sees them."""
+    whole: bool = True
+    """Whether there are just `rows` rows."""
+    may_miss: bool = False
+    """Whether missing cells count nowhere; then a row without any cell is no row at all."""
+    prepare: Callable[[Block], Block] | None = None
+    """What is made of each block that is held: of each row by itself, by this library."""
+    name: Hashable = ()
+    """What tells their sums from others of the same blocks; None: no sum is kept."""
+    numbered: Callable[[], Rows] | None = None
+    """Returns the rows with one more column, the number of their unit; None: each is one."""
+    sample: int | None = None
+    """How many made-up rows stand for all of them, if they do."""
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where what is made of the rows may be kept."""
+        return self.held.keeping
+
+    @property
+    def adds_here(self) -> bool:
+        """Whether sums are added up in this process, and not where the rows are."""
+        return self.held.here
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+        blocks = self.held.blocks()
+        return blocks if self.prepare is None else map(self.prepare, blocks)
+
+    def blocks_once(self) -> Iterator[Block]:
+        """Yield all rows, for the last time: no copy of them is needed afterwards."""
+        return self.held.blocks_once() if self.prepare is None else self.blocks()
+
+    def pieces(self) -> Sequence[Piece]:
+        """Return the same blocks in pieces that threads may read at the same time."""
+        pieces, prepare = self.held.pieces(), self.prepare
+        return pieces if prepare is None else [partial(_prepared, each, prepare) for each in pieces]
+
+    def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return what `part`, a function of this library's, picks from all blocks, in any order."""
+        return self.held.gathered(self._after(part))
+
+    def mapped(
+        self, prepare: Callable[[Block], Block], columns: tuple[str, ...], *, may_miss: bool = False
+    ) -> Rows:
+        """Return what a function of this library's makes of the rows, of each by itself.
+
+        It is made where the rows are, each time.
+        """
+        return replace(
+            self,
+            columns=columns,
+            may_miss=may_miss,
+            prepare=self._after(prepare),
+            name=None,
+            numbered=None,
+        )
+
+    def chosen(self, names: tuple[str, ...], *, may_miss: bool, itself: str | None = None) -> Rows:
+        """Return some columns, by name and in any order; `may_miss` is theirs.
+
+        Of the column `itself`, if named, only whether it is there is taken: as 1. The number of
+        each row's unit, if known, is the last column.
+        """
+        places = [self.columns.index(name) for name in names]
+        together = places == list(range(places[0], places[0] + len(places)))
+        choice = _Choice(
+            # then a block is only looked at, not copied
+            places=slice(places[0], places[0] + len(places)) if together else places,
+            itself=None if itself is None else names.index(itself),
+        )
+        known = self.columns[-1] is UNIT
+        again = partial(self.chosen, (*names, UNIT), may_miss=may_miss, itself=itself)
+        # sums name columns by their places, which are those of other columns of the copy
+        name = None if self.name is None else (self.name, names, itself)
+        return replace(
+            self.mapped(choice, names, may_miss=may_miss),
+            name=name,
+            numbered=again if known else None,
+        )
+
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit; None: each is one."""
+        return None if self.numbered is None else self.numbered()
+
+    def _after(self, work: Callable[[Block], _Made]) -> Callable[[Block], _Made]:
+        """Return what is made of a block that is held: it may be sent to where the rows are."""
+        return work if self.prepare is None else partial(_made_of, self.prepare, work)
+
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         """Return the computed sum over the rows; a `key` names an answer that may be kept."""
+        sums = self.held.sums
+        if sums is None or key is None or self.name is None:
+            total = compute()
+            return total if self.sample is None else self._enlarged(total, self.sample)
+        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
+        named = (self.name, key)
+        known = sums.get(named)
+        if known is None:
+            known = compute()
+            if known.size <= _LARGEST_SUM:
+                while len(sums) >= _MOST_SUMS:
+                    del sums[next(iter(sums))]
+                sums[named] = known
+        answer: IntegerArray = known.copy()
+        return answer
+
+    def _enlarged(self, total: IntegerArray, sample: int) -> IntegerArray:
+        exact = [int(entry) * self.rows // sample for entry in total.ravel()]
+        scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
+        return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
 
     def sum(
         self,
@@ -161,13 +278,13 @@ class Rows(ABC):
         The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
         """
         return self._total(
-            "sum",
-            row_function(function, self.columns, width=lattice.dimension),
+            function,
             lambda values: lattice.sum(values, joint=joint),
+            width=lattice.dimension,
             shape=(lattice.dimension,),
             bound=lattice.steps,
             rowwise=rowwise,
-            key=(lattice, joint),
+            key=("sum", lattice, joint),
         )
 
     def present_sums(
@@ -192,14 +309,13 @@ class Rows(ABC):
             return np.stack([present, lattice.sum(found)])
 
         return self._total(
-            "present sums",
-            row_function(function, self.columns, width=width),
+            function,
             counted,
+            width=width,
             shape=(2, width),
             bound=lattice.steps,
             rowwise=rowwise,
-            key=(lattice, joint),
-            width=width,
+            key=("present sums", lattice, joint),
         )
 
     def present_gram(
@@ -221,14 +337,13 @@ class Rows(ABC):
             return together
 
         total = self._total(
-            "present gram",
-            row_function(function, self.columns, width=width),
+            function,
             product,
+            width=width,
             shape=(width * width + 1,),
             bound=steps**2,
             rowwise=rowwise,
-            key=(lattice,),
-            width=width,
+            key=("present gram", lattice),
         )
         return int(total[-1]), total[:-1].reshape(width, width)
 
@@ -241,16 +356,15 @@ class Rows(ABC):
         with a NaN counts as the zero row.
         Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
         """
-        width, steps = lattice.dimension, lattice.steps
-
+        width = lattice.dimension
         return self._total(
-            "gram",
-            row_function(function, self.columns, width=width),
+            function,
             lattice.gram,
+            width=width,
             shape=(width, width),
-            bound=steps**2,
+            bound=lattice.steps**2,
             rowwise=rowwise,
-            key=(lattice,),
+            key=("gram", lattice),
         )
 
     def counts(
@@ -288,13 +402,13 @@ class Rows(ABC):
 
         large = size > _LARGE_TABLE
         total = self._total(
-            "counts",
-            row_function(keys, self.columns, width=1),
+            keys,
             counted,
+            width=1,
             shape=(size,),
             bound=1,
             rowwise=rowwise,
-            key=(size, invalid),
+            key=("counts", size, invalid),
             keyed=large,
             stored=not large,
         )
@@ -333,14 +447,12 @@ class Rows(ABC):
 
         bound = max(1, steps**degree)
         return self._total(
-            "group sums",
-            row_function(named, self.columns, width=len(named)),
+            named,
             tabulated,
+            width=len(named),
             shape=(count, width),
             bound=bound,
-            rowwise=False,
-            key=(tuple(sizes), lattice, degree, of is None),
-            width=len(named),
+            key=("group sums", tuple(sizes), lattice, degree, of is None),
         )
 
     def total(
@@ -357,35 +469,33 @@ class Rows(ABC):
         A row adds at most `bound` to an entry, and nothing that another row decides. If `keyed`,
         `part` makes keys, places in an array of that shape, which are counted.
         """
-        width = len(columns)
-        function = row_function(columns, self.columns, width=width)
-        how: Any = {"shape": shape, "bound": bound, "rowwise": False, "key": None, "width": width}
-        return self._total("total", function, part, keyed=keyed, **how)
+        return self._total(columns, part, width=len(columns), shape=shape, bound=bound, keyed=keyed)
 
     def _total(
         self,
-        kind: str,
-        function: Callable[[Block], Any],
+        function: RowFunction,
         part: Callable[[Any], IntegerArray],
         *,
+        width: int,
         shape: tuple[int, ...],
         bound: int,
-        rowwise: bool,
-        key: tuple[Hashable, ...] | None,
-        width: int | None = None,
+        rowwise: bool = False,
+        key: tuple[Hashable, ...] | None = None,
         keyed: bool = False,
         stored: bool = False,
     ) -> IntegerArray:
         """Add up what `part` makes of the values in each block; a row adds at most `bound`.
 
-        If `keyed`, it makes keys of them, which are counted. If `stored`, it also knows what to do
-        with a column as it is stored.
+        The values are the `width` numbers that the function makes of each row. If `keyed`, `part`
+        makes keys of them, which are counted. If `stored`, it also knows what to do with a column
+        as it is stored. The sum may be kept under a `key`.
         """
+        mapped = row_function(function, self.columns, width=width)
 
         def work(block: Block | Keys) -> IntegerArray:  # holds nothing of self: may run elsewhere
             if isinstance(block, Keys):
                 return part(block)
-            found = evaluate(function, block, width=read, rowwise=rowwise)
+            found = evaluate(mapped, block, width=width, rowwise=rowwise)
             # what a function makes of a row that was dropped is nothing
             return part(without_blanks(found, block) if blanks else found)
 
@@ -395,164 +505,27 @@ class Rows(ABC):
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             threads = 1
             # code of the caller's runs where it was started, on one block after the other
-            if (named or type(function) is Rowwise) and self.rows * read >= _FEW_ENTRIES:
+            if (named or type(mapped) is Rowwise) and self.rows * width >= _FEW_ENTRIES:
                 threads = min(processors(), max(1, _MOST_ENTRIES // math.prod(shape)))
-            for found in self._partials(
-                work, shape, bound=bound, keyed=keyed, threads=threads, stored=stored and named
-            ):
+            partials = self.held.partials(
+                self._after(work),
+                shape,
+                bound=bound,
+                keyed=keyed,
+                threads=threads,
+                stored=stored and named and self.prepare is None and len(self.columns) == 1,
+                number=self.rows if self.whole else None,
+            )
+            for found in partials:
                 total += found
             return total
 
-        named = is_columns(function)
+        named = is_columns(mapped)
         blanks = self.may_miss and not named
-        read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
         if key is None or not named:
             return self._answer(None, added)
-        return self._answer((function, kind, *key), added)
-
-
-# -- Opened rows, each prepared by a function of this library's, where the rows are ---------------
-
-
-@final
-class PreparedRows(Rows):
-    """What a function makes of other rows, of each by itself; sums are added where those are."""
-
-    __slots__ = ("_names", "_prepare", "_rows")
-
-    def __init__(
-        self, rows: Rows, prepare: Callable[[Block], Block], columns: tuple[str, ...]
-    ) -> None:
-        self._rows, self._prepare, self._names = rows, prepare, columns
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._rows.rows
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just so many."""
-        return self._rows.whole
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the prepared columns."""
-        return self._names
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
-        return self._rows.keeping
-
-    @property
-    def adds_here(self) -> bool:
-        """Whether sums are added up in this process."""
-        return self._rows.adds_here
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows."""
-        return map(self._prepare, self._rows.blocks())
-
-    def _partials(
-        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...], **how: Any
-    ) -> Iterator[IntegerArray]:
-        prepare = self._prepare  # and nothing of self: it is sent to where the rows are
-        return self._rows._partials(lambda block: work(prepare(block)), shape, **how)
-
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        return compute()
-
-
-# -- Shared copy ----------------------------------------------------------------------------------
-# Some columns of rows that several parts of one release read: a query is run once for a ticket.
-#
-# A query may yield other rows the next time, so all that a release asks comes from one copy.
-
-UNIT: Any = OwnColumn.UNIT
-"""What stands for the name of a column with the number of each row's unit."""
-
-
-@final
-class ColumnsOf(Rows):
-    """Columns of opened rows, by name and in any order; `may_miss` is that of the columns.
-
-    Of the column `itself`, if named, only whether it is there is taken: as 1.
-    """
-
-    __slots__ = ("_choice", "_itself", "_may_miss", "_names", "_shared")
-
-    def __init__(
-        self, shared: Rows, names: tuple[str, ...], *, may_miss: bool, itself: str | None = None
-    ) -> None:
-        self._shared, self._names, self._may_miss = shared, names, may_miss
-        self._itself = itself
-        places = [shared.columns.index(name) for name in names]
-        together = places == list(range(places[0], places[0] + len(places)))
-        self._choice = _Choice(
-            # then a block is only looked at, not copied
-            places=slice(places[0], places[0] + len(places)) if together else places,
-            itself=None if itself is None else names.index(itself),
-        )
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._shared.rows
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just so many."""
-        return self._shared.whole
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether missing cells of these columns count nowhere."""
-        return self._may_miss
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._names
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
-        return self._shared.keeping
-
-    @property
-    def adds_here(self) -> bool:
-        """Whether sums are added up in this process."""
-        return self._shared.adds_here
-
-    def by_unit(self) -> Rows | None:
-        """Return the rows with the number of their unit, the last column of the copy if known."""
-        last = self._shared.columns[-1]
-        if last is not UNIT:
-            return None
-        names, itself = (*self._names, UNIT), self._itself
-        return ColumnsOf(self._shared, names, may_miss=self._may_miss, itself=itself)
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows."""
-        return map(self._choice, self._shared.blocks())
-
-    def pieces(self) -> Sequence[Piece]:
-        """Return the blocks in pieces that threads may read."""
-        return [partial(_chosen, piece, self._choice) for piece in self._shared.pieces()]
-
-    def _partials(
-        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...], **how: Any
-    ) -> Iterator[IntegerArray]:
-        """Yield sums, added up where the rows are."""
-        return self._shared._partials(partial(_of, work, self._choice), shape, **how)
-
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        # a key names columns by their places, which are those of other columns of the copy
-        return self._shared._answer(
-            None if key is None else (self._names, self._itself, key), compute
-        )
+        return self._answer((mapped, *key), added)
 
 
 @value
@@ -570,9 +543,11 @@ class _Choice:
         return chosen
 
 
-def _chosen(piece: Piece, choice: _Choice) -> Iterator[Block]:
-    return map(choice, piece())
+def _prepared(piece: Piece, prepare: Callable[[Block], Block]) -> Iterator[Block]:
+    return map(prepare, piece())
 
 
-def _of(work: Callable[[Block], IntegerArray], choice: _Choice, block: Block) -> IntegerArray:
-    return work(choice(block))
+def _made_of(
+    prepare: Callable[[Block], Block], work: Callable[[Block], _Made], block: Block
+) -> _Made:
+    return work(prepare(block))

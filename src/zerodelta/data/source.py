@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 import numpy as np
 
 from zerodelta.data.pieces import Keeping, Piece, kept, rows_in, shown
-from zerodelta.data.rows import Rows
+from zerodelta.data.rows import Held, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
 from zerodelta.exact.sums import IntegerArray
@@ -247,9 +247,6 @@ def _now() -> str:
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
 
-_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
-"""How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
-
 _Kind = TypeVar("_Kind", bound=type)
 
 _OURS: list[type] = []
@@ -284,13 +281,12 @@ class Source(ABC):
         Infinities are clipped like any large number. A block may be read-only.
         """
 
-    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
-        """Return the same blocks in pieces that threads may read at the same time."""
-        return [partial(self.blocks, ticket)]
+    def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
+        """Return the same blocks in pieces that threads may read at the same time.
 
-    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
-        """Return the same pieces, in which the only column may be a block or `Keys`."""
-        return self.pieces(ticket)
+        If `stored`, the only column may be there as `Keys`, as it is stored.
+        """
+        return [partial(self.blocks, ticket)]
 
     @property
     def whole(self) -> bool:
@@ -339,62 +335,41 @@ class Source(ABC):
         changing the data in between changes nothing. Sums of named columns are kept too.
         """
         Ticket.check(ticket)
-        return _OpenRows(self, ticket, keep=keep)
+        by_unit = self.by_unit
+        numbered = None if by_unit is None else partial(by_unit.open, ticket, keep=True)
+        return self._opened(_Opened(self, ticket, keep=keep), numbered)
+
+    def _opened(self, held: Held, numbered: Callable[[], Rows] | None = None) -> Rows:
+        return Rows(
+            held=held,
+            rows=self.rows,
+            columns=self.columns,
+            whole=self.whole,
+            may_miss=self.may_miss,
+            numbered=numbered,
+        )
 
 
 @final
-class _OpenRows(Rows):
-    """The rows of a source."""
+class _Opened(Held):
+    """The rows of a source; with `keep` a copy of them is made when they are first asked."""
 
-    __slots__ = (
-        *("_by_unit", "_keep", "_keeping", "_kept", "_may_miss", "_names"),
-        *("_rows", "_source", "_sums", "_ticket", "_whole"),
-    )
+    __slots__ = ("_keep", "_kept", "_rows", "_source", "_ticket", "keeping", "sums")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
-        self._rows, self._whole, self._names = source.rows, source.whole, source.columns
-        self._may_miss, self._keeping = source.may_miss, source.keeping
-        self._by_unit = source.by_unit
+        self._rows = source.rows if source.whole else None
+        self.keeping = source.keeping
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
-        self._sums: dict[Hashable, IntegerArray] = {}
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._rows
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just so many."""
-        return self._whole
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether missing cells count nowhere."""
-        return self._may_miss
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
-        return self._keeping
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._names
-
-    def by_unit(self) -> Rows | None:
-        """Return the rows with one more column, the number of their unit."""
-        return None if self._by_unit is None else self._by_unit.open(self._ticket, keep=True)
+        self.sums: dict[Hashable, IntegerArray] | None = {} if keep else None
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a block may be read-only."""
         if self._source is not None and self._keep:
             # whole before it is kept: an interrupt leaves no table half filled
             floats = (np.asarray(block, np.float64) for block in self._read(self._source))
-            self._kept, self._source = kept(floats, self._keeping), None
+            self._kept, self._source = kept(floats, self.keeping), None
         yield from self.blocks_once()
 
     def blocks_once(self) -> Iterator[Block]:
@@ -406,36 +381,14 @@ class _OpenRows(Rows):
 
     def _read(self, source: Source) -> Iterator[Block]:
         Ticket.use(self._ticket)
-        number = self._rows if self._whole else None
-        yield from shown(source.blocks(self._ticket), "rows", number, rows_in)
+        yield from shown(source.blocks(self._ticket), "rows", self._rows, rows_in)
 
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
         """Return the blocks in pieces that threads may read; of a copy each block is one."""
         if self._source is None or self._keep:
             return [partial(iter, (block,)) for block in self.blocks()]
         Ticket.use(self._ticket)
-        return self._source.pieces(self._ticket)
-
-    def stored_pieces(self) -> Sequence[Piece]:
-        """Return the same pieces, the only column as it is stored where there is no copy."""
-        if self._source is None or self._keep:
-            return self.pieces()
-        Ticket.use(self._ticket)
-        return self._source.stored_pieces(self._ticket)
-
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
-        if key is None or not self._keep:
-            return compute()
-        known = self._sums.get(key)
-        if known is None:
-            known = compute()
-            if known.size <= _LARGEST_SUM:
-                while len(self._sums) >= _MOST_SUMS:
-                    del self._sums[next(iter(self._sums))]
-                self._sums[key] = known
-        answer: IntegerArray = known.copy()
-        return answer
+        return self._source.pieces(self._ticket, stored=stored)
 
 
 def ours(kind: _Kind) -> _Kind:

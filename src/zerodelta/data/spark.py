@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -20,8 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.isolation import quiet
-from zerodelta.data.readers import Batch, Part, QueryReader, attempt, guarded, places
-from zerodelta.data.rows import MOST_HERE, Rows
+from zerodelta.data.readers import (
+    Batch,
+    Part,
+    Reader,
+    attempt,
+    guarded,
+    one_part,
+    places,
+    query_reader,
+)
+from zerodelta.data.rows import MOST_HERE, Held
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Ticket
 from zerodelta.data.units import Words, hashed_rows, with_copies
@@ -241,38 +251,40 @@ _READ = frozenset((*_TEXTS, *_WHOLE, *_TIMES, "boolean", "float", "double", "dec
 """Types whose cells can be something; lists, structures and intervals are missing cells anyway."""
 
 
-@final
-class SparkReader(QueryReader):
-    """The rows of a DataFrame's result.
+def spark_reader(frame: Any) -> Reader:
+    """Return the reader of a DataFrame's result.
 
-    Sums are made on the workers (`SparkRows`); the parts here bring the cells to the driver, one
-    partition after the other. Sent to a worker, a reader has names only.
+    Sums are made on the workers (`OnCluster`); the parts bring the cells to the driver, one
+    partition after the other.
     """
+    require_extra("pyarrow", "data")  # rows come as Arrow batches
+    schema = attempt(lambda: frame.schema)
+    require(
+        not attempt(lambda: frame.isStreaming),
+        "source",
+        "a streaming DataFrame",
+        expected="a DataFrame whose rows are all there",
+        remedy="open a table of its sink, or spark.read instead of spark.readStream",
+    )
+    names = tuple(str(field.name) for field in schema.fields)
+    types = tuple(str(field.dataType.typeName()) for field in schema.fields)
+    cluster = Cluster(frame, names, types)
+    asked = query_reader("Spark DataFrame", names, cluster.count, cluster.rows)
+    return replace(asked, count=cluster.count, scan=cluster.scan, cluster=cluster)
 
-    __slots__ = ("_checked", "_frame", "_types")
 
-    def __init__(self, frame: Any) -> None:
-        require_extra("pyarrow", "data")  # rows come as Arrow batches
-        schema = attempt(lambda: frame.schema)
-        require(
-            not attempt(lambda: frame.isStreaming),
-            "source",
-            "a streaming DataFrame",
-            expected="a DataFrame whose rows are all there",
-            remedy="open a table of its sink, or spark.read instead of spark.readStream",
-        )
-        self._frame: Any = frame
-        self._names = tuple(str(field.name) for field in schema.fields)
-        self._types = tuple(str(field.dataType.typeName()) for field in schema.fields)
+@final
+class Cluster:
+    """The workers that have the rows of a DataFrame. Sent to one of them it has names only."""
+
+    __slots__ = ("_checked", "_frame", "_names", "_types")
+
+    def __init__(self, frame: Any, names: tuple[str, ...], types: tuple[str, ...]) -> None:
+        self._frame, self._names, self._types = frame, names, types
         self._checked: list[bool] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _named, (self._names, self._types)
-
-    @property
-    def text(self) -> str:
-        """What kind of source this is."""
-        return "Spark DataFrame"
 
     def count(self) -> int:
         """Return the number of rows of the result."""
@@ -284,15 +296,13 @@ class SparkReader(QueryReader):
         units = self.mapped((column,), hash_units, ", ".join(f"{h} bigint" for h in HASHES[:2]))
         return int(attempt(lambda: units.distinct().count()))
 
-    def parts(
-        self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
-    ) -> Sequence[Part]:
-        """Return one part: the partitions one after the other."""
-        places(self._names, columns)
+    def scan(self, columns: tuple[str, ...], batch: int, numbers: frozenset[str]) -> list[Part]:
+        """Return one part, after a look at the workers: what is wrong with them may be told."""
         self.check()
-        return [partial(guarded, partial(self._rows, columns, batch))]
+        return one_part(self.rows, columns, batch, numbers)
 
-    def _rows(self, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+    def rows(self, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+        """Yield the cells of the partitions, one after the other."""
         distinct = tuple(dict.fromkeys(columns))
         for part in streamed(self.mapped(distinct, serialize, "batch binary")):
             for start in range(0, part.num_rows, batch):
@@ -351,11 +361,9 @@ def is_spark(source: Any) -> bool:
     return module.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
-def _named(names: tuple[str, ...], types: tuple[str, ...]) -> SparkReader:
-    """Return a reader for a worker: it knows the columns, and has no rows."""
-    reader = SparkReader.__new__(SparkReader)
-    reader._frame, reader._names, reader._types, reader._checked = None, names, types, []
-    return reader
+def _named(names: tuple[str, ...], types: tuple[str, ...]) -> Cluster:
+    """Return a cluster for a worker: it knows the columns, and has no rows."""
+    return Cluster(None, names, types)
 
 
 def _version() -> str:
@@ -378,45 +386,30 @@ def _versions(batches: Any) -> Iterator[Any]:
 _MOST_COLLECTED = 1 << 20
 """Sums of more entries come partition by partition."""
 
-_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
-
 
 @final
-class SparkRows(Rows):
-    """The rows of a data set on a cluster."""
+class OnCluster(Held):
+    """The rows of a data set where they are."""
 
-    __slots__ = ("__weakref__", "_copied", "_people", "_reader", "_rows", "_sums", "_ticket")
+    __slots__ = ("__weakref__", "_cluster", "_copied", "_people", "_rows", "_ticket", "sums")
 
-    def __init__(self, people: Dataset, reader: SparkReader, ticket: Ticket) -> None:
-        reader.check()
-        self._people, self._reader, self._ticket = people, reader, ticket
+    here = False
+
+    def __init__(self, people: Dataset, cluster: Cluster, ticket: Ticket) -> None:
+        cluster.check()
+        self._people, self._cluster, self._ticket = people, cluster, ticket
         self._rows = people.rows
         self._copied: Any = None
-        self._sums: dict[Hashable, IntegerArray] = {}
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._rows
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just so many."""
-        return self._people.whole
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._people.columns
+        self.sums: dict[Hashable, IntegerArray] | None = {}
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows, on the driver; refused by their public number."""
+        width = len(self._people.columns)
         require(
-            self._rows * len(self.columns) <= MOST_HERE,
+            self._rows * width <= MOST_HERE,
             "rows",
             self._rows,
-            expected=f"at most {MOST_HERE // len(self.columns)} rows where they are all "
-            "needed on the driver",
+            expected=f"at most {MOST_HERE // width} rows where they are all needed on the driver",
             remedy="ask for sums, counts or tables, which workers add up, or for fewer columns",
         )
         copied = self._copy()
@@ -438,17 +431,7 @@ class SparkRows(Rows):
 
         return attempt(sent)
 
-    @property
-    def adds_here(self) -> bool:
-        """False: the workers do."""
-        return False
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether a row without any cell is no row at all."""
-        return self._people.may_miss
-
-    def _partials(
+    def partials(
         self,
         work: Callable[[Block], IntegerArray],
         shape: tuple[int, ...],
@@ -467,18 +450,6 @@ class SparkRows(Rows):
 
         yield attempt(added)
 
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
-        known = self._sums.get(key)
-        if known is None:
-            known = compute()
-            if key is not None and known.size <= _LARGEST_SUM:
-                while len(self._sums) >= _MOST_SUMS:
-                    del self._sums[next(iter(self._sums))]
-                self._sums[key] = known
-        answer: IntegerArray = known.copy()
-        return answer
-
     def _copy(self) -> Any:
         """Return the read columns as a DataFrame that is computed once, at the first job."""
         Ticket.use(self._ticket)
@@ -495,10 +466,10 @@ class SparkRows(Rows):
         numbers = [f"{each} double" for each in columns]
         if unit is None:
             function = partial(read_rows, chosen)
-            return self._reader.mapped(chosen.needed, function, ", ".join(numbers))
+            return self._cluster.mapped(chosen.needed, function, ", ".join(numbers))
         everything = tuple(dict.fromkeys([*people.declared, unit.column]))
         schema = ", ".join([*(f"{each} bigint" for each in HASHES), *numbers])
-        hashed = self._reader.mapped(everything, partial(hash_rows, chosen, unit.column), schema)
+        hashed = self._cluster.mapped(everything, partial(hash_rows, chosen, unit.column), schema)
         # equal rows are told apart by a number; rows that differ and agree in their hashes are
         # ordered by what is chosen of them, which no other unit's rows change
         keys, contents = ", ".join(HASHES), ", ".join(columns)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import ArrayReader
+from zerodelta.data.arrays import array_reader
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Boolean, Category, Kind, Number, Text
 from zerodelta.errors import ParameterError, is_list, require
@@ -276,7 +276,7 @@ class Encoding:
                 "that",
                 remedy="pass a data frame or an array with the columns of the fit",
             )
-        reader = ArrayReader(rows)
+        reader = array_reader(rows)
         names = reader.names
         if isinstance(rows, (np.ndarray, list, tuple)) and names == _numbered(len(names)):
             count = len(self.columns)

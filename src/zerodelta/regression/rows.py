@@ -22,7 +22,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.isolation import is_written_here
 from zerodelta.data.kinds import Category, Kind, Text
 from zerodelta.data.pieces import Piece
-from zerodelta.data.rows import PreparedRows, Rows
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Ticket, ours
 from zerodelta.errors import ParameterError, is_list, require
@@ -302,7 +302,7 @@ class LabeledRows(DerivedSource):
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
         if self.remote and self._prepared is not None:
-            return PreparedRows(self._of.open(ticket), self._prepared, self.columns)
+            return self._of.open(ticket).mapped(self._prepared, self.columns)
         unit = self.protection.unit is not None
         return super().open(ticket, keep=keep or self._prepare is not None or unit)
 
@@ -325,7 +325,7 @@ class LabeledRows(DerivedSource):
             yield block
             start += len(part)
 
-    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
+    def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return the rows of a data set in the pieces that it has."""
         prepared, most = self._prepared, self._batch
         if prepared is None:

@@ -17,7 +17,7 @@ import numpy as np
 from zerodelta.channels.search import Target, best_candidate, channels_for
 from zerodelta.data.isolation import Watch
 from zerodelta.data.pieces import shown
-from zerodelta.data.row_queries import PublicRows
+from zerodelta.data.row_queries import trial_rows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Protection
 from zerodelta.errors import ParameterError, require
@@ -333,7 +333,7 @@ def _function(
 
 def _trial_rows(study: Study, label: Column | None) -> Block:
     """Return the public rows on which a gradient is tried, the label last."""
-    rows = PublicRows(study._probe, study._columns)
+    rows = trial_rows(study._probe, study._columns)
     return np.concatenate(list(Examples.of(rows, label=label).blocks()))
 
 

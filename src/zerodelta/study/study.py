@@ -26,7 +26,7 @@ from zerodelta.data.isolation import (
     silenced,
     tidying,
 )
-from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery
+from zerodelta.data.row_queries import Bounds, RowQuery, trial_rows
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Protection, Source, protection_of
@@ -428,7 +428,7 @@ class Study(InternalQueries):
         stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits(), _opened=self._opened.rehearsed())
         stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows
-        stage._begin(PublicRows(rows, columns, rows=self._size), rehearsal)
+        stage._begin(trial_rows(rows, columns, rows=self._size), rehearsal)
         stage._guarded, shares = True, stage._shares
         with self._lifecycle.rehearsing():
             result = rehearsal.play(lambda: program(stage))

@@ -18,7 +18,7 @@ from zerodelta.data.chosen import ITSELF, Base
 from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
-from zerodelta.data.keys import Bins, GroupKey, GroupKeys, KeySource, RowsByKey
+from zerodelta.data.keys import Bins, GroupKey, GroupKeys, KeySource
 from zerodelta.data.kinds import Boolean, Coded, Kind, Number, Text, skips
 from zerodelta.data.readers import places
 from zerodelta.data.source import Source
@@ -284,7 +284,7 @@ def _by_unknown_keys(
     universe = KeySource(people[names])
     values = [column.name for column in columns]
     return GroupedData(
-        source=RowsByKey(people, names, values) if values else universe,
+        source=KeySource(people[names], of=values) if values else universe,
         judged=chosen,
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
