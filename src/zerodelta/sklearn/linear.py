@@ -15,7 +15,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -56,8 +56,8 @@ class LinearRegression(PrivateRegressor):
         the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
         zeros; by default √columns, which clips no row (clipped ones bias a line).
     method : str
-        "huber", "statistics" or "auto", the one with the least predicted error: see
-        `zerodelta.regression.fit_linear`.
+        "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (noise on XᵀX and
+        Xᵀy) or "auto", the one with the least predicted error.
 
     Notes
     -----
@@ -191,12 +191,12 @@ class LogisticRegression(PrivateClassifier):
         epsilon = required_epsilon(self.epsilon)
         known = self._known(y)
         rows, labels = check_examples(self, X, y)
-        question = ClassifierQuestion.of(
-            rows,
+        question = ClassifierQuestion(
             classes=known,
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
             method=self.method,
+            encoding=unit_encoding(rows, self.fit_intercept),
             bounds=self._bounds_of(rows),
             radius=self.radius,
         )
