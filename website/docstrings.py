@@ -1,6 +1,6 @@
 """Docstrings as the site shows them: doctests become code, and what follows Returns a section.
 
-What verbs and estimators have in common is written once (`zerodelta.spine.help`), so what `help()`
+What verbs and estimators have in common is written once (`zerodelta.spine.verbs`), so what `help()`
 shows is asked of the objects themselves, and so are their parameters.
 """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -15,7 +16,7 @@ from zerodelta.channels.mixes import FiniteMix, GridMix
 from zerodelta.errors import GuaranteeError, ParameterError, require
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_01_02 import proving_steps, publish
+from zerodelta.paper.algorithm_01_02 import proving_steps, publish, purify_ball
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@debited
+@partial(debited, like=purify_ball)
 def mix_choice(
     value: Any,
     *,
@@ -54,8 +55,6 @@ def mix_choice(
         What may be published.
     base_epsilon : number, optional
         ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
-    log_delta, delta, base_steps
-        As in `purify_ball`.
     mixing_weight : number
         The probability ω of a uniform element.
 
@@ -185,7 +184,7 @@ def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fra
 # much.
 
 
-@debited
+@partial(debited, like=mix_choice)
 def mix_on_grid(
     value: Any,
     *,
@@ -208,8 +207,6 @@ def mix_on_grid(
         What the mechanism returned. Any object whatever is projected onto the box first.
     box : Box
         In which the output lies; it has K^d cells, K as large as δ allows.
-    epsilon, base_epsilon, log_delta, delta, base_steps
-        As in `mix_choice`.
     mixing_weight : number
         The probability ω of a uniform cell.
 

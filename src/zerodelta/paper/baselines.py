@@ -143,7 +143,7 @@ def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
     return max(1, math.floor(as_positive(epsilon, "epsilon") * n / (2 * d)))
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def exponential_mechanism_on_grid(
     features: Any,
     labels: Any,
@@ -161,8 +161,6 @@ def exponential_mechanism_on_grid(
 
     Parameters
     ----------
-    features, labels, radius, data_norm
-        As in `dp_sgd`.
     loss : Loss
         A built-in loss (`zerodelta.losses`).
     cells : int

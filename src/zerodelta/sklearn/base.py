@@ -40,9 +40,8 @@ from zerodelta.privacy.written_values import written
 from zerodelta.regression.classes import fit_classes
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import as_classes, declared_classes
-from zerodelta.spine.help import inherited
 from zerodelta.spine.plan import Question
-from zerodelta.spine.verbs import as_own, paying
+from zerodelta.spine.verbs import as_own, inherited, paying
 
 # -- Given data -----------------------------------------------------------------------------------
 # Rows and targets as scikit-learn users pass them; only their shape and their names can raise.

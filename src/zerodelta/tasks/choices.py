@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.cells import LARGEST, number
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.keys import Tally, as_items, tally
+from zerodelta.data.keys import Tally, tally
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Given, Source
 from zerodelta.errors import require
@@ -42,12 +42,11 @@ from zerodelta.spine.public_inputs import (
     as_source,
     as_universe,
     bounds_of,
-    codes_of,
-    labels_of,
     unknown_index,
 )
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
+from zerodelta.tasks.distributions import ask_of_items
 from zerodelta.tasks.task import (
     EPSILON,
     ITEMS,
@@ -132,19 +131,15 @@ def mode(
     'tea'
 
     """
-    codes = codes_of(items, columns, unknown=unknown, universe=universe)
-    if codes is not None:
-        coded = ModeQuestion(
-            universe=labels_of(codes), coded=True, method=method, expected_gap=expected_gap
-        )
-        beside = diagnosis(diagnostics, codes)
-        return ask(coded, codes, epsilon=epsilon, beside=beside)
-    diagnosis(diagnostics, None)
-    source, count = as_items(items, columns)
-    question = ModeQuestion(
-        universe=universe, unknown=unknown, method=method, expected_gap=expected_gap
+    return ask_of_items(
+        partial(ModeQuestion, method=method, expected_gap=expected_gap),
+        items,
+        columns,
+        universe=universe,
+        unknown=unknown,
+        epsilon=epsilon,
+        diagnostics=diagnostics,
     )
-    return run(question.plan(Facts(rows=count), epsilon), source)
 
 
 @value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
-from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import (
     as_source,
     as_universe,
@@ -358,15 +359,36 @@ def histogram(
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
         return ask(numbers, cells, epsilon=epsilon, beside=beside)
+    return ask_of_items(
+        partial(HistogramQuestion, method=method),
+        items,
+        columns,
+        universe=universe,
+        unknown=unknown,
+        epsilon=epsilon,
+        diagnostics=diagnostics,
+    )
+
+
+def ask_of_items(
+    question: Callable[..., Question],
+    items: Any,
+    columns: str | None,
+    *,
+    universe: Any,
+    unknown: Any,
+    epsilon: Rational,
+    diagnostics: Rational | None,
+) -> Release:
+    """Ask a question of the codes of a declared column, or of items of a stated universe."""
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
-        coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
-        beside = diagnosis(diagnostics, codes)
-        return ask(coded, codes, epsilon=epsilon, beside=beside)
+        coded = question(universe=labels_of(codes), coded=True)
+        return ask(coded, codes, epsilon=epsilon, beside=diagnosis(diagnostics, codes))
     diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
-    question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
-    return run(question.plan(Facts(rows=count), epsilon), source)
+    stated = question(universe=universe, unknown=unknown)
+    return run(stated.plan(Facts(rows=count), epsilon), source)
 
 
 @value

@@ -131,7 +131,17 @@ def answer_queries(
         method=method,
         declared=isinstance(rows, Dataset),
     )
-    given, facts = given_rows(chosen, space)
+    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
+
+
+def _asked(
+    question: QueriesQuestion | SynthesisQuestion,
+    chosen: Any,
+    *,
+    epsilon: Rational,
+    diagnostics: Rational | None,
+) -> Release:
+    given, facts = given_rows(chosen, question.domain)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
     return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
@@ -256,9 +266,7 @@ def synthesize(
         write=row_writer(chosen, space),
         declared=isinstance(rows, Dataset),
     )
-    given, facts = given_rows(chosen, space)
-    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
+    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
 
 
 @value

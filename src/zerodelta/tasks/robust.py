@@ -59,7 +59,7 @@ from zerodelta.spine.public_inputs import (
     needed,
     one_column,
 )
-from zerodelta.spine.run import Beside, Openable, aside, ask, left, run
+from zerodelta.spine.run import aside, ask, left, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.task import (
     METHOD,
@@ -161,13 +161,12 @@ def propose_test_release(
 
     """
     stable = as_query(query, bounds=bounds, cells=cells, stability=stability)
-    source, facts = stable.closed(stable_rows(stable, rows, columns, missing))
     question = ProposeTestReleaseQuestion(
         query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
-    beside = stable_diagnosis(diagnostics, stable, source)
-    plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, aside=aside(beside, epsilon))
+    return _asked(
+        question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
+    )
 
 
 @value
@@ -207,24 +206,26 @@ class ProposeTestReleaseQuestion:
         )
 
 
-def stable_rows(
-    query: StableQuery, rows: Any, columns: str | list[str] | None, missing: Any
-) -> Any:
-    """Return what a query is asked of: named columns and columns of numbers as a source."""
-    ours = type(query) in (Median, TrimmedMean)
-    if ours or columns is not None or isinstance(rows, Source) or missing is not DEFAULT_MISSING:
-        return as_source(rows, columns, missing=missing)
-    return rows
-
-
-def stable_diagnosis(
-    share: Rational | None, query: StableQuery, source: Openable[Any]
-) -> Beside | None:
-    """Return what is asked beside the release; of our own queries the bounds of rows are known."""
-    bounds = None
-    if isinstance(query, (Median, TrimmedMean)):
+def _asked(
+    question: ProposeTestReleaseQuestion | BoundedLocalSensitivityQuestion,
+    rows: Any,
+    columns: str | list[str] | None,
+    *,
+    missing: Any,
+    epsilon: Rational,
+    diagnostics: Rational | None,
+) -> Release:
+    """Ask of rows as they are, or of named columns and columns of numbers as a source."""
+    query, bounds = question.query, None
+    if isinstance(query, (Median, TrimmedMean)):  # ours: the bounds of rows are known
         bounds = (query.lower, query.upper)
-    return diagnosis(share, source if isinstance(source, Source) else None, bounds=bounds)
+    read = columns is not None or isinstance(rows, Source) or missing is not DEFAULT_MISSING
+    if read or type(query) in (Median, TrimmedMean):
+        rows = as_source(rows, columns, missing=missing)
+    source, facts = query.closed(rows)
+    beside = diagnosis(diagnostics, source if isinstance(source, Source) else None, bounds=bounds)
+    plan = question.plan(facts, left(epsilon, beside))
+    return run(plan, source, aside=aside(beside, epsilon))
 
 
 def cell_side(lattice: GridLattice) -> float:
@@ -307,13 +308,12 @@ def bounded_local_sensitivity(
 
     """
     stable = as_query(query, bounds=bounds, cells=cells, local=local, change=change)
-    source, facts = stable.closed(stable_rows(stable, rows, columns, missing))
     question = BoundedLocalSensitivityQuestion(
         query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )
-    beside = stable_diagnosis(diagnostics, stable, source)
-    plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, aside=aside(beside, epsilon))
+    return _asked(
+        question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
+    )
 
 
 @value
