@@ -32,7 +32,6 @@ from zerodelta.channels.mixes import (
 )
 from zerodelta.exact.bits import BitSource
 from zerodelta.interop.opendp import measurement
-from zerodelta.marginals.mwem import SamplePlan
 from zerodelta.mechanisms.joint_quantiles import JointExponential, fine_rows
 from zerodelta.mechanisms.key_noise import KeyNoise
 from zerodelta.mechanisms.noisy_test import (
@@ -54,9 +53,11 @@ from zerodelta.mechanisms.selection import (
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
+from zerodelta.paper.gaussian_statistics import _noised
+from zerodelta.paper.multiplicative_weights import SamplePlan
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.objective import RegressionPlan
-from zerodelta.regression.statistics import StatisticsPlan, _noised
+from zerodelta.regression.statistics import StatisticsPlan
 from zerodelta.sklearn.classifiers import _seed
 from zerodelta.spine.verbs import Asked
 from zerodelta.tasks.models import VoteQuestion

@@ -41,8 +41,9 @@ from zerodelta.mechanisms.joint_quantiles import CELL_BITS, JointExponential
 from zerodelta.mechanisms.partition_noise import power_sums
 from zerodelta.mechanisms.ranks import Aim, GridRows, as_points
 from zerodelta.mechanisms.runs import GroupedColumn
+from zerodelta.paper.gaussian_statistics import STEPS
 from zerodelta.regression.features import Features
-from zerodelta.regression.statistics import LENGTH, STEPS, exact_statistics
+from zerodelta.regression.statistics import LENGTH, exact_statistics
 from zerodelta.spaces import Finite
 from zerodelta.spine import plan as facts
 from zerodelta.training.gradient_sums import Examples
