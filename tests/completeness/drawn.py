@@ -19,7 +19,7 @@ from completeness.laws import unexplained
 from completeness.watched import Draw, watched
 from zerodelta.audit.guess_rule import BlackBox
 from zerodelta.channels.channel import NumericalError, mix
-from zerodelta.channels.kernels import AlgorithmTwo, SmoothMix, noisy_pair
+from zerodelta.channels.kernels import SmoothMix, noisy_pair
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -51,6 +51,7 @@ from zerodelta.mechanisms.selection import (
     _Lists,
 )
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
+from zerodelta.paper.algorithm_01_02 import AlgorithmTwo
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
 from zerodelta.paper.gaussian_statistics import _noised

@@ -198,6 +198,6 @@ INNER = {
     *("forecast", "paper_release", "paper_round_mechanisms", "calibrated_statistics"),
     *("below_smallest_eigenvalue", "trust_radius", "adassp_error"),
     *("drift", "round_epsilon", "multiplicative_weights", "pure_rounds", "best_rounds"),
-    *("sampling_error", "plan_multiset"),
+    *("sampling_error", "plan_multiset", "laplace_scale", "code_length"),
 }
 """Functions of the paper's files that only its releases can call, with what they have planned."""

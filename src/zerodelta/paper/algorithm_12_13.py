@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, code_length
+from zerodelta.channels.kernels import Body
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import as_items, tally
 from zerodelta.data.rows import Rows
@@ -22,6 +22,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import ClearLead
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo, code_length
 from zerodelta.paper.algorithm_09_10_11 import paper_threshold
 from zerodelta.paper.gaussian_statistics import (
     LatticeAdassp,
