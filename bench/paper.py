@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 import zerodelta as zd
-from zerodelta.marginals.mwem import best_rounds, pure_mwem
 from zerodelta.paper.algorithm_01_02 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch, sparse_recovery
 from zerodelta.paper.algorithm_12_13 import embedded_mode, mode, pure_adassp
+from zerodelta.paper.multiplicative_weights import best_rounds, pure_mwem
 from zerodelta.queries import LinearQueries, Marginals, Median
 from zerodelta.training.losses import Logistic
 

@@ -24,9 +24,9 @@ from scipy.stats import norm
 
 import zerodelta as zd
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.kernels import laplace_scale
 from zerodelta.channels.mixes import GaussianMix, GridMix
 from zerodelta.exact.logs import gaussian_log_delta_lower, gaussian_log_delta_upper
+from zerodelta.paper.algorithm_01_02 import laplace_scale
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,

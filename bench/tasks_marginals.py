@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.marginals.mwem import pure_mwem
+from zerodelta.paper.multiplicative_weights import pure_mwem
 from zerodelta.queries import Marginals
 from zerodelta.tasks.marginals import answer_queries, queries_methods, synthesize
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
-from zerodelta.channels.kernels import laplace_scale
+from zerodelta.paper.algorithm_01_02 import laplace_scale
 from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07_08 import (
     printed_log_delta,

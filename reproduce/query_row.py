@@ -26,7 +26,6 @@ from reproduce.reference import (
     small_database_law,
 )
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.marginals.mwem import Rounds, best_rounds, pure_mwem, pure_rounds
 from zerodelta.marginals.workloads import LinearQueries, Marginals, Workload
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.paper.algorithm_14_16 import (
@@ -37,6 +36,7 @@ from zerodelta.paper.algorithm_14_16 import (
     paper_rounds,
     plan_embedded,
 )
+from zerodelta.paper.multiplicative_weights import Rounds, best_rounds, pure_mwem, pure_rounds
 from zerodelta.testing import replayed
 
 __all__ = ["QUERIES", "QUERY_BASELINES"]

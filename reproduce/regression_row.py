@@ -15,8 +15,12 @@ from reproduce.rates import Experiment, Floats, Point
 from zerodelta.data.row_queries import trial_rows
 from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.paper.algorithm_12_13 import adassp, lattice_adassp, pure_adassp
+from zerodelta.paper.gaussian_statistics import (
+    GaussianStatistics,
+    LatticeAdassp,
+    calibrated_statistics,
+)
 from zerodelta.privacy.release import Release
-from zerodelta.regression.statistics import GaussianStatistics, LatticeAdassp, calibrated_statistics
 from zerodelta.testing import replayed
 
 __all__ = ["REGRESSION"]

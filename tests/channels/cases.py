@@ -9,7 +9,7 @@ from typing import Any
 
 from channels.channel_laws import body_of
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, KernelMix, laplace_scale
+from zerodelta.channels.kernels import KernelMix
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -19,6 +19,7 @@ from zerodelta.channels.mixes import (
     PriorMix,
     UnequalGridMix,
 )
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo, laplace_scale
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.spaces import Ball, Box, Finite
 

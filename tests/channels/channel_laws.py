@@ -32,7 +32,7 @@ from channels.noise_laws import (
 )
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import ExpRational
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix
+from zerodelta.channels.kernels import Body, KernelMix
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -45,6 +45,7 @@ from zerodelta.channels.mixes import (
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.logs import ball
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo
 from zerodelta.spaces import BallLattice, GridLattice
 from zerodelta.spaces.lattices import UnequalGrid
 

@@ -23,8 +23,9 @@ from channels.channel_laws import lattice_of, mixed, published, row, values_of
 from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
 from zerodelta.audit.exact import ExpRational
 from zerodelta.channels.channel import NumericalError
-from zerodelta.channels.kernels import AlgorithmOne, KernelMix, SmoothMix
+from zerodelta.channels.kernels import KernelMix, SmoothMix
 from zerodelta.channels.mixes import GaussianMix, LaplaceMix, ProfileMix
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Box, Finite, GridLattice
 
@@ -62,8 +63,8 @@ SCRIPTED = {
     "channels.mixes.uniform_below": below,
     "channels.mixes.categorical": weighted,
     "channels.mixes.uniform_below_each": below_each,
-    "channels.kernels.uniform_below": below,
-    "channels.kernels.bernoulli_exp": coin_exp,
+    "paper.algorithm_01_02.uniform_below": below,
+    "paper.algorithm_01_02.bernoulli_exp": coin_exp,
 }
 
 

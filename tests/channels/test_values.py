@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from spaces.garbage import GARBAGE, Lies, anything, objects
 from zerodelta.channels.channel import NumericalError
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix, SmoothMix
+from zerodelta.channels.kernels import Body, KernelMix, SmoothMix
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -27,6 +27,7 @@ from zerodelta.channels.mixes import (
     UnequalGridMix,
 )
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 
 CLAIM = zd.GaussianDP("1/20")

@@ -19,7 +19,7 @@ from completeness.laws import unexplained
 from completeness.watched import Draw, watched
 from zerodelta.audit.guess_rule import BlackBox
 from zerodelta.channels.channel import NumericalError, mix
-from zerodelta.channels.kernels import AlgorithmTwo, SmoothMix, noisy_pair
+from zerodelta.channels.kernels import SmoothMix, noisy_pair
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -37,7 +37,6 @@ from zerodelta.exact.bits import BitSource, _system_bytes
 from zerodelta.interop.opendp import measurement
 from zerodelta.ledger.balances import new_id
 from zerodelta.ledger.sqlite import make_file
-from zerodelta.marginals.mwem import SamplePlan
 from zerodelta.mechanisms.joint_quantiles import JointExponential, fine_rows
 from zerodelta.mechanisms.key_noise import KeyNoise
 from zerodelta.mechanisms.noisy_test import (
@@ -57,13 +56,16 @@ from zerodelta.mechanisms.selection import (
     _Lists,
 )
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
+from zerodelta.paper.algorithm_01_02 import AlgorithmTwo
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
+from zerodelta.paper.gaussian_statistics import _noised
+from zerodelta.paper.multiplicative_weights import SamplePlan
 from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.forest import Splits
 from zerodelta.regression.objective import RegressionPlan
-from zerodelta.regression.statistics import StatisticsPlan, _noised
+from zerodelta.regression.statistics import StatisticsPlan
 from zerodelta.sklearn.classifiers import _seed
 from zerodelta.spine.verbs import Asked
 from zerodelta.tasks.models import VoteQuestion, _vote_gap

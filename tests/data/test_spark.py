@@ -279,7 +279,7 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
     limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
     limits |= {"mode": 1, "mode of many": 1, "tables": 1, "statistics": 2 * LENGTH**2}
-    limits |= {"table": FINE.steps**2}
+    limits["table"] = FINE.steps**2
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell

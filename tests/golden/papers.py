@@ -195,6 +195,9 @@ CASES = {f"paper.{name}": case for name, case in _CASES.items()} | {
 
 INNER = {
     *("publish", "release_point", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
-    *("forecast", "paper_release", "paper_round_mechanisms"),
+    *("forecast", "paper_release", "paper_round_mechanisms", "calibrated_statistics"),
+    *("below_smallest_eigenvalue", "trust_radius", "adassp_error"),
+    *("drift", "round_epsilon", "multiplicative_weights", "pure_rounds", "best_rounds"),
+    *("sampling_error", "plan_multiset", "laplace_scale", "code_length"),
 }
 """Functions of the paper's files that only its releases can call, with what they have planned."""

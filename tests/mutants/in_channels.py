@@ -155,15 +155,15 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernels.py",
-        old="2 * ball(log_one).exp() / ball(extra)",
-        new="ball(log_one).exp() / ball(extra)",
+        file="paper/algorithm_01_02.py",
+        old="2 * arb_ball(log_one).exp() / arb_ball(extra)",
+        new="arb_ball(log_one).exp() / arb_ball(extra)",
         tests=(
             "channels/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
         ),
     ),
     Mutant(
-        file="channels/kernels.py",
+        file="paper/algorithm_01_02.py",
         old="bernoulli_exp(1 / (2 * self.scale)",
         new="bernoulli_exp(1 / self.scale",
         tests=(
@@ -171,7 +171,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernels.py",
+        file="paper/algorithm_01_02.py",
         old="noisy_pair(self.body, value, 1, self.scale, bits)",
         new="noisy_pair(self.body, value, 1, self.scale / 2, bits)",
         tests=(
@@ -179,7 +179,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernels.py",
+        file="paper/algorithm_01_02.py",
         old="code if code < self.space.size else 0",
         new="code if code < self.space.size else 1",
         tests=(
@@ -187,7 +187,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/kernels.py",
+        file="paper/algorithm_01_02.py",
         old="diameter=2 * self.body.radius",
         new="diameter=self.body.radius",
         tests=(

@@ -199,7 +199,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/statistics.py",
+        file="paper/gaussian_statistics.py",
         old="seen = float(_noised(smallest, squared * bound",
         new="seen = float(_noised(smallest, squared / 4 * bound",
         tests=(

@@ -22,10 +22,10 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.marginals.mwem import Measurement, Rounds, multiplicative_weights
 from zerodelta.marginals.workloads import histogram, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism, Selection
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
+from zerodelta.paper.multiplicative_weights import Measurement, Rounds, multiplicative_weights
 
 FAR = 10**6
 """What stands for every answer beyond the range 0..n·bound; the code must clip it."""

@@ -20,16 +20,16 @@ from zerodelta.paper.algorithm_12_13 import (
     paper_multiplier_squared,
     pure_adassp,
 )
-from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.theorems.mixing import gaussian_net_mass
-from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
-from zerodelta.regression.rows import LabeledRows
-from zerodelta.regression.statistics import (
+from zerodelta.paper.gaussian_statistics import (
     STEPS,
     GaussianStatistics,
     below_smallest_eigenvalue,
     trust_radius,
 )
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.theorems.mixing import gaussian_net_mass
+from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
+from zerodelta.regression.rows import LabeledRows
 
 F = Fraction
 RNG = np.random.default_rng(7)

@@ -20,11 +20,12 @@ from zerodelta.audit.exact import (
     hockey_stick,
     neighbors,
 )
-from zerodelta.channels.kernels import AlgorithmTwo, code_length
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01_02 import (
+    AlgorithmTwo,
     choice_channel_for,
+    code_length,
     purify_choice,
     theorem_3,
     theorem_3_log_delta,

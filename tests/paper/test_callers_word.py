@@ -10,7 +10,6 @@ import pytest
 
 from paper.free_releases import bounded_local_sensitivity, free_propose_test_release
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.marginals.mwem import pure_mwem
 from zerodelta.marginals.workloads import WORKLOAD
 from zerodelta.mechanisms.stable_queries import CALLER_ASSERTED, CustomQuery, Median
 from zerodelta.paper.algorithm_03 import dp_sgd
@@ -20,6 +19,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
     pure_propose_test_release,
 )
 from zerodelta.paper.algorithm_12_13 import lattice_adassp, mode
+from zerodelta.paper.multiplicative_weights import pure_mwem
 from zerodelta.privacy.certificate import BARE_ROWS
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status

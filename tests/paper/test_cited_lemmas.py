@@ -22,13 +22,13 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.marginals.mwem import sampling_error
 from zerodelta.paper.algorithm_07_08 import (
     gaussian_sketch,
     recovery_error,
     sparse_recovery,
     tolerance,
 )
+from zerodelta.paper.multiplicative_weights import sampling_error
 from zerodelta.privacy.claims import ZCDP
 from zerodelta.privacy.theorems.smoothing import log_transport_radius
 from zerodelta.testing import replayed

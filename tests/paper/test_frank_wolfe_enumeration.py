@@ -29,11 +29,11 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
-from zerodelta.channels.kernels import AlgorithmOne
 from zerodelta.channels.mixes import FiniteMix
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.paper import algorithm_05_06 as algorithm_06
 from zerodelta.paper import algorithm_07_08 as algorithm_07
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne
 from zerodelta.spaces import Ball
 from zerodelta.training import frank_wolfe
 from zerodelta.training.frank_wolfe import VertexSteps

@@ -24,12 +24,13 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
-from zerodelta.channels.kernels import AlgorithmOne, Body
+from zerodelta.channels.kernels import Body
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.logs import ball
 from zerodelta.mechanisms import noisy_test as local_sensitivity
 from zerodelta.mechanisms.noisy_test import BoundedRelease
 from zerodelta.mechanisms.stable_queries import CustomQuery, TrimmedMean
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne
 from zerodelta.paper.algorithm_09_10_11 import (
     paper_margin,
     pure_bounded_local_sensitivity,

@@ -14,11 +14,10 @@ import pytest
 from channels.channel_laws import rows_of, values_of
 from channels.verdicts import exp_below, is_broken, is_pure
 from spaces.garbage import GARBAGE
-from zerodelta.channels.kernels import laplace_scale
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper import algorithm_01_02 as algorithm_01
-from zerodelta.paper.algorithm_01_02 import channel_for, purify_ball
+from zerodelta.paper.algorithm_01_02 import channel_for, laplace_scale, purify_ball
 from zerodelta.paper.convex_sets import LqBall
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.verify import verify

@@ -20,8 +20,8 @@ from zerodelta.audit.exact import (
     neighbors,
     rounded_laplace_tail,
 )
-from zerodelta.channels.kernels import AlgorithmTwo
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.algorithm_01_02 import AlgorithmTwo
 from zerodelta.paper.algorithm_12_13 import (
     embedded_mode,
     mode,

@@ -23,10 +23,16 @@ from zerodelta.audit.exact import (
 from zerodelta.channels.mixes import FiniteMix
 from zerodelta.exact.integers import integer_weights
 from zerodelta.exact.logs import ball
-from zerodelta.marginals.mwem import Measurement, Rounds, SamplePlan, plan_multiset, pure_rounds
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import RoundedGaussian, RoundedLaplace
 from zerodelta.paper.algorithm_14_16 import paper_round_mechanisms, plan_embedded
+from zerodelta.paper.multiplicative_weights import (
+    Measurement,
+    Rounds,
+    SamplePlan,
+    plan_multiset,
+    pure_rounds,
+)
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify

@@ -11,13 +11,6 @@ import numpy as np
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.marginals.mwem import (
-    best_rounds,
-    plan_multiset,
-    pure_mwem,
-    round_epsilon,
-    sampling_error,
-)
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.paper.algorithm_14_16 import (
     approximate_mwem,
@@ -27,6 +20,13 @@ from zerodelta.paper.algorithm_14_16 import (
     paper_rho,
     paper_rounds,
     plan_embedded,
+)
+from zerodelta.paper.multiplicative_weights import (
+    best_rounds,
+    plan_multiset,
+    pure_mwem,
+    round_epsilon,
+    sampling_error,
 )
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status

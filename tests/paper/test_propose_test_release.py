@@ -25,10 +25,11 @@ from zerodelta.audit.exact import (
     neighbors,
     rounded_laplace_pmf,
 )
-from zerodelta.channels.kernels import AlgorithmOne, Body
+from zerodelta.channels.kernels import Body
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import noisy_test
 from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne
 from zerodelta.paper.algorithm_09_10_11 import (
     propose_test_release,
     pure_propose_test_release,

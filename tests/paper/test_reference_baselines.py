@@ -22,10 +22,10 @@ from reproduce.reference import (
 )
 from scipy.stats import norm
 
-from zerodelta.marginals.mwem import Rounds, multiplicative_weights
 from zerodelta.marginals.workloads import LinearQueries
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
+from zerodelta.paper.multiplicative_weights import Rounds, multiplicative_weights
 
 QUERIES = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])
 

@@ -21,9 +21,9 @@ from reproduce.price import (
     theorem_w,
 )
 
-from zerodelta.channels.kernels import AlgorithmOne, laplace_scale
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, laplace_scale
 from zerodelta.privacy.claims import ApproxDP, GaussianDP
 
 ROWS = 4096

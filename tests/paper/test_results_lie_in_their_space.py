@@ -22,8 +22,8 @@ from zerodelta.paper.algorithm_09_10_11 import (
 )
 from zerodelta.paper.algorithm_12_13 import embedded_mode, lattice_adassp, mode, pure_adassp
 from zerodelta.paper.algorithm_14_16 import embedded_mwem, multiset_mwem, mwem
+from zerodelta.paper.gaussian_statistics import trust_radius
 from zerodelta.queries import Marginals
-from zerodelta.regression.statistics import trust_radius
 from zerodelta.testing import replayed
 
 F = Fraction

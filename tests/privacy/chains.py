@@ -12,7 +12,7 @@ from typing import Any
 
 import zerodelta as zd
 from zerodelta.channels.channel import NumericalError, Purifier, smallest_epsilon
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, KernelMix, SmoothMix
+from zerodelta.channels.kernels import Body, KernelMix, SmoothMix
 from zerodelta.channels.mixes import (
     FiniteMix,
     GaussianMix,
@@ -23,6 +23,7 @@ from zerodelta.channels.mixes import (
     ProfileMix,
     UnequalGridMix,
 )
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep

@@ -322,7 +322,7 @@ _PREMISES: dict[str, _Premise] = {
     "RankGroups.point": (_nothing, _free),
     "Selection.select_member": (_scores, _selection),
     "UnknownKeys.apply": (_keys, _key_noise),
-    "statistics._noised": (_noised, _with_variance),
+    "gaussian_statistics._noised": (_noised, _with_variance),
     "choices._member": (_nothing, _free),
     "algorithm_03.add_exactly": (_added, _drawn_before),
 }
@@ -331,5 +331,5 @@ FACTS = {place: facts for place, (facts, _) in _PREMISES.items()}
 
 
 LOSS = {place: loss for place, (_, loss) in _PREMISES.items()}
-GAUSSIAN = {"RoundedGaussian.apply", "statistics._noised"}
+GAUSSIAN = {"RoundedGaussian.apply", "gaussian_statistics._noised"}
 """Where the loss is μ², and not ε."""

@@ -11,10 +11,10 @@ from study.small_studies import ROWS, Watched, made
 from study.stages import line_data
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
-from zerodelta.marginals.mwem import pure_mwem
 from zerodelta.marginals.workloads import Marginals
 from zerodelta.mechanisms.stable_queries import Median, query_status
 from zerodelta.paper.baselines import laplace_noisy_descent
+from zerodelta.paper.multiplicative_weights import pure_mwem
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.plan import FUNCTIONS

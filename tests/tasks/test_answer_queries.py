@@ -34,7 +34,7 @@ from zerodelta.exact.noise import rounded_count_noise
 from zerodelta.marginals import methods as table_methods
 from zerodelta.marginals.bases import column_basis, orbits
 from zerodelta.marginals.domain import CodedRows, as_domain, as_workload, code_rows, row_columns
-from zerodelta.marginals.mwem import TableRounds
+from zerodelta.marginals.methods import TableRounds
 from zerodelta.marginals.strategies import (
     Strategy,
     _best_groups,

@@ -28,7 +28,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.exact.logs import ball
 from zerodelta.marginals import methods as table_methods
-from zerodelta.marginals import mwem as table_rounds
+from zerodelta.marginals import methods as table_rounds
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.tasks.marginals import answer_queries

@@ -45,7 +45,7 @@ _HOME = {
     "proportional_sampling": "exact.integers",
     "embedded_mwem": "paper.algorithm_14_16",
     "multiset_mwem": "paper.algorithm_14_16",
-    "pure_mwem": "marginals.mwem",
+    "pure_mwem": "paper.multiplicative_weights",
     "mix_choice": "paper.appendices",
     "mix_on_grid": "paper.appendices",
     "laplace_noisy_descent": "paper.baselines",

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
+from zerodelta.channels.kernels import Body
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, laplace_scale
 from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon

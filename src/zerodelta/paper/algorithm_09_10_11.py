@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, Body
+from zerodelta.channels.kernels import Body
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, upper
@@ -22,6 +22,7 @@ from zerodelta.mechanisms.noisy_test import (
     uniform_cell,
 )
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed, query_status
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, code_length
+from zerodelta.channels.kernels import Body
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import as_items, tally
 from zerodelta.data.rows import Rows
@@ -22,7 +22,14 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import ClearLead
+from zerodelta.paper.algorithm_01_02 import AlgorithmOne, AlgorithmTwo, code_length
 from zerodelta.paper.algorithm_09_10_11 import paper_threshold
+from zerodelta.paper.gaussian_statistics import (
+    LatticeAdassp,
+    adassp_error,
+    calibrated_statistics,
+    trust_radius,
+)
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import (
     Neighbors,
@@ -36,12 +43,6 @@ from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.testing import proposed_release_claim
 from zerodelta.regression.rows import LabeledRows
-from zerodelta.regression.statistics import (
-    LatticeAdassp,
-    adassp_error,
-    calibrated_statistics,
-    trust_radius,
-)
 from zerodelta.spaces import Ball, BallLattice, Finite
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.public_inputs import as_universe, unknown_index

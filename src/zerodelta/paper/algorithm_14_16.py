@@ -12,14 +12,19 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import code_length
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, pure_mwem, round_epsilon
 from zerodelta.marginals.workloads import Workload, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_01_02 import choice_channel_for, theorem_3_log_delta
+from zerodelta.paper.algorithm_01_02 import choice_channel_for, code_length, theorem_3_log_delta
+from zerodelta.paper.multiplicative_weights import (
+    Rounds,
+    SamplePlan,
+    plan_multiset,
+    pure_mwem,
+    round_epsilon,
+)
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 # -- Algorithm 14 ---------------------------------------------------------------------------------
 # Algorithm 14 (`alg:MWEM`, Lemma `lem: pri_util_mwem`): multiplicative weights, approximate DP.
 #
-# The rounds are those of `marginals/mwem.py`; here are the paper's choices of ρ, T and ε_0.
+# The rounds are those of `multiplicative_weights`; here are the paper's choices of ρ, T and ε_0.
 
 
 def paper_rho(*, epsilon: Rational, log_delta: float) -> Fraction:
