@@ -20,8 +20,8 @@ import zerodelta as zd
 from zerodelta.data.keys import Bins, GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.sums import whole_counts
-from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise, _PowerSums
+from zerodelta.privacy.statistics import EXPECTED
 from zerodelta.tables.grouped import Table, grouped
 from zerodelta.tables.parts import AskedColumn
 from zerodelta.tables.table import GOALS, TablePlan, plan_table

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums, Statistic
-from zerodelta.exact.sums import whole_counts
-from zerodelta.mechanisms.moments import EXPECTED, MomentPlan, Moments, expected_count, plan_moments
+from zerodelta.exact.noise_tails import LazyForms, NoisySums
+from zerodelta.exact.sums import Form
+from zerodelta.mechanisms.moments import MomentPlan, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
 from zerodelta.mechanisms.ranks import as_level, as_points
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.statistics import COLUMN_STATISTICS, expected_count
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
 
@@ -35,9 +36,6 @@ from zerodelta.value import value
 ColumnStatistic: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
 
-STATISTICS = ("count", "sum", "mean", "variance", "std")
-
-_DEGREE = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "std": 2}
 _MOST_LEVELS = 10_000
 _LEAST = 1e-300
 """What a width counts as whose square is 0 for a float."""
@@ -61,7 +59,7 @@ class AskedColumn:
     @property
     def degree(self) -> int:
         """The highest power of the values whose sum is needed."""
-        return max((_DEGREE[each] for each in self.statistics), default=0)
+        return max((COLUMN_STATISTICS[each].degree for each in self.statistics), default=0)
 
     @property
     def numbers(self) -> list[str]:
@@ -86,13 +84,8 @@ class AskedColumn:
         return f"{self.name}_{statistic}"
 
     def unit(self, statistic: str, rows: float) -> float:
-        """Return what an error is relative to, for a group of so many rows: public numbers.
-
-        The width of the column; its square for a variance; for sums, and for counts without the
-        width, times the number of rows of a group.
-        """
-        scale = {"count": rows, "sum": rows * self.width, "variance": self.width * self.width}
-        return max(scale.get(statistic, self.width), _LEAST)
+        """Return what an error is relative to, for a group of so many rows: public numbers."""
+        return max(COLUMN_STATISTICS[statistic].unit(self.width, rows), _LEAST)
 
 
 def level_name(level: Fraction) -> str:
@@ -129,13 +122,13 @@ def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
 
 
 def _statistics(column: str, given: Any) -> list[ColumnStatistic]:
-    if isinstance(given, str) and given in STATISTICS:
+    if isinstance(given, str) and given in COLUMN_STATISTICS:
         return [given]
     if isinstance(given, str) and given == "median":
         return [Fraction(1, 2)]
     if isinstance(given, Mapping) and set(given) == {"quantiles"}:
         return list(_levels(column, given["quantiles"]))
-    known = (*STATISTICS, "median")
+    known = (*COLUMN_STATISTICS, "median")
     names = ", ".join(f'"{each}"' for each in known)
     remedy = did_you_mean(given, known, "pass some of these names")
     expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
@@ -152,10 +145,6 @@ def _levels(column: str, given: Any) -> list[Fraction]:
         remedy='pass {"quantiles": [0.1, 0.5, 0.9]}',
     )
     return [as_level(level) for level in given]
-
-
-_SPREAD = 1 / 6
-"""Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
 
 
 @value
@@ -176,8 +165,11 @@ class MomentPart:
     moments: MomentPlan
     epsilon: Fraction
     rows: int | None
-    group_rows: float
-    """Of a group, for a forecast."""
+    """The public number of all rows, if these are one group."""
+    counted: bool
+    """Whether rows are counted, too."""
+    errors: Mapping[str, tuple[float, float]]
+    """The expected absolute error of each column of the result, and what it is relative to."""
 
     @classmethod
     def of(
@@ -190,8 +182,10 @@ class MomentPart:
         group_rows: float,
         rows: int | None,
         neighbors: Neighbors,
+        counted: bool = True,
     ) -> MomentPart:
         """Calibrate the noise; `rows` is the public number of all rows, if these are one group."""
+        counted = counted and rows is None
         moments = plan_moments(
             epsilon=epsilon,
             bounds=[column.bounds for column in columns],
@@ -199,19 +193,23 @@ class MomentPart:
             groups=keys.count,
             expected_rows=expected_rows,
             missing=[column.missing for column in columns],
-            count_rows=rows is None,
+            count_rows=counted,
             known_rows=rows,
             neighbors=neighbors,
             # of keys that are found later, each has noise of its own
             method="auto" if keys.possible is None else "laplace",
         )
+        one = moments
+        if keys.possible is not None:
+            one = moments.for_groups(1, expected_rows=max(1, round(group_rows)))
         return cls(
             columns=columns,
             keys=keys,
             moments=moments,
             epsilon=epsilon,
             rows=rows,
-            group_rows=group_rows,
+            counted=counted,
+            errors=_expected_errors(columns, one, group_rows, counted=counted),
         )
 
     @property
@@ -237,30 +235,6 @@ class MomentPart:
         of = "a group" if self.keys.keys else "all rows"
         return f"{names}, {kind} on {each} sum{'s' if each != 1 else ''} of {of}"
 
-    @property
-    def errors(self) -> dict[str, tuple[float, float]]:
-        """The expected absolute error of each column of the result, and what it is relative to."""
-        moments, rows = self.moments, self.group_rows
-        if self.keys.possible is not None:
-            moments = moments.for_groups(1, expected_rows=max(1, round(rows)))
-        forecast = moments.forecast()
-        found = {}
-        if self.rows is None:
-            found["count"] = (expected_count(float(forecast.rows)), rows)
-        for place, column in enumerate(self.columns):
-            for statistic in column.statistics:
-                wrong = self._forecast(forecast, place, statistic)
-                error = expected_count(wrong) if statistic == "count" else EXPECTED * wrong
-                found[column.named(statistic)] = (error, column.unit(statistic, rows))
-        return found
-
-    def _forecast(self, forecast: Moments, place: int, statistic: str) -> float:
-        column = self.columns[place]
-        if statistic == "std" and forecast.variance is not None:
-            spread = _SPREAD * column.width
-            return min(float(forecast.variance[place]) / (2 * spread), column.width / 2)
-        return float(getattr(forecast, statistic)[place])
-
     def of_groups(self, keys: GroupKeys) -> MomentPart:
         """Return the same noise on some of the groups."""
         return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
@@ -269,53 +243,56 @@ class MomentPart:
         """Add noise to the exact sums of opened rows, and estimate."""
         moments, names = self.moments, [column.name for column in self.columns]
         noisy = moments.noisy(moments.measure(rows, names, keys=self.keys), bits)
-        found = moments.estimate(noisy)
-        errors = moments.errors(found)
-        columns = {
-            column.named(statistic): _statistic(column, statistic, found, errors, place)
-            for place, column in enumerate(self.columns)
-            for statistic in column.statistics
+        table = moments.table(noisy)
+        columns = {}
+        for place, (column, noise) in enumerate(
+            zip(self.columns, moments.covariances, strict=True)
+        ):
+            powers = moments.powers(table, place)
+            for name in column.statistics:
+                statistic = COLUMN_STATISTICS[name]
+                columns[column.named(name)] = (
+                    statistic.value(powers),
+                    statistic.error(powers, noise),
+                )
+        statistics = {
+            column.named(name): (column.name, name)
+            for column in self.columns
+            for name in column.statistics
         }
-        forms: dict[str | None, Any] = {
-            column.name: moments.forms(place) for place, column in enumerate(self.columns)
-        }
-        counted = self.rows is None
         sums = NoisySums(
             law=moments.law,
             integers=noisy.reshape(self.keys.count, -1),
-            forms={**forms, **({None: moments.forms(None)} if counted else {})},
+            forms=LazyForms([*names, *([None] if self.counted else [])], self._forms),
             bounds={column.name: column.bounds for column in self.columns},
-            statistics={
-                **({"count": (None, "count")} if counted else {}),
-                **{
-                    column.named(statistic): (column.name, cast(Statistic, statistic))
-                    for column in self.columns
-                    for statistic in column.statistics
-                },
-            },
+            statistics={**({"count": (None, "count")} if self.counted else {}), **statistics},
             resolution=Fraction(1, 2 * moments.lattice.steps),
             rows=self.rows,
         )
         return MeasuredMoments(
             columns=columns,
-            rows=(found.rows, float(errors.rows[0])) if counted else None,
+            rows=(moments.rows(table), moments.rows_deviation) if self.counted else None,
             sums=(sums,),
         )
 
+    def _forms(self, place: int) -> tuple[Form, ...]:
+        """Return the forms of a column; after the last one that of the number of rows."""
+        return self.moments.forms(place if place < len(self.columns) else None)
 
-def _statistic(
-    column: AskedColumn, statistic: str, found: Moments, errors: Moments, place: int
-) -> tuple[Any, Floats]:
-    if statistic == "std" and found.variance is not None and errors.variance is not None:
-        variance, wrong = found.variance[:, place], EXPECTED * errors.variance[:, place]
-        std = np.sqrt(variance)
-        with np.errstate(all="ignore"):  # where the variance is near 0, its root errs by more
-            error = np.where(std > 0, wrong / (2 * std), np.inf)
-        return std, np.minimum(np.minimum(error, np.sqrt(wrong)), column.width / 2)
-    values, wrong = (getattr(each, statistic)[:, place] for each in (found, errors))
-    if statistic == "count":
-        return whole_counts(values), np.array([expected_count(float(each)) for each in wrong])
-    return values, EXPECTED * wrong
+
+def _expected_errors(
+    columns: Sequence[AskedColumn], moments: MomentPlan, group_rows: float, *, counted: bool
+) -> dict[str, tuple[float, float]]:
+    """Return the forecast of each column of the result, for a group of so many rows."""
+    found = {"count": (expected_count(moments.rows_deviation), group_rows)} if counted else {}
+    rows = moments.expected_rows / moments.groups
+    for place, (column, noise) in enumerate(zip(columns, moments.covariances, strict=True)):
+        center, half = map(float, moments.place(place))
+        for name in column.statistics:
+            statistic = COLUMN_STATISTICS[name]
+            error = statistic.forecast(noise, rows=rows, center=center, half=half)
+            found[column.named(name)] = (error, column.unit(name, group_rows))
+    return found
 
 
 # -- Quantiles of one column of a table, drawn together from each group (theory Q) ----------------

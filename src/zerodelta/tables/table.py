@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -39,8 +40,8 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
-from zerodelta.mechanisms.moments import expected_count
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.statistics import expected_count
 from zerodelta.privacy.steps import Part, Step
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
@@ -203,6 +204,7 @@ def plan_table(
     weights: Mapping[str, Rational] | None = None,
     others: Sequence[MakePart] = (),
     found: KeysPlan | None = None,
+    counted: bool = True,
 ) -> TablePlan:
     """Plan counts of rows and statistics of columns by group, together or at shares of ε.
 
@@ -210,7 +212,8 @@ def plan_table(
     partition for each column (P1), whichever the goal prefers; the quantiles of each column are
     drawn together (Q). `rows` is the public number of all rows, where there is one group and all
     are in it. `weights` are those of columns of the result. `others` make further parts. `found`
-    says how keys are found that nobody listed; the parts share what it leaves of ε.
+    says how keys are found that nobody listed; the parts share what it leaves of ε. Rows that
+    nobody asked for need not be `counted`.
 
     >>> from zerodelta.data.keys import GroupKey
     >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
@@ -236,9 +239,9 @@ def plan_table(
     facts = {"keys": keys, "group_rows": each, "rows": rows, "neighbors": neighbors}
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
     summed = [column for column in columns if column.statistics]
-    facts = {**facts, "expected_rows": expected_rows}
+    facts = {**facts, "expected_rows": expected_rows, "counted": counted}
     each_alone = [*(_moments((column,), facts) for column in summed), *drawn]
-    together = [_moments(tuple(summed), facts), *drawn]
+    together = each_alone if len(summed) == 1 else [_moments(tuple(summed), facts), *drawn]
     ways = [] if len(summed) > 1 else [together]
     if not summed and rows is not None and drawn:  # nothing is to be counted
         ways = [drawn]
@@ -294,18 +297,12 @@ def _found_rows(found: KeysPlan, expected_rows: int) -> float:
     return math.sqrt(least * max(least, expected_rows))
 
 
-def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, object]) -> MakePart:
-    def make(epsilon: Fraction) -> TablePart:
-        return MomentPart.of(columns, epsilon=epsilon, **facts)  # type: ignore[arg-type]
-
-    return make
+def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, Any]) -> MakePart:
+    return lru_cache(lambda epsilon: MomentPart.of(columns, epsilon=epsilon, **facts))
 
 
-def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
-    def make(epsilon: Fraction) -> TablePart:
-        return QuantilePart.of(column, epsilon=epsilon, **facts)  # type: ignore[arg-type]
-
-    return make
+def _quantiles(column: AskedColumn, facts: Mapping[str, Any]) -> MakePart:
+    return lru_cache(lambda epsilon: QuantilePart.of(column, epsilon=epsilon, **facts))
 
 
 @value

@@ -16,12 +16,12 @@ from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import COLUMN_STATISTICS
 from zerodelta.spine.plan import Facts, Measured, Question, ReleasePlan
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask
@@ -238,6 +238,7 @@ class TableQuestion:
             neighbors=facts.neighbors,
             goal=self.goal,
             weights=self.weights,
+            counted=self.only is None,
         )
 
         labels = list(zip(*self.keys.labels(), strict=True)) if self.only is None else []
@@ -252,7 +253,10 @@ class TableQuestion:
             if self.only is not None:
                 each = [found.values[column.named(self.only)][0] for column in self.columns]
                 value = float(each[0]) if len(each) == 1 else np.array(each)
-                return Measured(value=value, sums=tuple(map(self._of_only, found.sums)))
+                names = tuple(column.name for column in self.columns)
+                return Measured(
+                    value=value, sums=tuple(replace(each, labels=names) for each in found.sums)
+                )
             shown = found.shown(named, groups=self.keys.count, total=total, frame=self.frame)
             return Measured(value=shown, sums=found.sums)
 
@@ -271,23 +275,15 @@ class TableQuestion:
             details=plan,
         )
 
-    def _of_only(self, sums: NoisySums) -> NoisySums:
-        """Return sums of which there is an interval for what is released alone, not for rows."""
-        named = {column.named(self.only) for column in self.columns if self.only is not None}
-        kept = {name: of for name, of in sums.statistics.items() if name in named}
-        return replace(sums, statistics=kept)
-
 
 def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:
-    if only is not None:
-        return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
-    return forecast_text(plan)
+    if only is None:
+        return forecast_text(plan)
+    errors = plan.errors
+    return float(np.mean([errors[column.named(only)][0] for column in columns]))
 
 
 # -- What the task is, for advice and the command line --------------------------------------------
-
-_GUESSED = {"count": 1.0, "sum": 0.5, "mean": 0.5, "std": 0.5, "variance": 0.25}
-"""How far a guess without rows may be off, relative to what errors of a table are relative to."""
 
 _EXAMPLE = 'pass by=12, so many groups, or by={"city": 12, "age": zd.bins([0, 18, 65])}'
 
@@ -325,7 +321,7 @@ def _blind(given: Numbers) -> float:
     """Return the relative error of a table without rows: middles, and the largest variance."""
     asked = [each for column in as_statistics(given["of"]).values() for each in column]
     # a quantile that is guessed is half of the group's rows away
-    found = [_GUESSED[each] if isinstance(each, str) else 0.5 for each in asked]
+    found = [COLUMN_STATISTICS[each].guess if isinstance(each, str) else 0.5 for each in asked]
     return min(found) if given["goal"] != GOALS[2] else math.sqrt(sum(each**2 for each in found))
 
 
