@@ -8,14 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.mechanisms.moments import MomentPlan
-from zerodelta.privacy.statistics import EXPECTED, MEAN, SUM, VARIANCE
+from zerodelta.privacy.statistics import EXPECTED, MEAN, SUM, VARIANCE, PowerSums, floats_of
 
 
 def estimate(plan: MomentPlan, noisy: Any) -> Any:
     """Return the statistics of every group and column; NaN where a degree does not give one."""
-    table = plan.table(noisy)
-    powers = [plan.powers(table, column) for column in range(plan.columns)]
+    places = [plan.place(column) for column in range(plan.columns)]
+    names = [str(column) for column in range(plan.columns)]
+    sums = NoisySums(
+        law=plan.law,
+        integers=noisy.reshape(plan.groups, -1),
+        forms={name: plan.forms(column) for column, name in enumerate(names)},
+        bounds={
+            name: (center - half, center + half)
+            for name, (center, half) in zip(names, places, strict=True)
+        },
+    )
+    powers = [PowerSums.of(sums, name) for name in names]
     unknown = np.full(plan.groups, math.nan)
 
     def each(statistic: Any) -> Any:
@@ -28,7 +39,9 @@ def estimate(plan: MomentPlan, noisy: Any) -> Any:
         )
 
     return SimpleNamespace(
-        rows=plan.rows(table) if any(plan.row.rows_form()) else unknown,
+        rows=floats_of(plan.forms(None)[0], sums.integers)
+        if any(plan.row.rows_form())
+        else unknown,
         count=np.stack([one.count for one in powers], axis=1),
         sum=each(SUM),
         mean=each(MEAN),

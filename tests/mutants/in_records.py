@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/written_values.py",
-        old="        most = width_of(*ends) / 2\n",
+        old="        most = widths_of(*ends) / 2\n",
         new="        most = (high - low) / 2\n",
         tests=(f"{_VALUES}nor_a_variance_between_ends_that_are_one_float",),
     ),

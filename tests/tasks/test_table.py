@@ -544,7 +544,7 @@ def test_the_number_of_groups_changes_no_noise() -> None:
             epsilon=Fraction(1), keys=keys, columns=[asked("a", "std")], expected_rows=10**6
         )
         (part,) = plan.parts
-        noise = part.moments.noise  # type: ignore[attr-defined]
+        noise: Any = part.moments.noise  # type: ignore[union-attr]
         scales.add((noise.method, noise.scale))
     assert len(scales) == 1
 

@@ -3,9 +3,8 @@
 How to use it, from public numbers to the estimates (theory P1, P2, G2)::
 
     plan = plan_moments(epsilon=1, bounds=[(0, 200_000)], groups=12, expected_rows=10_000)
-    sums = plan.measure(rows, ["income"], keys=keys)    # exact, (groups, cells)
-    table = plan.table(plan.noisy(sums, bits))          # with noise
-    mean = MEAN.value(plan.powers(table, 0))            # post-processing: `privacy.statistics`
+    sums = plan.measure(rows, ["income"], keys=keys)   # exact, (groups, cells)
+    noisy = plan.noisy(sums, bits)                     # of which `forms` are sums of powers
 
 One column is a partition of unity (`BernsteinCells`), several are an l∞ block for each group
 (`ChebyshevBlock`, whose method is `coordinates`); without columns rows are counted. Where the
@@ -15,7 +14,7 @@ number of rows is private no public bound keeps a sum below 2^63: add up batches
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -29,9 +28,9 @@ from zerodelta.data.rowwise import Column
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import NoiseLaw
-from zerodelta.exact.rational import Rational, as_count, inner_ends
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock, Form, IntegerArray
 from zerodelta.mechanisms.partition_noise import (
     BlockNoise,
@@ -41,9 +40,19 @@ from zerodelta.mechanisms.partition_noise import (
 )
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
-from zerodelta.privacy.statistics import Covariances, PowerSums
+from zerodelta.privacy.statistics import Covariances
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
+
+
+@value
+class Summands:
+    """How the values of a column become what is summed, where these are not the values."""
+
+    of: Callable[[Floats], Floats]
+    """Of each value by itself, to the last bit."""
+    center: Fraction
+    """The value that one which is not there counts as, unless it may be missing."""
 
 
 @value
@@ -83,22 +92,27 @@ class MomentPlan:
         return self.noise.law(unit=Fraction(1))
 
     def measure(
-        self, rows: Rows, of: Sequence[Column], *, keys: GroupKeys | None = None
+        self,
+        rows: Rows,
+        of: Sequence[Column],
+        *,
+        keys: GroupKeys | None = None,
+        summands: Sequence[Summands | None] = (),
     ) -> IntegerArray:
-        """Return the exact (groups, cells) sums of opened rows; `keys` says which group it is."""
-        row = self.row
-        plain = isinstance(row, ChebyshevBlock) and row.degree == 1 and row.missing is True
-        if (
-            isinstance(row, ChebyshevBlock)
-            and plain
-            and not (keys and keys.keys)
-            and not row.count_rows
-        ):
+        """Return the exact (groups, cells) sums of opened rows; `keys` says which group it is.
+
+        `summands` says of each column how its values become what is summed: None, by themselves.
+        """
+        row, known = self.row, GroupKeys() if keys is None else keys
+        plain = row.degree == 1 and not known.keys and not any(summands)
+        if isinstance(row, ChebyshevBlock) and plain and row.missing is True and not row.count_rows:
             # two passes over the rows, however many columns
             found = np.stack([present_counts(rows, of), rows.sum(list(of), self.lattice)], axis=1)
             return row.from_power_sums(list(found[:, None, :]), np.zeros(1, dtype=np.int64))
-        lattices = [self._lattice_of(place) for place in range(len(of))]
-        known = GroupKeys() if keys is None else keys
+        lattices: list[Any] = [self._lattice_of(place) for place in range(len(of))]
+        for place, each in enumerate(summands):
+            if each is not None:
+                lattices[place] = _Summed(lattice=lattices[place], summands=each)
         groups, powers = power_sums(
             rows, known, of, lattices, self.row.degrees[: len(of)], missing=self.missing
         )
@@ -138,32 +152,6 @@ class MomentPlan:
         if self.known_rows is not None:
             free = np.delete(free, self._known, axis=1)
         return self.noise.apply(free.reshape(-1), bits)
-
-    def table(self, noisy: IntegerArray) -> IntegerArray:
-        """Return noisy sums as (groups, cells), with the one that is known."""
-        table = noisy.reshape(self.groups, -1)
-        if self.known_rows is None:
-            return table
-        exact = table.astype(np.object_)
-        if isinstance(self.row, BernsteinCells):
-            known = self.known_rows * self.row.row_total - exact.sum(axis=1)
-        else:
-            known = np.full(len(exact), self.known_rows * self.row.row_bound, dtype=np.object_)
-        return np.insert(exact, self._known, known, axis=1)
-
-    def powers(self, table: IntegerArray, column: int) -> PowerSums:
-        """Return the noisy sums of powers of the values of a column, for each group."""
-        center, half = self.place(column)
-        return PowerSums(
-            sums=[self._power(j, column, table) for j in range(self.row.degrees[column] + 1)],
-            center=float(center),
-            half=float(half),
-            ends=inner_ends(center - half, center + half),
-        )
-
-    def rows(self, table: IntegerArray) -> Floats:
-        """Return the noisy number of rows of each group, missing values or not."""
-        return value_of(self.row.rows_form(), table)
 
     @property
     def rows_deviation(self) -> float:
@@ -219,14 +207,6 @@ class MomentPlan:
             return (*(each - gone for each in left), gone * total)
         return (*left, gone * self.known_rows * self.row.row_bound)
 
-    # -- powers and their noise ---------------------------------------------------------------
-
-    def _power(self, power: int, column: int, table: IntegerArray) -> Floats:
-        if isinstance(self.row, BernsteinCells):
-            return value_of(self.row.form(power, column), table)
-        places = self.row.places(power, column)
-        return value_of(tuple(places.values()), table[:, list(places)])
-
     def _covariance(self, first: Form, second: Form) -> float:
         return self.noise.covariance(first[:-1], second[:-1])  # the last is a constant
 
@@ -250,28 +230,23 @@ class MomentPlan:
         )
 
 
-def value_of(form: Form, table: IntegerArray) -> Floats:
-    """Return a linear form of every line, added up in integers, as floats: post-processing.
+@value
+class _Summed:
+    """The lattice of a column whose values become something else before they are summed."""
 
-    >>> value_of((Fraction(1, 4), Fraction(-1, 4)), np.array([[2**62, -(2**62)], [3, 1]])).tolist()
-    [2.305843009213694e+18, 0.5]
-    """
-    denominator = math.lcm(*(each.denominator for each in form))
-    coefficients = [int(each * denominator) for each in form]
-    if not any(coefficients):
-        return np.zeros(len(table))
-    small = table.dtype != np.object_ and _largest(table) * sum(map(abs, coefficients)) < 1 << 63
-    exact = table if small else table.astype(np.object_)
-    total = sum(each * exact[:, place] for place, each in enumerate(coefficients) if each)
-    if small:
-        return np.asarray(total, dtype=np.float64) / float(denominator)
-    # noise is never beyond the range of floats: ε is at least 1e-9
-    return np.array([float(Fraction(each, denominator)) for each in np.asarray(total)])
+    lattice: FixedPoint
+    summands: Summands
 
+    @property
+    def steps(self) -> int:
+        return self.lattice.steps
 
-def _largest(table: IntegerArray) -> int:
-    """Return at least the largest magnitude; that of -2^63 is no int64."""
-    return 2 * int(np.abs(table // 2).max(initial=0)) + 2
+    @property
+    def center(self) -> Fraction:
+        return self.summands.center
+
+    def quantize(self, values: Floats) -> npt.NDArray[np.int64]:
+        return self.lattice.quantize(self.summands.of(values))
 
 
 T = TypeVar("T")
@@ -390,8 +365,3 @@ def steps_for(n: int, epsilon: Fraction, *, degree: int) -> int:
     total = (1 << _SUM_BITS) // n
     most = total // 2 if degree == 1 else math.isqrt(total) // 2
     return max(_LEAST_STEPS, min(wanted_steps(n, epsilon), most, _MOST_STEPS))
-
-
-def wanted_steps(n: int, epsilon: Fraction) -> int:
-    """Return half the width of bounds in quanta: 2^8·n·ε makes rounding far less than the noise."""
-    return 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))

@@ -23,7 +23,7 @@ from zerodelta.exact.noise_tails import (
     integer_radius,
     rest_radius,
 )
-from zerodelta.privacy.statistics import STATISTICS, as_floats, values_of
+from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of
 from zerodelta.value import value
 
 # -- Moment boxes ---------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float
     law are a norm of the coefficients), so what is excluded on one side of top/bottom is an
     interval, and halving finds its end. Where the noisy bottom is not positive all of [least, 1].
     """
-    over, under = (np.array(as_floats(values_of(form, sums.integers))) for form in (top, bottom))
+    over, under = (floats_of(form, sums.integers) for form in (top, bottom))
     if not any(bottom[:-1]):  # the number of values is public
         rows = bottom[-1]
         if rows <= 0:

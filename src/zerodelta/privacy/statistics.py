@@ -1,10 +1,10 @@
 """Statistics of columns: what each one sums, and what follows from noisy sums (theory P, G2, I).
 
-A value of a column is center + half·y, with y in [-1, 1] between its public bounds. Of each line,
-a group or all rows, Σ1, Σy and Σy² are measured with noise, as far as a statistic needs them. Its
-value, its error, the forecast of that, what errors are relative to, and its interval are methods of
-one object here. A new statistic is one more class: tables, advice, saved files and intervals find
-it by its name in `STATISTICS`.
+A value of a column, or what a statistic sums instead of it, is center + half·y, with y in [-1, 1]
+between public bounds. Of each line, a group or all rows, Σ1, Σy and Σy² are measured with noise, as
+far as a statistic needs them. Its value, its error, the forecast of that, what errors are relative
+to, and its interval are methods of one object here. A new statistic is one more class: tables,
+advice, saved files and intervals find it by its name in `STATISTICS`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.rational import inner_ends
 from zerodelta.exact.sums import whole_counts
 from zerodelta.value import value
 
@@ -63,6 +64,23 @@ class PowerSums:
     center: Any
     half: Any
     ends: tuple[Any, Any]
+
+    @classmethod
+    def of(cls, sums: NoisySums, column: str | None) -> PowerSums:
+        """Return those of a column, or of one for each line, read off noisy integers."""
+        lower, upper = sums.bounds[str(column)]
+        pairs = [(lower, upper)]
+        if isinstance(lower, (list, tuple)):
+            pairs = list(zip(lower, upper, strict=True))
+        places = [(float((a + b) / 2), float((b - a) / 2), *inner_ends(a, b)) for a, b in pairs]
+        one = len(pairs) == 1 and not isinstance(lower, (list, tuple))
+        center, half, low, high = places[0] if one else np.array(places).T
+        return cls(
+            sums=[floats_of(form, sums.integers) for form in sums.forms[column]],
+            center=center,
+            half=half,
+            ends=(low, high),
+        )
 
     @property
     def count(self) -> Floats:
@@ -144,7 +162,7 @@ class LinearForm(Statistic):
     def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
         """Return the form, clipped."""
         lower, upper = map(float, sums.bounds[str(column)])
-        found = np.array(as_floats(values_of(sums.forms[column][0], sums.integers)))
+        found = floats_of(sums.forms[column][0], sums.integers)
         return np.clip(found, lower, upper), max(abs(lower), abs(upper))
 
 
@@ -183,20 +201,38 @@ class ColumnStatistic(Statistic):
     guess: ClassVar[float] = 0.5
     """How far a guess without rows may be off, relative to what errors are relative to."""
 
+    def summands(self, values: Floats) -> Floats:
+        """Return what is summed for each value: a function of it alone, to the last bit.
+
+        By default the values. Statistics with the same function are measured together.
+        """
+        return values
+
+    def summand_bounds(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the bounds of what is summed, of values between such bounds."""
+        return lower, upper
+
+    @property
+    def sums_values(self) -> bool:
+        """Whether the values themselves are summed."""
+        return type(self).summands is ColumnStatistic.summands
+
     @abstractmethod
     def value(self, sums: PowerSums) -> Any:
         """Return the value of each line: post-processing."""
 
-    @abstractmethod
     def size(self, sums: PowerSums) -> Any:
         """Return how large the numbers are that a value is made of: floats round relative to it."""
+        return np.abs(sums.center) + sums.half
 
-    @abstractmethod
     def error(self, sums: PowerSums, noise: Covariances) -> Floats:
         """Return the expected absolute error of each line, from its own count and mean.
 
-        First order in the noise, and no more than what the middle would do.
+        First order in the noise, and no more than what the middle would do. By default that of the
+        noise, which is the same for all lines.
         """
+        one = self.forecast(noise, rows=1, center=sums.center, half=sums.half)
+        return np.full(len(sums.count), one)
 
     @abstractmethod
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
@@ -212,14 +248,7 @@ class ColumnStatistic(Statistic):
 
     def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
         """Return the values of saved sums, and how large the numbers are that they are made of."""
-        lower, upper = sums.bounds[str(column)]
-        low, high = np.array(as_floats(lower)), np.array(as_floats(upper))
-        powers = PowerSums(
-            sums=[np.array(as_floats(values_of(f, sums.integers))) for f in sums.forms[column]],
-            center=low / 2 + high / 2,
-            half=width_of(lower, upper) / 2,
-            ends=(low, high),
-        )
+        powers = PowerSums.of(sums, column)
         return self.value(powers), self.size(powers)
 
 
@@ -235,14 +264,6 @@ class Count(ColumnStatistic):
     def value(self, sums: PowerSums) -> Any:
         """Return whole numbers that are not negative."""
         return whole_counts(sums.count)
-
-    def size(self, sums: PowerSums) -> Any:
-        """Return the count."""
-        return np.abs(sums.count)
-
-    def error(self, sums: PowerSums, noise: Covariances) -> Floats:
-        """Return the same for all lines."""
-        return np.full(len(sums.count), expected_count(math.sqrt(noise[0][0])))
 
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
         """Return that of the noise."""
@@ -275,11 +296,6 @@ class Sum(ColumnStatistic):
         with np.errstate(all="ignore"):
             return np.abs(sums.center * sums.count) + np.abs(sums.half * sums.sums[1])
 
-    def error(self, sums: PowerSums, noise: Covariances) -> Floats:
-        """Return the same for all lines."""
-        one = self.forecast(noise, rows=0, center=sums.center, half=sums.half)
-        return np.full(len(sums.count), one)
-
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
         """Return that of the noise."""
         large = max(abs(center), half)  # its square may be beyond all floats
@@ -307,10 +323,6 @@ class Mean(ColumnStatistic):
         """Return the quotient of a noisy sum and a noisy count."""
         return np.clip(sums.center + sums.half * sums.mean, *sums.ends)
 
-    def size(self, sums: PowerSums) -> Any:
-        """Return the largest magnitude between the bounds."""
-        return np.abs(sums.center) + sums.half
-
     def error(self, sums: PowerSums, noise: Covariances) -> Floats:
         """Return √Var(z₁ - μz₀)/n, μ being the mean of y."""
         n, mu = np.maximum(sums.count, 0.0), self.place(sums)
@@ -322,7 +334,7 @@ class Mean(ColumnStatistic):
     def place(self, sums: PowerSums) -> Floats:
         """Return y where the released mean is."""
         with np.errstate(all="ignore"):
-            return np.nan_to_num((self.value(sums) - sums.center) / sums.half)
+            return np.asarray(np.nan_to_num((self.value(sums) - sums.center) / sums.half))
 
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
         """Return √E Var(z₁ - μz₀)/n: the mean of μ² over [-1, 1] is 1/3."""
@@ -405,7 +417,7 @@ class Deviation(ColumnStatistic):
         wrong, std = VARIANCE.error(sums, noise), self.value(sums)
         with np.errstate(all="ignore"):
             error = np.where(std > 0, wrong / (2 * std), np.inf)
-        return np.minimum(np.minimum(error, np.sqrt(wrong)), sums.half)
+        return np.asarray(np.minimum(np.minimum(error, np.sqrt(wrong)), sums.half))
 
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
         """Return that of a root, for bounds three standard deviations away."""
@@ -435,15 +447,32 @@ STATISTICS: Mapping[str, Statistic] = {
 
 def values_of(form: Sequence[Fraction], integers: npt.NDArray[Any]) -> list[Fraction]:
     """Return the exact value of a form of each line; the last coefficient is a constant."""
-    used = [(place, c) for place, c in enumerate(form[:-1]) if c]
+    places = [place for place, c in enumerate(form[:-1]) if c]
     denominator = math.lcm(*(c.denominator for c in form))
-    exact = [(place, int(c * denominator)) for place, c in used]
-    constant = int(form[-1] * denominator)
-    lines = integers.tolist()
+    exact, constant = [int(form[p] * denominator) for p in places], int(form[-1] * denominator)
     return [
-        Fraction(sum((c * int(line[place]) for place, c in exact), constant), denominator)
-        for line in lines
+        Fraction(sum((c * int(k) for c, k in zip(exact, line, strict=True)), constant), denominator)
+        for line in integers[:, places].tolist()
     ]
+
+
+def floats_of(form: Sequence[Fraction], integers: npt.NDArray[Any]) -> Floats:
+    """Return the same values as floats, fast.
+
+    >>> form = (Fraction(1, 4), Fraction(-1, 4), Fraction(0))
+    >>> floats_of(form, np.array([[2**62, -(2**62)], [3, 1]])).tolist()
+    [2.305843009213694e+18, 0.5]
+    """
+    places = [place for place, c in enumerate(form[:-1]) if c]
+    denominator = math.lcm(*(form[place].denominator for place in places))
+    exact = [int(form[place] * denominator) for place in places]
+    table = integers[:, places]
+    largest = 2 * int(np.abs(table // 2).max(initial=0)) + 2  # that of -2^63 is no int64
+    small = table.dtype != np.object_ and largest * sum(map(abs, exact)) < 1 << 63
+    if form[-1] or not small:
+        # noise is never beyond the range of floats: ε is at least 1e-9
+        return np.array([float(each) for each in values_of(form, integers)])
+    return np.asarray(table @ np.array(exact, dtype=np.int64), np.float64) / float(denominator)
 
 
 def as_floats(values: Any) -> Any:
@@ -451,7 +480,7 @@ def as_floats(values: Any) -> Any:
     return [float(each) for each in values] if isinstance(values, (list, tuple)) else float(values)
 
 
-def width_of(lower: Any, upper: Any) -> Floats:
+def widths_of(lower: Any, upper: Any) -> Floats:
     """Return how far ends are apart: floats far from 0 may be as far from each other as these."""
     if isinstance(lower, (list, tuple)):
         return np.array([float(b - a) for a, b in zip(lower, upper, strict=True)])

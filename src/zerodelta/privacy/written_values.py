@@ -25,7 +25,7 @@ from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable
 from zerodelta.privacy.release import Record
-from zerodelta.privacy.statistics import STATISTICS, as_floats, values_of, width_of
+from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of, widths_of
 
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
@@ -381,8 +381,8 @@ def _agrees(found: Any, name: str, parts: list[NoisySums], total: int | None) ->
 
 
 def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:
-    noisy = [values_of(part.forms[None][0], part.integers) for part in parts]
-    found = np.clip(np.array([as_floats(each) for each in noisy]), 0.0, None)
+    noisy = [floats_of(part.forms[None][0], part.integers) for part in parts]
+    found = np.clip(np.array(noisy), 0.0, None)
     low, high = found.min(axis=0) - 1, found.max(axis=0) + 1
     return counts.shape == low.shape and bool(np.all((low <= counts) & (counts <= high)))
 
@@ -439,7 +439,7 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
         for name, (column, _) in each.statistics.items():
             lower, upper = each.bounds[str(column)]
             if name == "variance":
-                width = width_of(lower, upper)
+                width = widths_of(lower, upper)
                 most = np.outer(width, width) / 4
             elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
                 pairs = np.triu_indices(len(most), 1)
@@ -484,7 +484,7 @@ def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
     found = np.asarray(value, dtype=np.float64)
     slack = _NEAR * max(float(np.abs(low).max()), float(np.abs(high).max()))
     if statistic in _SPREADS:
-        most = width_of(*ends) / 2
+        most = widths_of(*ends) / 2
         low, high = np.zeros_like(most), most if statistic == "std" else most * most
         slack *= 1 if statistic == "std" else float(np.max(most))
     return bool(np.all((low - slack <= found) & (found <= high + slack)))

@@ -21,19 +21,25 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.sums import Form
-from zerodelta.mechanisms.moments import MomentPlan, plan_moments
+from zerodelta.mechanisms.moments import MomentPlan, Summands, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
 from zerodelta.mechanisms.ranks import as_level, as_points
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.statistics import COLUMN_STATISTICS, expected_count
+from zerodelta.privacy.statistics import (
+    COLUMN_STATISTICS,
+    ColumnStatistic,
+    PowerSums,
+    expected_count,
+    floats_of,
+)
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
 
 # -- Asked columns --------------------------------------------------------------------------------
 # Which statistics of which columns a table is asked for, and what is public of these columns.
 
-ColumnStatistic: TypeAlias = str | Fraction
+AskedStatistic: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
 
 _MOST_LEVELS = 10_000
@@ -55,6 +61,31 @@ class AskedColumn:
     """Of the quantiles that are asked."""
     grid: int | None = None
     """How many points quantiles may be, if the values are whole."""
+
+    def by_summand(self) -> list[AskedColumn]:
+        """Return it once for each function of its values that is summed."""
+        groups: dict[Any, list[str]] = {}
+        for name in self.statistics:
+            groups.setdefault(type(COLUMN_STATISTICS[name]).summands, []).append(name)
+        return [replace(self, statistics=tuple(names)) for names in groups.values()]
+
+    @property
+    def summed(self) -> ColumnStatistic:
+        """A statistic that says what is summed, if that is the same for all of them."""
+        return COLUMN_STATISTICS[self.statistics[0]]
+
+    @property
+    def key(self) -> str:
+        """What its sums are called."""
+        return self.name if self.summed.sums_values else f"{self.summed.name} of {self.name}"
+
+    @property
+    def summands(self) -> Summands | None:
+        """How its values become what is summed, if these are not the values."""
+        if self.summed.sums_values:
+            return None
+        lower, upper = self.bounds
+        return Summands(of=self.summed.summands, center=(lower + upper) / 2)
 
     @property
     def degree(self) -> int:
@@ -97,7 +128,7 @@ def level_name(level: Fraction) -> str:
     return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
 
 
-def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
+def as_statistics(of: Any) -> dict[str, tuple[AskedStatistic, ...]]:
     """Return the statistics of each column, quantiles by their levels; what is none is refused.
 
     >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
@@ -121,7 +152,7 @@ def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
     return found
 
 
-def _statistics(column: str, given: Any) -> list[ColumnStatistic]:
+def _statistics(column: str, given: Any) -> list[AskedStatistic]:
     if isinstance(given, str) and given in COLUMN_STATISTICS:
         return [given]
     if isinstance(given, str) and given == "median":
@@ -148,12 +179,15 @@ def _levels(column: str, given: Any) -> list[Fraction]:
 
 
 @value
-class MeasuredMoments:
-    """What was released of some columns, by group."""
+class PartAnswer:
+    """What a part made of rows: columns of the table, each with its errors, by group."""
 
     columns: Mapping[str, tuple[Floats, Floats]]
-    rows: tuple[Floats, float] | None
-    sums: tuple[NoisySums, ...]
+    """The values and their expected absolute errors, by the name of the column."""
+    rows: tuple[Floats, float] | None = None
+    """The number of rows of each group, unbiased, and its standard error; if counted."""
+    sums: tuple[NoisySums, ...] = ()
+    """What it was made of, where the law of its noise is public."""
 
 
 @value
@@ -188,7 +222,7 @@ class MomentPart:
         counted = counted and rows is None
         moments = plan_moments(
             epsilon=epsilon,
-            bounds=[column.bounds for column in columns],
+            bounds=[column.summed.summand_bounds(*column.bounds) for column in columns],
             degree=[column.degree for column in columns],
             groups=keys.count,
             expected_rows=expected_rows,
@@ -226,7 +260,7 @@ class MomentPart:
     def text(self) -> str:
         """Which columns, and which noise."""
         noise = self.moments.noise
-        names = ", ".join(column.name for column in self.columns) or "rows"
+        names = ", ".join(column.key for column in self.columns) or "rows"
         if isinstance(noise, PartitionNoise):
             each = noise.cells // self.keys.count
             kind = "Laplace noise" if noise.method == "laplace" else "one draw of noise"
@@ -239,41 +273,39 @@ class MomentPart:
         """Return the same noise on some of the groups."""
         return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
 
-    def answer(self, rows: Rows, bits: BitSource) -> MeasuredMoments:
+    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
         """Add noise to the exact sums of opened rows, and estimate."""
         moments, names = self.moments, [column.name for column in self.columns]
-        noisy = moments.noisy(moments.measure(rows, names, keys=self.keys), bits)
-        table = moments.table(noisy)
-        columns = {}
-        for place, (column, noise) in enumerate(
-            zip(self.columns, moments.covariances, strict=True)
-        ):
-            powers = moments.powers(table, place)
-            for name in column.statistics:
-                statistic = COLUMN_STATISTICS[name]
-                columns[column.named(name)] = (
-                    statistic.value(powers),
-                    statistic.error(powers, noise),
-                )
+        summands = [column.summands for column in self.columns]
+        exact = moments.measure(rows, names, keys=self.keys, summands=summands)
+        noisy = moments.noisy(exact, bits)
         statistics = {
-            column.named(name): (column.name, name)
+            column.named(name): (column.key, name)
             for column in self.columns
             for name in column.statistics
         }
+        keys = [column.key for column in self.columns]
+        ends = [column.summed.summand_bounds(*column.bounds) for column in self.columns]
         sums = NoisySums(
             law=moments.law,
             integers=noisy.reshape(self.keys.count, -1),
-            forms=LazyForms([*names, *([None] if self.counted else [])], self._forms),
-            bounds={column.name: column.bounds for column in self.columns},
+            forms=LazyForms([*keys, *([None] if self.counted else [])], self._forms),
+            bounds=dict(zip(keys, ends, strict=True)),
             statistics={**({"count": (None, "count")} if self.counted else {}), **statistics},
             resolution=Fraction(1, 2 * moments.lattice.steps),
             rows=self.rows,
         )
-        return MeasuredMoments(
-            columns=columns,
-            rows=(moments.rows(table), moments.rows_deviation) if self.counted else None,
-            sums=(sums,),
-        )
+        columns = {}
+        for column, noise in zip(self.columns, moments.covariances, strict=True):
+            powers = PowerSums.of(sums, column.key)
+            for name in column.statistics:
+                statistic = COLUMN_STATISTICS[name]
+                found = statistic.value(powers), statistic.error(powers, noise)
+                columns[column.named(name)] = found
+        counted = None
+        if self.counted:
+            counted = floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation
+        return PartAnswer(columns=columns, rows=counted, sums=(sums,))
 
     def _forms(self, place: int) -> tuple[Form, ...]:
         """Return the forms of a column; after the last one that of the number of rows."""
@@ -298,15 +330,6 @@ def _expected_errors(
 # -- Quantiles of one column of a table, drawn together from each group (theory Q) ----------------
 # They are points of a public grid. Their errors are ranks: by how many rows of its group a value
 # is off; how much that is in the unit of the column depends on rows that nobody sees.
-
-
-@value
-class DrawnQuantiles:
-    """What was released of one column, by group: no counts, and no noisy sums."""
-
-    columns: Mapping[str, tuple[Floats, Floats]]
-    rows: None = None
-    sums: tuple[NoisySums, ...] = ()
 
 
 @value
@@ -376,7 +399,7 @@ class QuantilePart:
         """Return the same draws from some of the groups."""
         return replace(self, keys=keys)
 
-    def answer(self, rows: Rows, bits: BitSource) -> DrawnQuantiles:
+    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
         """Draw from opened rows."""
         name = self.column.name
         if self.keys.keys:
@@ -385,9 +408,13 @@ class QuantilePart:
             place = rows.columns.index(name)
             found = self.quantiles.answer(rows, bits, column=place)[None, :]
         error = np.full(len(found), self.quantiles.error)
-        return DrawnQuantiles(
+        return PartAnswer(
             columns={
                 self.column.named(level_name(level)): (found[:, place], error)
                 for place, level in enumerate(self.column.levels)
             }
         )
+
+
+TablePart: TypeAlias = MomentPart | QuantilePart
+"""Statistics of some columns that are measured together, at their share of ε."""

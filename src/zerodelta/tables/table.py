@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -42,11 +42,11 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.statistics import expected_count
-from zerodelta.privacy.steps import Part, Step
+from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
 from zerodelta.tables.grouped import Table
-from zerodelta.tables.parts import AskedColumn, MomentPart, QuantilePart
+from zerodelta.tables.parts import AskedColumn, MomentPart, QuantilePart, TablePart
 from zerodelta.value import value
 
 _MOST_APART = 8
@@ -67,62 +67,6 @@ _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
 
 GOALS = ("equal shares", "equal relative error", "least total error")
-
-
-class PartAnswer(Protocol):
-    """What a part made of rows: columns of the table, each with its errors, by group."""
-
-    @property
-    def columns(self) -> Mapping[str, tuple[Floats, Floats]]:
-        """The values and their expected absolute errors, by the name of the column."""
-        ...  # pragma: no cover
-
-    @property
-    def rows(self) -> tuple[Floats, float] | None:
-        """The number of rows of each group, unbiased, and its standard error; if counted."""
-        ...  # pragma: no cover
-
-    @property
-    def sums(self) -> tuple[NoisySums, ...]:
-        """What it was made of, where the law of its noise is public."""
-        ...  # pragma: no cover
-
-
-class TablePart(Protocol):
-    """Statistics of some columns that are measured together, at their share of ε."""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Its share."""
-        ...  # pragma: no cover
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The proof that it costs no more, for all groups together."""
-        ...  # pragma: no cover
-
-    @property
-    def text(self) -> str:
-        """Which columns, and which noise."""
-        ...  # pragma: no cover
-
-    @property
-    def errors(self) -> Mapping[str, tuple[float, float]]:
-        """The expected absolute error of each column of the result, and what it is relative to."""
-        ...  # pragma: no cover
-
-    @property
-    def in_ranks(self) -> bool:
-        """Whether errors are by how many rows a value is off, not in the unit of the column."""
-        ...  # pragma: no cover
-
-    def of_groups(self, keys: GroupKeys) -> TablePart:
-        """Return the part that measures only these of the groups it was planned for."""
-        ...  # pragma: no cover
-
-    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
-        """Measure opened rows."""
-        ...  # pragma: no cover
 
 
 Errors: TypeAlias = Mapping[str, tuple[float, float]]
@@ -238,7 +182,7 @@ def plan_table(
     each = expected_rows / keys.count if found is None else _found_rows(found, expected_rows)
     facts = {"keys": keys, "group_rows": each, "rows": rows, "neighbors": neighbors}
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
-    summed = [column for column in columns if column.statistics]
+    summed = [part for column in columns for part in column.by_summand()]
     facts = {**facts, "expected_rows": expected_rows, "counted": counted}
     each_alone = [*(_moments((column,), facts) for column in summed), *drawn]
     together = each_alone if len(summed) == 1 else [_moments(tuple(summed), facts), *drawn]

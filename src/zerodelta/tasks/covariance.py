@@ -311,12 +311,7 @@ def _ask(
     bounds = question.bounds
     if bounds is None and question.data_norm is None:
         bounds = declared
-    stated = CovarianceQuestion(
-        bounds=bounds,
-        data_norm=question.data_norm,
-        method=question.method,
-        correlations=question.correlations,
-    )
+    stated = replace(question, bounds=bounds)
     beside = diagnosis(diagnostics, source, bounds=bounds)
     return ask(stated, source, epsilon=epsilon, beside=beside)
 

@@ -21,12 +21,11 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import wanted_steps
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
 from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
@@ -232,7 +231,7 @@ def mean_lattice(
 
 
 def _steps(n: int, epsilon: Fraction, dimension: int, norm: float) -> int:
-    """Return the bound in quanta: 2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
+    """Return the bound in quanta.
 
     At most so many that n of them, and for l2 the squares of one row, add up in 64 bits.
     """
@@ -374,30 +373,21 @@ def mean(
             expected="bounds and method='auto' by group",
             remedy="pass bounds=(lower, upper)",
         )
-    return _released(
-        "mean",
-        rows,
-        columns,
-        by=by,
-        bounds=bounds,
-        epsilon=epsilon,
-        missing=missing,
-        diagnostics=diagnostics,
-        declared=data_norm is None,
-        question=partial(MeanQuestion, data_norm=data_norm, norm=norm, method=method),
-    )
+    question = partial(MeanQuestion, data_norm=data_norm, norm=norm, method=method)
+    asked = (rows, columns, by, bounds, epsilon, missing, diagnostics)
+    return _released("mean", *asked, declared=data_norm is None, question=question)
 
 
 def _released(
     statistic: str,
     rows: Any,
     columns: str | Sequence[str] | None,
-    *,
     by: By,
     bounds: Any,
     epsilon: Rational,
     missing: Any,
     diagnostics: Rational | None,
+    *,
     declared: bool = True,
     question: Callable[..., Question] | None = None,
 ) -> Release:
@@ -419,19 +409,17 @@ def _released(
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds) if declared else bounds
-    asked = (
-        _of_all_rows(
-            statistic, source.columns, stated, missing=_missing(source), complete=not source.drops
-        )
-        if question is None
-        else question(bounds=stated)
-    )
+    if question is None:
+        absent, complete = _missing(source), not source.drops
+        asked: Question = _of_all_rows(statistic, source.columns, stated, absent, complete=complete)
+    else:
+        asked = question(bounds=stated)
     beside = diagnosis(diagnostics, source, bounds=stated)
     return ask(asked, source, epsilon=epsilon, beside=beside)
 
 
 def _of_all_rows(
-    statistic: str, columns: Sequence[str], bounds: Any, *, missing: Sequence[bool], complete: bool
+    statistic: str, columns: Sequence[str], bounds: Any, missing: Sequence[bool], *, complete: bool
 ) -> TableQuestion:
     """Return the question of one statistic of each column, of all rows together."""
     require(columns, "columns of rows", 0, "one or more", "pass rows with a column")
@@ -475,7 +463,7 @@ class MeanQuestion:
             remedy="pass bounds= or data_norm=, or missing=None if no cell is missing",
         )
         missing = [True] * facts.width
-        question = _of_all_rows("mean", facts.columns, self.bounds, missing=missing, complete=False)
+        question = _of_all_rows("mean", facts.columns, self.bounds, missing, complete=False)
         plan = question.plan(facts, epsilon)
         assert isinstance(plan.error, float)
         parts = len(plan.parts)
@@ -710,15 +698,7 @@ def sum(
 
     """
     return _released(
-        "sum",
-        rows,
-        columns,
-        by=by,
-        bounds=bounds,
-        epsilon=epsilon,
-        missing=missing,
-        diagnostics=diagnostics,
-        question=SumQuestion,
+        "sum", rows, columns, by, bounds, epsilon, missing, diagnostics, question=SumQuestion
     )
 
 
@@ -859,16 +839,7 @@ def variance(
     100.0
 
     """
-    return _released(
-        "variance",
-        rows,
-        columns,
-        by=by,
-        bounds=bounds,
-        epsilon=epsilon,
-        missing=missing,
-        diagnostics=diagnostics,
-    )
+    return _released("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 @debited
@@ -912,16 +883,7 @@ def std(
     10
 
     """
-    return _released(
-        "std",
-        rows,
-        columns,
-        by=by,
-        bounds=bounds,
-        epsilon=epsilon,
-        missing=missing,
-        diagnostics=diagnostics,
-    )
+    return _released("std", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 # -- What the tasks are, for advice and the command line ------------------------------------------
@@ -944,7 +906,7 @@ def _spread_methods(statistic: str, given: Numbers) -> tuple[Method, ...]:
     """Return the forecast for one statistic of all rows, in the unit of the data."""
     facts, width = facts_of(given), width_of(given)
     missing, names = [facts.may_miss] * width, [str(place) for place in range(width)]
-    question = _of_all_rows(statistic, names, given["bounds"], missing=missing, complete=True)
+    question = _of_all_rows(statistic, names, given["bounds"], missing, complete=True)
     plan = question.plan(facts, given["epsilon"])
     assert isinstance(plan.error, float)
     return tuple(replace(method, error=plan.error) for method in plan.methods)
