@@ -38,6 +38,7 @@ from sklearn.cluster import KMeans
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.fits import fit_linear
 from bench.study_kmeans import Case, inertia
 from bench.tasks_estimators import ball_rows, linear, logistic, multinomial
 from bench.tasks_marginals import made_rows, tables_of
@@ -46,7 +47,6 @@ from bench.tasks_rows import EPSILONS, OURS, STAND_IN, Estimate, Row, count, mea
 
 import zerodelta as zd
 from zerodelta.privacy.theorems.regression import huber_noise_epsilon, logistic_noise_epsilon
-from zerodelta.regression import fit_linear
 from zerodelta.regression.objective import (
     LOG_ODDS,
     TARGETS,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.privacy.parameters import Neighbors as Neighbors
     from zerodelta.privacy.release import Release as Release
     from zerodelta.privacy.verify import verify as verify
-    from zerodelta.records.load import load as load
+    from zerodelta.records import load as load
     from zerodelta.spaces import Ball as Ball
     from zerodelta.spaces import Box as Box
     from zerodelta.spaces import Finite as Finite
@@ -102,7 +102,7 @@ _FILES = {
     "privacy.parameters": "Neighbors",
     "privacy.release": "Release",
     "privacy.verify": "verify",
-    "records.load": "load",
+    "records": "load",
     "spaces": "Ball Box Finite Multiset Subsets",
     "study.study": "Study",
     "tasks.advise": "advise",

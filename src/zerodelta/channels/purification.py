@@ -31,7 +31,7 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Calibration, Claim, GaussianDP, PureDP, calibrate
 from zerodelta.privacy.composition import zcdp_cost
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.spaces import Space, is_known
@@ -231,7 +231,7 @@ class Plan:
             for candidate in self.candidates
             if candidate.reservation
         ]
-        return "\n".join(rows)
+        return "\n".join([*rows, *(f"  beware: {each}" for each in [large(self.epsilon)] if each)])
 
     def _needs(self) -> list[str]:
         """Say what the base must satisfy."""

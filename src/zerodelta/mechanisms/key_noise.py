@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -175,8 +174,7 @@ def _mean_distance(up: float, down: float, center: int) -> float:
     return mean - center + 2 * negative * math.exp(down * center) / starts
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class UnknownKeys:
     """Publishes the keys of a universe whose noisy count reaches the threshold of their class.
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, code_length
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import as_items, tally
 from zerodelta.data.rows import Rows
@@ -65,7 +65,7 @@ def mode_log_delta(*, points: int, base_epsilon: Rational) -> float:
     >>> round(mode_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
     """
-    d = max(1, (as_count(points, "points", minimum=1) - 1).bit_length())
+    d = code_length(points)
     exact = as_positive(base_epsilon, "base_epsilon")
     # theory A5: Theorem 3 needs (2d)^3 = 8d³ here; the algorithm prints 2d³
     value = lower(lambda: -ball(8 * d**3 / exact).log() * d)
@@ -209,17 +209,8 @@ def embedded_mode(
         "noise": "real",
     }
     test = ClearLead(items=space.size, epsilon=base, threshold=numbers["threshold"])
-    length = max(1, (space.size - 1).bit_length())
-    scale = laplace_scale(
-        norm=math.inf,
-        dimension=length,
-        diameter=1,
-        weight=Fraction(1, 1 << length),
-        claim=proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE),
-        epsilon=base,
-        extra_epsilon=extra,
-    )
-    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=base)
+    claim = proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE)
+    purifier = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
 
     def answer(items: Any, bits: BitSource) -> Any:
         # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and nobody is told (a ⊥ in the
@@ -443,20 +434,12 @@ def pure_adassp(
         scale=statistics.scale,
     )
     lattice = BallLattice(ball=Ball(dimension, radius), spacing=radius / (1 << 40))
-    body = Body(lattice=lattice)
-    purifier = AlgorithmOne(
-        body=body,
-        scale=laplace_scale(
-            norm=2,
-            dimension=dimension,
-            diameter=2 * body.radius,
-            weight=weight,
-            claim=statistics.claim(),
-            epsilon=base,
-            extra_epsilon=extra,
-        ),
-        mixing_weight=weight,
+    purifier = AlgorithmOne.behind(
+        statistics.claim(),
+        Body(lattice=lattice),
         base_epsilon=base,
+        extra_epsilon=extra,
+        mixing_weight=weight,
     )
     caution = _caution(failure)
     error = adassp_error(

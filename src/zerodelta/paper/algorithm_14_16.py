@@ -11,13 +11,14 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from zerodelta.channels.kernels import code_length
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, round_epsilon
 from zerodelta.marginals.workloads import Workload, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_01_02 import choice_channel_for, code_length, theorem_3_log_delta
+from zerodelta.paper.algorithm_01_02 import choice_channel_for, theorem_3_log_delta
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release

@@ -16,7 +16,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -64,8 +64,8 @@ class LinearRegression(PrivateRegressor):
     fit_intercept : bool
         Whether the line may miss the origin.
     method : str
-        "huber", "statistics" or "auto", the one with the least predicted error: see
-        `zerodelta.regression.fit_linear`.
+        "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (noise on XᵀX and
+        Xᵀy) or "auto", the one with the least predicted error.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
@@ -282,12 +282,12 @@ class LogisticRegression(PrivateClassifier):
         epsilon = required_epsilon(self.epsilon)
         known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
         rows, labels = check_examples(self, X, y)
-        question = ClassifierQuestion.of(
-            rows,
+        question = ClassifierQuestion(
             classes=known,
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
             method=self.method,
+            encoding=unit_encoding(rows, self.fit_intercept),
             bounds=self._bounds_of(rows),
             radius=self.radius,
         )

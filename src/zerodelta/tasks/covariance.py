@@ -536,7 +536,7 @@ def _planner(title: str) -> Planner:
         title=title,
         fields=("n", "dimension", "width"),
         fixed=SKIPPED,
-        people=NAMES,
+        people=NAMES.replace("100", "{width}"),
         python="people, names",
         shell="{names}",
     )

@@ -358,13 +358,6 @@ class TopKQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
         exact, universe = as_usable_epsilon(epsilon), self.source.universe
-        require(
-            self.k <= universe.size,
-            "k",
-            self.k,
-            expected=f"at most the {universe.size} keys there are",
-            remedy="pass a smaller k, or ask for a histogram",
-        )
         methods = top_k_methods(
             epsilon=exact,
             keys=universe.size,
@@ -416,8 +409,15 @@ def top_k_methods(
     """
     exact, size = as_usable_epsilon(epsilon), as_count(keys, "keys", minimum=1)
     wanted = as_count(k, "k", minimum=1)
+    require(
+        wanted <= size,
+        "k",
+        k,
+        expected=f"at most the {size} keys there are",
+        remedy="pass a smaller k, or ask for a histogram",
+    )
     gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
-    rivals = -(-max(size - wanted, 0) // wanted)
+    rivals = -(-(size - wanted) // wanted)
 
     def of(name: str, why: str) -> Method:
         noise = _noise(name, exact, size, wanted, neighbors, gap)
