@@ -30,20 +30,20 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="            sensitivity=max(\n",
-        new="            sensitivity=min(1, 1) or max(\n",
+        old="            sensitivity=max(_moves",
+        new="            sensitivity=min(1, 1) or max(_moves",
         tests=(f"{PEERS}::test_no_power_of_a_value_moves_more_than_its_noise_is_for",),
     ),
     Mutant(  # a row goes, and another comes
         file="tasks/statistics.py",
-        old="            sensitivity=2 * lattice.steps * stretch(",
-        new="            sensitivity=lattice.steps * stretch(",
+        old="moved = 2 * steps * stretch(",
+        new="moved = steps * stretch(",
         tests=(f"{REPLAY}[mean]",),
     ),
     Mutant(  # the private number of rows, without its noise
         file="tasks/statistics.py",
-        old="size * k / number if number > 0",
-        new="size * k / exact[0] if exact[0] > 0",
+        old="float(size) * k / number if number > 0",
+        new="float(size) * k / exact[0] if exact[0] > 0",
         tests=(f"{REPLAY}[mean]",),
     ),
     Mutant(  # a row that is replaced moves one score up and another down

@@ -91,16 +91,16 @@ MUTANTS = (
     ),
     Mutant(  # noise for the column that moves least
         file="tasks/statistics.py",
-        old=("sensitivity=max(\n                column.moves"),
-        new=("sensitivity=min(\n                column.moves"),
+        old=("sensitivity=max(_moves("),
+        new=("sensitivity=min(_moves("),
         tests=(
             "tasks/test_sum_and_count.py::test_one_row_moves_no_sum_of_several_columns_by_more_than_was_stated",
         ),
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="exact: IntegerArray = sums.astype(object) + offsets * counts",
-        new="exact: IntegerArray = sums + offsets.astype(np.int64) * counts",
+        old="exact: IntegerArray = sums.astype(object) + np.array(offsets, dtype=object) * counts",
+        new="exact: IntegerArray = sums + np.array(offsets, dtype=np.int64) * counts",
         tests=("tasks/test_sum_and_count.py::test_sums_of_columns_far_from_zero_are_exact",),
     ),
     Mutant(
@@ -396,8 +396,8 @@ MUTANTS = (
     ),
     Mutant(  # how many rows are complete, without noise
         file="tasks/statistics.py",
-        old="size * k / number if number > 0 else 0.0",
-        new="size * k / max(1, int(present[0]) * steps)",
+        old="float(size) * k / number if number > 0 else 0.0",
+        new="float(size) * k / max(1, int(present[0]) * steps)",
         tests=(
             "tasks/test_rows_added.py::"
             "test_a_mean_of_complete_rows_follows_from_the_noisy_numbers_alone",

@@ -63,9 +63,9 @@ MUTANTS = (
         tests=(f"{INTERVALS}test_the_box_of_a_deviation_has_half_of_a_for_each_side",),
     ),
     Mutant(
-        file="privacy/intervals.py",
-        old='return (low, high) if statistic == "std" else (low * low, high * high)',
-        new="return (low, high)",
+        file="privacy/statistics.py",
+        old="return low * low, high * high",
+        new="return low, high",
         tests=(f"{INTERVALS}test_deviations_are_covered",),
     ),
     Mutant(  # all of a for each cell
@@ -88,8 +88,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/intervals.py",
-        old="low, high = np.maximum(low - resolution, -1), np.minimum(high + resolution, 1)",
-        new="low, high = np.maximum(low, -1), np.minimum(high, 1)",
+        old="return np.maximum(low - moved, -1), np.minimum(high + moved, 1)",
+        new="return np.maximum(low, -1), np.minimum(high, 1)",
         tests=(f"{INTERVALS}test_quantizing_is_added",),
     ),
     Mutant(

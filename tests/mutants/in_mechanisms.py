@@ -223,15 +223,15 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moments.py",
-        old="known = count > 0",
-        new="known = count != 0",
+        file="privacy/statistics.py",
+        old="return self.count > 0",
+        new="return self.count != 0",
         tests=("mechanisms/test_moments.py::test_a_count_that_is_not_positive_gives_the_middle",),
     ),
     Mutant(
-        file="mechanisms/moments.py",
-        old="second / divisor - middle**2",
-        new="second / divisor",
+        file="privacy/statistics.py",
+        old="self._divided(2) - self.mean**2",
+        new="self._divided(2)",
         tests=(
             "mechanisms/test_moments.py::test_without_noise_the_estimates_are_those_of_the_rows",
         ),

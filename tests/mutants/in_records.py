@@ -48,7 +48,7 @@ MUTANTS = (
         tests=(f"{_REFUSED}all_arrays_of_texts_in_a_file_share_that_room",),
     ),
     Mutant(  # a spread far from 0, held to ends that were rounded
-        file="privacy/written_values.py",
+        file="privacy/statistics.py",
         old="    return np.array(float(upper - lower))",
         new="    return np.array(float(upper) - float(lower))",
         tests=("records/test_values_and_sums.py::test_nor_spreads_of_a_column_far_from_0",),
@@ -127,8 +127,8 @@ MUTANTS = (
     ),
     Mutant(  # a value that was changed, with the digest computed anew
         file="privacy/written_values.py",
-        old="bool(np.all(np.abs(numbers - each) <= _NEAR * size))",
-        new="bool(np.all(np.abs(numbers - each) >= 0))",
+        old="bool(np.all(np.abs(numbers - given) <= _NEAR * size))",
+        new="bool(np.all(np.abs(numbers - given) >= 0))",
         tests=(
             f"{_VALUES}a_value_that_its_sums_do_not_give_is_refused",
             f"{_VALUES}every_statistic_of_a_table_is_held_to_its_sums",
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/written_values.py",
-        old="        most = _width(*ends) / 2\n",
+        old="        most = widths_of(*ends) / 2\n",
         new="        most = (high - low) / 2\n",
         tests=(f"{_VALUES}nor_a_variance_between_ends_that_are_one_float",),
     ),

@@ -112,8 +112,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="rows.present_sums(list(range(dimension)), lattice, joint=True)",
-        new="rows.present_sums(list(range(dimension)), lattice)",
+        old="rows.present_sums(every, lattice, joint=True)",
+        new="rows.present_sums(every, lattice)",
         tests=(MEAN, THEIRS),
     ),
     Mutant(

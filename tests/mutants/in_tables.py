@@ -111,10 +111,16 @@ MUTANTS = (
         new="np.where(least > fair, 1, 1)",
         tests=(f"{TABLE}test_shares_are_corrected_where_errors_do_not_go_with_epsilon",),
     ),
+    Mutant(  # values are summed in place of what a statistic sums
+        file="mechanisms/moments.py",
+        old="return self.lattice.quantize(self.summands.of(values))",
+        new="return self.lattice.quantize(values)",
+        tests=("tasks/test_a_new_statistic.py::test_a_table_measures_what_the_statistic_sums",),
+    ),
     Mutant(  # the keys are free
-        file="tables/keyed_table.py",
-        old="parts=(keys.part, *proof_parts(plan.parts)) if plan.parts else (),",
-        new="parts=proof_parts(plan.parts) if plan.parts else (),",
+        file="tasks/table.py",
+        old="[] if found is None else [found.part]",
+        new="[] if found is None or plan.parts else [found.part]",
         tests=(HALVES,),
     ),
     Mutant(  # statistics get all of ε

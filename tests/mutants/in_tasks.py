@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="max(high, 0) - min(low, 0) if may_miss else high - low",
+        old="max(high, 0) - min(low, 0) if facts.may_miss else high - low",
         new="high - low",
         tests=(
             "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
@@ -134,8 +134,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="noise.apply(_totals(rows, columns, facts), bits)",
-        new="noise.apply(2 * _totals(rows, columns, facts), bits)",
+        old="noise.apply(_totals(rows, lattice, offsets, facts), bits)",
+        new="noise.apply(2 * _totals(rows, lattice, offsets, facts), bits)",
         tests=(
             "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
         ),
@@ -160,20 +160,20 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="sensitivity=2 * lattice.steps * stretch",
-        new="sensitivity=lattice.steps * stretch",
+        old="moved = 2 * steps * stretch",
+        new="moved = steps * stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(  # add-remove's constant for replaced rows
         file="tasks/statistics.py",
-        old="stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
-        new="stretch(math.inf, lattice.norm, 2) * steps",
+        old="if counted and facts.neighbors is Neighbors.ADD_REMOVE:",
+        new="if counted:",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
         file="tasks/statistics.py",
-        old="stretch(math.inf, lattice.norm, 2) * steps if added",
-        new="steps if added",
+        old="moved = steps * stretch(math.inf, norm, 2)",
+        new="moved = steps",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(

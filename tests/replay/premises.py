@@ -23,7 +23,6 @@ from zerodelta.regression.statistics import LENGTH
 
 NOT_FROZEN = {
     "KeyNoise.apply": "asked by mechanisms for keys alone, which are frozen",
-    "MomentPlan.apply": "asks the noise that it holds, which is frozen",
     "Selection.select": "abstract",
 }
 """Where noise is added, and frozen elsewhere, and why."""

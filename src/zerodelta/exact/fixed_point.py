@@ -540,6 +540,14 @@ class FixedPoint:
             )
 
 
+def wanted_steps(n: int, epsilon: Fraction) -> int:
+    """Return half the width of bounds in quanta, for a mean or a sum of about n values.
+
+    2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
+    """
+    return 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
+
+
 def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
     if not lower < upper:
         raise ParameterError(

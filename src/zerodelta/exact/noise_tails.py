@@ -37,10 +37,6 @@ from zerodelta.value import value
 
 # -- The law of the noise on released numbers, kept with them: intervals follow from it later -----
 
-Statistic = Literal[
-    "integers", "form", "count", "sum", "mean", "variance", "std", "covariance", "correlation"
-]
-
 
 @value
 class NoiseLaw:
@@ -82,10 +78,9 @@ class NoisySums:
     bounds: Mapping[str, tuple[Any, Any]]
     """One pair for all lines, or of two lists with a number for each line."""
     joint: bool = False
-    statistics: Mapping[str, tuple[str | None, Statistic]] = field(default_factory=dict)
-    """For each number of a line that was released, by its name: of which column, and which it is;
-    "integers" are the integers themselves, times the unit of the law, and "form" is the first form
-    of the column, between its bounds."""
+    statistics: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
+    """For each number of a line that was released, by its name: of which column, and which
+    statistic it is, by the name of that (`privacy.statistics`)."""
     labels: Sequence[Any] | None = None
     """What the lines are called, where the value has no names itself."""
     resolution: Fraction = Fraction(0)
@@ -108,12 +103,12 @@ class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
     __slots__ = ("_make", "_places")
 
     def __init__(
-        self, names: Sequence[str], make: Callable[[int], tuple[tuple[Fraction, ...], ...]]
+        self, names: Sequence[str | None], make: Callable[[int], tuple[tuple[Fraction, ...], ...]]
     ) -> None:
         self._places, self._make = {name: place for place, name in enumerate(names)}, make
 
     def __getitem__(self, name: str | None) -> tuple[tuple[Fraction, ...], ...]:
-        return self._make(self._places[name])  # type: ignore[index]
+        return self._make(self._places[name])
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._places)

@@ -380,8 +380,10 @@ class ChebyshevBlock:
 
     def form(self, power: int, column: int) -> Form:
         """Return the form whose value is Σ y^power over the rows with a value in that column."""
-        places = self.places(power, column)
-        return tuple(places.get(place, Fraction(0)) for place in range(self.dimension))
+        found = [Fraction(0)] * self.dimension
+        for place, coefficient in self.places(power, column).items():
+            found[place] = coefficient
+        return tuple(found)
 
     def places(self, power: int, column: int) -> dict[int, Fraction]:
         """Return the coefficients of that form that are not 0: a few, however many columns."""

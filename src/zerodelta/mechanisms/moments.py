@@ -1,10 +1,10 @@
-"""Counts, sums, means and variances by group, from one table of noisy integer sums (P1, P2, G2).
+"""Sums of powers of columns by group, from one table of noisy integers (theory P1, P2, G2).
 
 How to use it, from public numbers to the estimates (theory P1, P2, G2)::
 
     plan = plan_moments(epsilon=1, bounds=[(0, 200_000)], groups=12, expected_rows=10_000)
     sums = plan.measure(rows, ["income"], keys=keys)   # exact, (groups, cells)
-    moments = plan.apply(sums, bits)                   # noise, then post-processing
+    noisy = plan.noisy(sums, bits)                     # of which `forms` are sums of powers
 
 One column is a partition of unity (`BernsteinCells`), several are an l∞ block for each group
 (`ChebyshevBlock`, whose method is `coordinates`); without columns rows are counted. Where the
@@ -14,10 +14,10 @@ number of rows is private no public bound keeps a sum below 2^63: add up batches
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,9 @@ from zerodelta.data.rowwise import Column
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import NoiseLaw
-from zerodelta.exact.rational import Rational, as_count, inner_ends
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock, Form, IntegerArray
 from zerodelta.mechanisms.partition_noise import (
     BlockNoise,
@@ -40,37 +40,28 @@ from zerodelta.mechanisms.partition_noise import (
 )
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.privacy.statistics import Covariances
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
 
-# -- Counts, sums, means and variances by group, estimated from noisy sums (theory P1, P2, G2) ----
-
-Covariances: TypeAlias = list[list[float]]
-
 
 @value
-class Moments:
-    """Statistics of every group: values, or their standard errors.
+class Summands:
+    """How the values of a column become what is summed, where these are not the values."""
 
-    `rows` has one number for each group (NaN if rows were not counted), all others one for each
-    group and column. `count` is the number of rows with a value, `variance` divides by it; without
-    degree 2 it is None, and what the degree of a column does not give is NaN.
-    """
-
-    rows: Floats
-    count: Floats
-    sum: Floats
-    mean: Floats
-    variance: Floats | None
+    of: Callable[[Floats], Floats]
+    """Of each value by itself, to the last bit."""
+    center: Fraction
+    """The value that one which is not there counts as, unless it may be missing."""
 
 
 @value
 class MomentPlan:
-    """What a row adds, the noise on the sums, and how estimates follow from noisy sums.
+    """What a row adds, the noise on the sums, and how sums of powers follow from noisy ones.
 
-    **Neighbors**, **Guarantee**: those of `noise`. Estimates are post-processing.
+    **Neighbors**, **Guarantee**: those of `noise`. What follows is post-processing.
     **Public**: everything stored here.
-    **Error**: `forecast`, `errors`.
+    **Error**: `covariances`, from which each statistic has its forecast.
     """
 
     lattice: FixedPoint
@@ -101,17 +92,27 @@ class MomentPlan:
         return self.noise.law(unit=Fraction(1))
 
     def measure(
-        self, rows: Rows, of: Sequence[Column], *, keys: GroupKeys | None = None
+        self,
+        rows: Rows,
+        of: Sequence[Column],
+        *,
+        keys: GroupKeys | None = None,
+        summands: Sequence[Summands | None] = (),
     ) -> IntegerArray:
-        """Return the exact (groups, cells) sums of opened rows; `keys` says which group it is."""
-        row = self.row
-        plain = isinstance(row, ChebyshevBlock) and row.degree == 1 and row.missing is True
-        if isinstance(row, ChebyshevBlock) and plain and keys is None and not row.count_rows:
+        """Return the exact (groups, cells) sums of opened rows; `keys` says which group it is.
+
+        `summands` says of each column how its values become what is summed: None, by themselves.
+        """
+        row, known = self.row, GroupKeys() if keys is None else keys
+        plain = row.degree == 1 and not known.keys and not any(summands)
+        if isinstance(row, ChebyshevBlock) and plain and row.missing is True and not row.count_rows:
             # two passes over the rows, however many columns
             found = np.stack([present_counts(rows, of), rows.sum(list(of), self.lattice)], axis=1)
             return row.from_power_sums(list(found[:, None, :]), np.zeros(1, dtype=np.int64))
-        lattices = [self._lattice_of(place) for place in range(len(of))]
-        known = GroupKeys() if keys is None else keys
+        lattices: list[Any] = [self._lattice_of(place) for place in range(len(of))]
+        for place, each in enumerate(summands):
+            if each is not None:
+                lattices[place] = _Summed(lattice=lattices[place], summands=each)
         groups, powers = power_sums(
             rows, known, of, lattices, self.row.degrees[: len(of)], missing=self.missing
         )
@@ -123,7 +124,7 @@ class MomentPlan:
         return row.from_power_sums(np.concatenate([powers[0], *absent], axis=1))
 
     def _lattice_of(self, column: int) -> FixedPoint:
-        center, half = self._place(column)
+        center, half = self.place(column)
         return FixedPoint.box(
             dimension=1, lower=center - half, upper=center + half, steps=self.lattice.steps
         )
@@ -145,10 +146,6 @@ class MomentPlan:
         rows = self.expected_rows if expected_rows is None else expected_rows
         return replace(self, groups=groups, noise=some, expected_rows=rows)
 
-    def apply(self, sums: npt.NDArray[Any], bits: BitSource) -> Moments:
-        """Return the estimates from the exact (groups, cells) sums, with fresh noise."""
-        return self.estimate(self.noisy(sums, bits))
-
     def noisy(self, sums: npt.NDArray[Any], bits: BitSource) -> IntegerArray:
         """Return the sums with fresh noise, in one vector; without the one that is known."""
         free = np.asarray(sums)
@@ -156,56 +153,30 @@ class MomentPlan:
             free = np.delete(free, self._known, axis=1)
         return self.noise.apply(free.reshape(-1), bits)
 
-    def estimate(self, noisy: IntegerArray) -> Moments:
-        """Return the estimates from noisy sums: post-processing.
+    @property
+    def rows_deviation(self) -> float:
+        """The standard error of the number of rows of a group."""
+        (form,) = self.forms(None)
+        return math.sqrt(self._covariance(form, form))
 
-        Counts and sums are unbiased. A mean lies within the bounds and a variance between 0 and
-        the square of half their width; where the noisy count is not positive both are the middle.
+    @property
+    def covariances(self) -> list[Covariances]:
+        """Those of the noise on the sums of powers of each column.
+
+        Of columns that are measured alike they are the same.
         """
-        table = self._whole(noisy.reshape(self.groups, -1))
-        each = [self._column(table, column) for column in range(self.columns)]
-        count, total, mean, variance = _stacked(each, self.groups)
-        rows = value_of(self.row.rows_form(), table)
-        return Moments(
-            rows=rows if any(self.row.rows_form()) else np.full(self.groups, math.nan),
-            count=count,
-            sum=total,
-            mean=mean,
-            variance=variance if max(self.row.degrees) == 2 else None,
-        )
+        known: dict[object, int] = {}
+        for column in range(self.columns):
+            known.setdefault(self._alike(column), column)
+        made = {key: self._covariances(column) for key, column in known.items()}
+        return [made[self._alike(column)] for column in range(self.columns)]
 
-    def forecast(self) -> Moments:
-        """Return the standard errors for one group of expected_rows / groups rows with values.
-
-        Those of a mean and a variance depend on where the mean lies; they are averaged (squared)
-        over all places between the bounds, for values close together. None exceeds what the
-        middle would do. Quantizing moves a mean by at most half a quantum.
-        """
-        each = [self._expected(i, cov) for i, cov in enumerate(self._every_covariance())]
-        count, total, mean, variance = (
-            np.array(found) for found in (zip(*each, strict=True) if each else [()] * 4)
-        )
-        return Moments(
-            rows=np.array(self._rows_error()),
-            count=count,
-            sum=total,
-            mean=mean,
-            variance=variance if max(self.row.degrees) == 2 else None,
-        )
-
-    def errors(self, found: Moments) -> Moments:
-        """Return the standard errors of released estimates, each with its own count and mean.
-
-        Post-processing: first order in the noise, and no more than what the middle would do.
-        """
-        each = [self._errors_of(found, i, cov) for i, cov in enumerate(self._every_covariance())]
-        count, total, mean, variance = _stacked(each, self.groups)
-        return Moments(
-            rows=np.full(self.groups, self._rows_error()),
-            count=count,
-            sum=total,
-            mean=mean,
-            variance=None if found.variance is None else variance,
+    def place(self, column: int) -> tuple[Fraction, Fraction]:
+        """Return the middle of a column's bounds and half their width."""
+        center, bound = self.lattice.center, self.lattice.bound
+        return (
+            center[column] if isinstance(center, tuple) else center,
+            bound[column] if isinstance(bound, tuple) else bound,
         )
 
     def forms(self, column: int | None) -> tuple[Form, ...]:
@@ -225,17 +196,6 @@ class MomentPlan:
         """The place of the sum that follows from the others: what they leave, or the count."""
         return int(isinstance(self.row, BernsteinCells) and self.row.degree == 2)
 
-    def _whole(self, table: IntegerArray) -> IntegerArray:
-        """Return the sums with the one that is known."""
-        if self.known_rows is None:
-            return table
-        exact = table.astype(np.object_)
-        if isinstance(self.row, BernsteinCells):
-            known = self.known_rows * self.row.row_total - exact.sum(axis=1)
-        else:
-            known = np.full(len(exact), self.known_rows * self.row.row_bound, dtype=np.object_)
-        return np.insert(exact, self._known, known, axis=1)
-
     def _free(self, form: Form) -> Form:
         """Return a form of all sums as one of those that get noise, and a constant."""
         if self.known_rows is None:
@@ -247,44 +207,6 @@ class MomentPlan:
             return (*(each - gone for each in left), gone * total)
         return (*left, gone * self.known_rows * self.row.row_bound)
 
-    # -- estimates ----------------------------------------------------------------------------
-
-    def _column(self, table: IntegerArray, column: int) -> tuple[Floats, ...]:
-        center, half = self._place(column)
-        degree = self.row.degrees[column]
-        powers = [self._power(j, column, table) for j in range(degree + 1)]
-        count, first, second = (*powers, *[np.zeros(self.groups)] * 2)[:3]
-        known = count > 0
-        divisor = np.where(known, count, 1.0)
-        with np.errstate(all="ignore"):
-            middle = np.where(known, np.clip(first / divisor, -1, 1), 0.0)
-            spread = np.where(known, np.clip(second / divisor - middle**2, 0, 1), 0.5)
-            total = float(center) * count + float(half) * first
-            variance = spread * float(half) * float(half)  # a power of a large float would raise
-        mean = np.clip(
-            float(center) + float(half) * middle, *inner_ends(center - half, center + half)
-        )
-        unknown = np.full(self.groups, math.nan)
-        return (
-            count,
-            total if degree >= 1 else unknown,
-            mean if degree >= 1 else unknown,
-            variance if degree == 2 else unknown,
-        )
-
-    def _power(self, power: int, column: int, table: IntegerArray) -> Floats:
-        if isinstance(self.row, BernsteinCells):
-            return value_of(self.row.form(power, column), table)
-        places = self.row.places(power, column)
-        return value_of(tuple(places.values()), table[:, list(places)])
-
-    # -- errors -------------------------------------------------------------------------------
-
-    def _rows_error(self) -> float:
-        (form,) = self.forms(None)
-        counted = any(self.row.rows_form())
-        return math.sqrt(self._covariance(form, form)) if counted else math.nan
-
     def _covariance(self, first: Form, second: Form) -> float:
         return self.noise.covariance(first[:-1], second[:-1])  # the last is a constant
 
@@ -294,14 +216,6 @@ class MomentPlan:
         none: Form = (Fraction(0),) * len(forms[0])
         three = (*forms, none, none)[:3]
         return [[self._covariance(a, b) for b in three] for a in three]
-
-    def _every_covariance(self) -> list[Covariances]:
-        """Return them for each column; those of columns that are measured alike are the same."""
-        known: dict[object, int] = {}
-        for column in range(self.columns):
-            known.setdefault(self._alike(column), column)
-        made = {key: self._covariances(column) for key, column in known.items()}
-        return [made[self._alike(column)] for column in range(self.columns)]
 
     def _alike(self, column: int) -> object:
         """Return what the forms of a column are, but for the place where its sums begin."""
@@ -315,109 +229,30 @@ class MomentPlan:
             for form in forms
         )
 
-    def _expected(self, column: int, cov: Covariances) -> tuple[float, ...]:
-        center, half = map(float, self._place(column))
-        degree = self.row.degrees[column]
-        n = self.expected_rows / self.groups
-        # y around μ: the mean errs by (z₁ - μz₀)/n, the variance by (z₂ - 2μz₁ + μ²z₀)/n; over μ
-        # in [-1, 1] the means of μ² and μ⁴ are 1/3 and 1/5, and odd powers vanish
-        mean = math.sqrt(cov[1][1] + cov[0][0] / 3) / n
-        square = cov[2][2] + (4 * cov[1][1] + 2 * cov[0][2]) / 3 + cov[0][0] / 5
-        variance = math.sqrt(max(square, 0.0)) / n
-        return (
-            math.sqrt(cov[0][0]),
-            _sum_error(center, half, cov) if degree >= 1 else math.nan,
-            half * min(mean, 1.0) if degree >= 1 else math.nan,
-            half * half * min(variance, 0.5) if degree == 2 else math.nan,
-        )
 
-    def _errors_of(self, found: Moments, column: int, cov: Covariances) -> tuple[Floats, ...]:
-        center, half = map(float, self._place(column))
-        degree = self.row.degrees[column]
-        every = np.ones(self.groups)
-        count = every * math.sqrt(cov[0][0])
-        if degree == 0:
-            return (count, *[every * math.nan] * 3)
-        n = np.maximum(found.count[:, column], 0.0)
-        with np.errstate(all="ignore"):
-            mu = np.nan_to_num((found.mean[:, column] - center) / half)
-            square = cov[1][1] - 2 * mu * cov[0][1] + mu**2 * cov[0][0]
-            mean = np.minimum(np.sqrt(np.maximum(square, 0)) / n, 1.0)
-            variance = every * math.nan
-            if degree == 2 and found.variance is not None:
-                y2 = mu**2 - np.nan_to_num(found.variance[:, column] / half / half)
-                one = cov[2][2] + 4 * mu**2 * cov[1][1] + y2**2 * cov[0][0]
-                two = 2 * y2 * cov[0][2] - 4 * mu * cov[1][2] - 4 * mu * y2 * cov[0][1]
-                variance = np.minimum(np.sqrt(np.maximum(one + two, 0)) / n, 0.5)
-        return (
-            count,
-            every * _sum_error(center, half, cov),
-            half * np.where(n > 0, mean, 1.0),
-            half * (half * np.where(n > 0, variance, every * 0.5)) if degree == 2 else variance,
-        )
+@value
+class _Summed:
+    """The lattice of a column whose values become something else before they are summed."""
 
-    def _place(self, column: int) -> tuple[Fraction, Fraction]:
-        """Return the middle of a column's bounds and half their width."""
-        center, bound = self.lattice.center, self.lattice.bound
-        return (
-            center[column] if isinstance(center, tuple) else center,
-            bound[column] if isinstance(bound, tuple) else bound,
-        )
+    lattice: FixedPoint
+    summands: Summands
 
+    @property
+    def steps(self) -> int:
+        return self.lattice.steps
 
-def _stacked(each: Sequence[tuple[Floats, ...]], groups: int) -> list[Floats]:
-    """Return one (groups, columns) array for each of four statistics."""
-    if not each:
-        return [np.zeros((groups, 0))] * 4
-    return [np.stack(found, axis=1) for found in zip(*each, strict=True)]
+    @property
+    def center(self) -> Fraction:
+        return self.summands.center
 
-
-def _sum_error(center: float, half: float, cov: list[list[float]]) -> float:
-    large = max(abs(center), half)  # its square may be beyond all floats
-    c, h = center / large, half / large
-    total = c * c * cov[0][0] + 2 * c * h * cov[0][1] + h * h * cov[1][1]
-    return large * math.sqrt(max(total, 0.0))
-
-
-def value_of(form: Form, table: IntegerArray) -> Floats:
-    """Return a linear form of every line, added up in integers, as floats: post-processing.
-
-    >>> value_of((Fraction(1, 4), Fraction(-1, 4)), np.array([[2**62, -(2**62)], [3, 1]])).tolist()
-    [2.305843009213694e+18, 0.5]
-    """
-    denominator = math.lcm(*(each.denominator for each in form))
-    coefficients = [int(each * denominator) for each in form]
-    if not any(coefficients):
-        return np.zeros(len(table))
-    small = table.dtype != np.object_ and _largest(table) * sum(map(abs, coefficients)) < 1 << 63
-    exact = table if small else table.astype(np.object_)
-    total = sum(each * exact[:, place] for place, each in enumerate(coefficients) if each)
-    if small:
-        return np.asarray(total, dtype=np.float64) / float(denominator)
-    # noise is never beyond the range of floats: ε is at least 1e-9
-    return np.array([float(Fraction(each, denominator)) for each in np.asarray(total)])
-
-
-def _largest(table: IntegerArray) -> int:
-    """Return at least the largest magnitude; that of -2^63 is no int64."""
-    return 2 * int(np.abs(table // 2).max(initial=0)) + 2
+    def quantize(self, values: Floats) -> npt.NDArray[np.int64]:
+        return self.lattice.quantize(self.summands.of(values))
 
 
 T = TypeVar("T")
 
-EXPECTED = 0.75
-"""The expected absolute error over the standard error: 0.71 for Laplace noise, 0.75 for two."""
-
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
 _SUM_BITS = 62
-
-
-def expected_count(deviation: float) -> float:
-    """Return the expected absolute error of a whole number with this standard error.
-
-    An integer is at most its own square: where noise is mostly 0 that is less.
-    """
-    return min(EXPECTED * deviation, deviation**2)
 
 
 def plan_moments(
@@ -447,9 +282,8 @@ def plan_moments(
     >>> plan = plan_moments(epsilon=1, bounds=[(0, 100)], groups=10, expected_rows=10_000)
     >>> plan.steps[0].theorem, plan.row.cells
     ('partition-laplace', 2)
-    >>> errors = plan.forecast()
-    >>> float(errors.count.round(2)[0]), float(errors.mean.round(2)[0])
-    (4.0, 0.23)
+    >>> [round(noise[i][i], 1) for noise in plan.covariances for i in (0, 1)]
+    [16.0, 16.0]
     """
     exact, n = as_usable_epsilon(epsilon), as_count(expected_rows, "expected_rows", minimum=1)
     blocks, columns = as_count(groups, "groups", minimum=1), len(bounds)
@@ -528,7 +362,6 @@ def steps_for(n: int, epsilon: Fraction, *, degree: int) -> int:
 
     At most so many that n rows, each adding (2L)^degree, add up in 64 bits.
     """
-    wanted = 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
     total = (1 << _SUM_BITS) // n
     most = total // 2 if degree == 1 else math.isqrt(total) // 2
-    return max(_LEAST_STEPS, min(wanted, most, _MOST_STEPS))
+    return max(_LEAST_STEPS, min(wanted_steps(n, epsilon), most, _MOST_STEPS))

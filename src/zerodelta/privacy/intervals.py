@@ -18,12 +18,12 @@ import numpy.typing as npt
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_tails import (
     NoisySums,
-    Statistic,
     exceeded,
     form_radius,
     integer_radius,
     rest_radius,
 )
+from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of
 from zerodelta.value import value
 
 # -- Moment boxes ---------------------------------------------------------------------------------
@@ -130,14 +130,19 @@ def intervals(sums: Sequence[NoisySums], asked: Level) -> dict[str, Pair]:
     named: dict[str, NoisySums] = {}
     for each in sums:
         for name, (column, statistic) in each.statistics.items():
-            if asked.population and statistic in ("integers", "form", "count", "sum"):
+            if asked.population and not STATISTICS[statistic].of_population:
                 continue
             if name not in named or _tighter(each, named[name], column):
                 named[name] = each
     if not named:
         return {}
     a = asked.share(list(named.values()), len(named))
-    return {name: _Line(sums=each, asked=asked, a=a).ends(name) for name, each in named.items()}
+    found = {}
+    for name, each in named.items():
+        column, statistic = each.statistics[name]
+        line = Line(sums=each, asked=asked, a=a)
+        found[name] = STATISTICS[statistic].interval(line, column)
+    return found
 
 
 def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
@@ -149,29 +154,34 @@ def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
 
 
 @value
-class _Line:
-    """The intervals of the lines of one table of sums, where `a` may go wrong in each."""
+class Line:
+    """Where true numbers of the lines of one table of sums lie, if `a` may go wrong in each.
+
+    Means, deviations and covariances are those of y, which is -1 and 1 at the bounds.
+    """
 
     sums: NoisySums
     asked: Level
     a: Fraction
 
-    def ends(self, name: str) -> Pair:
-        column, statistic = self.sums.statistics[name]
-        if statistic == "integers":
-            return self._integers()
-        if statistic == "form" and column is not None:
-            form, (lower, upper) = self.sums.forms[column][0], self.sums.bounds[column]
-            return _within(*self._linear(form), float(lower), float(upper))
-        if statistic == "count":
-            return self._counts(self.sums.forms[column][0])
-        if column is None:
-            raise AssertionError("rows are only counted")
-        return self._values(column, statistic)
+    def forms(self, column: str | None) -> Sequence[Form]:
+        """Return the forms whose values are Σ1, Σy and so on; None: the number of rows."""
+        return self.sums.forms[column]
+
+    def bounds(self, column: str | None) -> tuple[Any, Any]:
+        """Return the bounds of a column as floats, one for all lines or for each."""
+        lower, upper = self.sums.bounds[str(column)]
+        return np.array(as_floats(lower)), np.array(as_floats(upper))
+
+    def place(self, column: str | None) -> tuple[Any, Any, Any, Any]:
+        """Return the bounds, their middle and half their width."""
+        lower, upper = self.bounds(column)
+        return lower, upper, lower / 2 + upper / 2, upper / 2 - lower / 2
 
     # -- linear statistics --------------------------------------------------------------------
 
-    def _integers(self) -> Pair:
+    def integers(self) -> Pair:
+        """Return where the integers of all lines are, in units of the law."""
         law, given = self.sums.law, self.sums.integers.reshape(-1).tolist()
         units = law.unit if isinstance(law.unit, tuple) else (law.unit,) * len(given)
         k = integer_radius(law, self.a)
@@ -179,7 +189,7 @@ class _Line:
         high = [_up((int(i) + k) * unit) for i, unit in zip(given, units, strict=True)]
         return np.array(low), np.array(high)
 
-    def _counts(self, form: Form) -> Pair:
+    def counts(self, form: Form) -> Pair:
         """Return whole numbers: a count is one, at least 0 and at most that of all rows."""
         radius = form_radius(self.sums.law, form[:-1], self.a)
         values = values_of(form, self.sums.integers)
@@ -197,17 +207,19 @@ class _Line:
         ends = np.clip(np.array([low, high], dtype=object), 0, most)
         return ends[0].astype(np.int64), ends[1].astype(np.int64)
 
-    def _sum(self, column: str) -> Pair:
-        (lower, upper), forms = self.sums.bounds[column], self.sums.forms[column]
+    def total(self, column: str | None) -> Ends:
+        """Return where the sum of the values is, not of y; within the bounds of so many values."""
+        (lower, upper), forms = self.sums.bounds[str(column)], self.forms(column)
         center, half = (lower + upper) / 2, (upper - lower) / 2
         form = tuple(center * c + half * y for c, y in zip(forms[0], forms[1], strict=True))
-        low, high = self._linear(form)
+        low, high = self.linear(form)
         if not any(forms[0][:-1]):  # the number of values is public
             rows = forms[0][-1]
             return _within(low, high, _down(rows * lower), _up(rows * upper))
         return low, high
 
-    def _linear(self, form: Form) -> tuple[Floats, Floats]:
+    def linear(self, form: Form) -> Ends:
+        """Return where the value of a form is."""
         radius = form_radius(self.sums.law, form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         return (
@@ -217,28 +229,27 @@ class _Line:
 
     # -- ratios -------------------------------------------------------------------------------
 
-    def _values(self, column: str, statistic: Statistic) -> Pair:
-        if statistic == "sum":
-            return self._sum(column)
-        forms, resolution = self.sums.forms[column], float(self.sums.resolution)
-        lower, upper = (np.array(_floats(end)) for end in self.sums.bounds[column])
-        center, half = lower / 2 + upper / 2, upper / 2 - lower / 2
-        if statistic == "mean":
-            low, high = self._mean(forms)
-            low, high = np.maximum(low - resolution, -1), np.minimum(high + resolution, 1)
-            slack = _ROUNDED * (np.abs(center) + half)
-            return _within(center + half * low - slack, center + half * high + slack, lower, upper)
-        if statistic == "correlation":
-            return correlation_ends(self._means_of_pair(forms), resolution)
-        if statistic == "covariance":
-            low, high = covariance_ends(self._means_of_pair(forms), resolution)
-            return _within(low * half, high * half, lower, upper)
-        low, high = self._deviation(forms)
-        low, high = np.maximum(low - resolution, 0), np.minimum(high + resolution, 1)
-        low, high = low * half * (1 - _ROUNDED), np.minimum(high * half * (1 + _ROUNDED), half)
-        return (low, high) if statistic == "std" else (low * low, high * high)
+    def mean(self, column: str | None) -> Ends:
+        """Return where the mean is."""
+        (low, high), moved = self._mean(self.forms(column)), float(self.sums.resolution)
+        return np.maximum(low - moved, -1), np.minimum(high + moved, 1)
 
-    def _mean(self, forms: Sequence[Form]) -> tuple[Floats, Floats]:
+    def deviation(self, column: str | None) -> Ends:
+        """Return where the standard deviation is."""
+        (low, high), moved = self._deviation(self.forms(column)), float(self.sums.resolution)
+        return np.maximum(low - moved, 0), np.minimum(high + moved, 1)
+
+    def covariance(self, column: str | None) -> Ends:
+        """Return where the covariance of a pair of columns is."""
+        return covariance_ends(self._means_of_pair(self.forms(column)), float(self.sums.resolution))
+
+    def correlation(self, column: str | None) -> Ends:
+        """Return where the correlation of a pair of columns is."""
+        return correlation_ends(
+            self._means_of_pair(self.forms(column)), float(self.sums.resolution)
+        )
+
+    def _mean(self, forms: Sequence[Form]) -> Ends:
         """Return where the mean of y is: Fieller's set, and what sampling adds."""
         if not self.asked.population:
             return self._ratio(forms, 1, self.a)
@@ -255,7 +266,7 @@ class _Line:
             far = np.fmin(far, near)
         return _spread(low, high, far, -1.0, 1.0)
 
-    def _deviation(self, forms: Sequence[Form]) -> tuple[Floats, Floats]:
+    def _deviation(self, forms: Sequence[Form]) -> Ends:
         """Return where the deviation of y is."""
         if not self.asked.population:
             return self._sample_deviation(forms, self.a)
@@ -268,11 +279,11 @@ class _Line:
             _spread(*second, self._hoeffding(rows, share, width=1), 0.0, 1.0),
         )
 
-    def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> tuple[Floats, Floats]:
+    def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> Ends:
         """Return it from the box of the means of y and y², each of which may fail with a/2."""
         return deviation_ends(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
 
-    def _means_of_pair(self, forms: Sequence[Form]) -> list[tuple[Floats, Floats]]:
+    def _means_of_pair(self, forms: Sequence[Form]) -> list[Ends]:
         """Return where the means of y, z, yz and, for a correlation, of y² and z² are.
 
         Together they fail with `a`; of a population half of it is for sampling.
@@ -305,7 +316,7 @@ class _Line:
         with np.errstate(all="ignore"):
             return np.asarray(m * width * np.sqrt(_log_up(2 / a) / (2 * rows)))
 
-    def _ratio(self, forms: Sequence[Form], power: int, a: Fraction) -> tuple[Floats, Floats]:
+    def _ratio(self, forms: Sequence[Form], power: int, a: Fraction) -> Ends:
         least = -1.0 if power == 1 else 0.0
         return _hull(self.sums, forms[power], forms[0], a, least=least)
 
@@ -315,9 +326,7 @@ def _events(forms: Sequence[Form]) -> int:
     return 3 if any(forms[0][:-1]) else 2
 
 
-def _hull(
-    sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float
-) -> tuple[Floats, Floats]:
+def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float) -> Ends:
     """Return the hull of Fieller's set {m : |top - m·bottom| is not surprising}, in [least, 1].
 
     Noise of top - m·bottom before rounding reaches its quantile q_m with probability a, and
@@ -325,7 +334,7 @@ def _hull(
     law are a norm of the coefficients), so what is excluded on one side of top/bottom is an
     interval, and halving finds its end. Where the noisy bottom is not positive all of [least, 1].
     """
-    over, under = (np.array(_floats(values_of(form, sums.integers))) for form in (top, bottom))
+    over, under = (floats_of(form, sums.integers) for form in (top, bottom))
     if not any(bottom[:-1]):  # the number of values is public
         rows = bottom[-1]
         if rows <= 0:
@@ -358,33 +367,14 @@ def _hull(
     return ends[0], ends[1]
 
 
-def _spread(
-    low: Floats, high: Floats, far: Floats, least: float, most: float
-) -> tuple[Floats, Floats]:
+def _spread(low: Floats, high: Floats, far: Floats, least: float, most: float) -> Ends:
     reach = np.where(np.isnan(far), np.inf, far) * (1 + _ROUNDED)
     return np.maximum(low - reach, least), np.minimum(high + reach, most)
 
 
-def _within(low: Floats, high: Floats, least: Any, most: Any) -> tuple[Floats, Floats]:
+def _within(low: Floats, high: Floats, least: Any, most: Any) -> Ends:
     """Return the interval intersected with where the statistic can be; never empty."""
     return np.clip(low, least, most), np.clip(high, least, most)
-
-
-def values_of(form: Form, integers: npt.NDArray[Any]) -> list[Fraction]:
-    """Return the exact value of a form of each line; the last coefficient is a constant."""
-    used = [(place, c) for place, c in enumerate(form[:-1]) if c]
-    denominator = math.lcm(*(c.denominator for c in form))
-    exact = [(place, int(c * denominator)) for place, c in used]
-    constant = int(form[-1] * denominator)
-    lines = integers.tolist()
-    return [
-        Fraction(sum((c * int(line[place]) for place, c in exact), constant), denominator)
-        for line in lines
-    ]
-
-
-def _floats(values: Any) -> Any:
-    return [float(each) for each in values] if isinstance(values, (list, tuple)) else float(values)
 
 
 def _log_up(x: Fraction) -> float:

@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, RecordError
-from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import as_rational
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable
-from zerodelta.privacy.intervals import values_of
 from zerodelta.privacy.release import Record
+from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of, widths_of
 
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
@@ -309,9 +308,6 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 _NEAR = 1e-9
 """More than float64 rounds on the way from integers to a value, relative to its bounds."""
 
-_ROOT = 100.0
-"""The root of 1e-14, below which nothing is left of a difference of numbers up to 1, over _NEAR."""
-
 _SPREADS = ("std", "variance")
 _INSIDE = ("mean", "median", "quantile", "quantiles", "trimmed_mean")
 _TOTAL = re.compile(r"the number of (?:all )?rows, ([0-9]+)")
@@ -387,16 +383,14 @@ def _agrees(found: Any, name: str, parts: list[NoisySums], total: int | None) ->
     if statistic == "count":
         counts = [int(each) for each in numbers.tolist()]
         return any(_same_counts(counts, each) for each in _counts(one, column, total))
-    given = list(_statistics(one, column, statistic))
-    return any(
-        numbers.shape == each.shape and bool(np.all(np.abs(numbers - each) <= _NEAR * size))
-        for each, size in given
-    )
+    given, size = STATISTICS[statistic].values(one, column)
+    same = numbers.shape == given.shape
+    return same and bool(np.all(np.abs(numbers - given) <= _NEAR * size))
 
 
 def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:
-    noisy = [values_of(part.forms[None][0], part.integers) for part in parts]
-    found = np.clip(np.array([_floats(each) for each in noisy]), 0.0, None)
+    noisy = [floats_of(part.forms[None][0], part.integers) for part in parts]
+    found = np.clip(np.array(noisy), 0.0, None)
     low, high = found.min(axis=0) - 1, found.max(axis=0) + 1
     return counts.shape == low.shape and bool(np.all((low <= counts) & (counts <= high)))
 
@@ -422,42 +416,6 @@ def _counts(sums: NoisySums, column: str | None, total: int | None) -> Iterator[
         yield [int(each) for each in whole_counts(floats, total=total)]
 
 
-def _statistics(sums: NoisySums, column: str | None, statistic: str) -> Iterator[tuple[Any, Any]]:
-    """Return what a statistic is, as the sums give it, and how large what it was made of is."""
-    if statistic == "integers":
-        units = sums.law.unit
-        flat = [int(each) for each in sums.integers.reshape(-1).tolist()]
-        each = units if isinstance(units, tuple) else (units,) * len(flat)
-        found = np.array([float(k * unit) for k, unit in zip(flat, each, strict=True)])
-        yield found, np.abs(found)
-        return
-    forms, (lower, upper) = sums.forms[column], sums.bounds[str(column)]
-    if statistic == "form":
-        found = np.array(_floats(values_of(forms[0], sums.integers)))
-        yield np.clip(found, float(lower), float(upper)), max(abs(float(lower)), abs(float(upper)))
-        return
-    powers = [values_of(form, sums.integers) for form in forms]
-    low, high = (np.array(_floats(end)) for end in (lower, upper))
-    center, half = low / 2 + high / 2, _width(lower, upper) / 2
-    count, first = (np.array(_floats(each)) for each in powers[:2])
-    most = np.abs(center) + half
-    if statistic == "sum":
-        yield center * count + half * first, np.abs(center * count) + np.abs(half * first)
-        return
-    known = count > 0
-    divisor = np.where(known, count, 1.0)
-    raw = np.where(known, first / divisor, 0.0)
-    middle = np.clip(raw, -1.0, 1.0)
-    if statistic == "mean":
-        yield np.clip(center + half * middle, low, high), most
-        return
-    second = np.array(_floats(powers[2]))
-    spread = np.where(known, np.clip(second / divisor - middle**2, 0.0, 1.0), 0.5)
-    variance = spread * half * half
-    # a small variance is what is left of numbers as large as 1, and its root errs by more
-    yield (np.sqrt(variance), half * _ROOT) if statistic == "std" else (variance, half * half)
-
-
 def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
     """Tell whether a value is the mean of rows of a ball around 0, shortened to its radius."""
     one = sums[0]
@@ -468,7 +426,7 @@ def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
     for column, _ in one.statistics.values():
         count, first = (values_of(form, one.integers) for form in one.forms[column][:2])
         raw += [float(y / n) if n > 0 else 0.0 for n, y in zip(count, first, strict=True)]
-    low, high = (np.ravel(_floats(end)) for end in next(iter(one.bounds.values())))
+    low, high = (np.ravel(as_floats(end)) for end in next(iter(one.bounds.values())))
     if not raw or np.any(low != -high[0]) or np.any(high != high[0]):
         return False
     radius, length = float(high[0]), float(np.linalg.norm(raw))
@@ -489,11 +447,11 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
         for name, (column, _) in each.statistics.items():
             lower, upper = each.bounds[str(column)]
             if name == "variance":
-                width = _width(lower, upper)
+                width = widths_of(lower, upper)
                 most = np.outer(width, width) / 4
             elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
                 pairs = np.triu_indices(len(most), 1)
-                ends = zip(_floats(upper), most[pairs], strict=True)
+                ends = zip(as_floats(upper), most[pairs], strict=True)
                 most = most * max([1.0, *(a / b for a, b in ends if b > 0)])
     square = value.shape[0] == value.shape[1] == len(most)
     near = np.abs(value - value.T) <= _NEAR * most
@@ -531,11 +489,11 @@ def _statistic_of(name: str, column: str) -> str | None:
 
 
 def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
-    low, high = (np.array(_floats(end)) for end in ends)
+    low, high = (np.array(as_floats(end)) for end in ends)
     found = np.asarray(value, dtype=np.float64)
     slack = _NEAR * max(float(np.abs(low).max()), float(np.abs(high).max()))
     if statistic in _SPREADS:
-        most = _width(*ends) / 2
+        most = widths_of(*ends) / 2
         low, high = np.zeros_like(most), most if statistic == "std" else most * most
         slack *= 1 if statistic == "std" else float(np.max(most))
     return bool(np.all((low - slack <= found) & (found <= high + slack)))
@@ -596,14 +554,3 @@ def _total(record: Record) -> int | None:
         if listed is not None:
             return int(listed[1])
     return None
-
-
-def _width(lower: Any, upper: Any) -> Floats:
-    """Return how far ends are apart: floats far from 0 may be as far from each other as these."""
-    if isinstance(lower, (list, tuple)):
-        return np.array([float(b - a) for a, b in zip(lower, upper, strict=True)])
-    return np.array(float(upper - lower))
-
-
-def _floats(values: Any) -> Any:
-    return [float(each) for each in values] if isinstance(values, (list, tuple)) else float(values)

@@ -269,7 +269,6 @@ def plan_keys(
     epsilon: Rational,
     statistics: bool = False,
     counts: bool = True,
-    share: Rational = "1/2",
     false_keys: Rational = "1/100",
     neighbors: Neighbors = Neighbors.REPLACE,
 ) -> KeysPlan:
@@ -282,14 +281,12 @@ def plan_keys(
     epsilon : number
         Of one row: for units the spine has divided it by the rows of a unit.
     statistics : bool
-        Whether statistics of other columns are asked beside counts. Then the keys cost `share` of
-        ε; else all of it, and their counts are what passed the thresholds: never worse than a
-        second look at the counts.
+        Whether statistics of other columns are asked beside counts. Then the keys cost half of ε;
+        else all of it, and their counts are what passed the thresholds: never worse than a second
+        look at the counts.
     counts : bool
         Whether the counts are an answer, or only the keys are: how ε is divided between the
         directions of the noise.
-    share : number
-        Of ε, for the keys, if `statistics`.
     false_keys : number
         How many keys that do not occur may be published, on average.
     neighbors : Neighbors
@@ -302,7 +299,7 @@ def plan_keys(
 
     """
     exact = as_positive(epsilon, "epsilon")
-    spent = exact * as_positive(share, "share") if statistics else exact
+    spent = exact / 2 if statistics else exact
     mechanism = UnknownKeys.for_epsilon(
         epsilon=spent,
         universe=source.universe,

@@ -25,7 +25,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.spine.public_inputs import as_bounds, needed
-from zerodelta.tables.parts import AskedColumn, ColumnStatistic
+from zerodelta.tables.parts import AskedColumn, AskedStatistic
 from zerodelta.value import value
 
 # -- Group table ----------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def grouped(
     data: Any,
     *,
     by: By = None,
-    of: Mapping[str, tuple[ColumnStatistic, ...]],
+    of: Mapping[str, tuple[AskedStatistic, ...]],
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
 ) -> GroupedData:
@@ -337,7 +337,7 @@ def _asked(by: By) -> dict[str, Kind | Bins | None]:
 def _opened(
     data: Any,
     asked: Mapping[str, Kind | Bins | None],
-    of: Mapping[str, tuple[ColumnStatistic, ...]],
+    of: Mapping[str, tuple[AskedStatistic, ...]],
     bounds: Any,
     missing: Any,
 ) -> Dataset:
@@ -447,7 +447,7 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
 
 
 def _column(
-    name: str, kind: Kind, statistics: tuple[ColumnStatistic, ...], bounds: Any
+    name: str, kind: Kind, statistics: tuple[AskedStatistic, ...], bounds: Any
 ) -> AskedColumn:
     numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
     require(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,25 +19,29 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums, Statistic
-from zerodelta.exact.sums import whole_counts
-from zerodelta.mechanisms.moments import EXPECTED, MomentPlan, Moments, expected_count, plan_moments
+from zerodelta.exact.noise_tails import LazyForms, NoisySums
+from zerodelta.exact.sums import Form
+from zerodelta.mechanisms.moments import MomentPlan, Summands, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.quantile_plan import QuantilePlan, plan_quantiles
 from zerodelta.mechanisms.ranks import as_level, as_points
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.statistics import (
+    COLUMN_STATISTICS,
+    ColumnStatistic,
+    PowerSums,
+    expected_count,
+    floats_of,
+)
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
 
 # -- Asked columns --------------------------------------------------------------------------------
 # Which statistics of which columns a table is asked for, and what is public of these columns.
 
-ColumnStatistic: TypeAlias = str | Fraction
+AskedStatistic: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
 
-STATISTICS = ("count", "sum", "mean", "variance", "std")
-
-_DEGREE = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "std": 2}
 _MOST_LEVELS = 10_000
 _LEAST = 1e-300
 """What a width counts as whose square is 0 for a float."""
@@ -58,10 +62,35 @@ class AskedColumn:
     grid: int | None = None
     """How many points quantiles may be, if the values are whole."""
 
+    def by_summand(self) -> list[AskedColumn]:
+        """Return it once for each function of its values that is summed."""
+        groups: dict[Any, list[str]] = {}
+        for name in self.statistics:
+            groups.setdefault(type(COLUMN_STATISTICS[name]).summands, []).append(name)
+        return [replace(self, statistics=tuple(names)) for names in groups.values()]
+
+    @property
+    def summed(self) -> ColumnStatistic:
+        """A statistic that says what is summed, if that is the same for all of them."""
+        return COLUMN_STATISTICS[self.statistics[0]]
+
+    @property
+    def key(self) -> str:
+        """What its sums are called."""
+        return self.name if self.summed.sums_values else f"{self.summed.name} of {self.name}"
+
+    @property
+    def summands(self) -> Summands | None:
+        """How its values become what is summed, if these are not the values."""
+        if self.summed.sums_values:
+            return None
+        lower, upper = self.bounds
+        return Summands(of=self.summed.summands, center=(lower + upper) / 2)
+
     @property
     def degree(self) -> int:
         """The highest power of the values whose sum is needed."""
-        return max((_DEGREE[each] for each in self.statistics), default=0)
+        return max((COLUMN_STATISTICS[each].degree for each in self.statistics), default=0)
 
     @property
     def numbers(self) -> list[str]:
@@ -86,13 +115,8 @@ class AskedColumn:
         return f"{self.name}_{statistic}"
 
     def unit(self, statistic: str, rows: float) -> float:
-        """Return what an error is relative to, for a group of so many rows: public numbers.
-
-        The width of the column; its square for a variance; for sums, and for counts without the
-        width, times the number of rows of a group.
-        """
-        scale = {"count": rows, "sum": rows * self.width, "variance": self.width * self.width}
-        return max(scale.get(statistic, self.width), _LEAST)
+        """Return what an error is relative to, for a group of so many rows: public numbers."""
+        return max(COLUMN_STATISTICS[statistic].unit(self.width, rows), _LEAST)
 
 
 def level_name(level: Fraction) -> str:
@@ -104,7 +128,7 @@ def level_name(level: Fraction) -> str:
     return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
 
 
-def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
+def as_statistics(of: Any) -> dict[str, tuple[AskedStatistic, ...]]:
     """Return the statistics of each column, quantiles by their levels; what is none is refused.
 
     >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
@@ -128,14 +152,14 @@ def as_statistics(of: Any) -> dict[str, tuple[ColumnStatistic, ...]]:
     return found
 
 
-def _statistics(column: str, given: Any) -> list[ColumnStatistic]:
-    if isinstance(given, str) and given in STATISTICS:
+def _statistics(column: str, given: Any) -> list[AskedStatistic]:
+    if isinstance(given, str) and given in COLUMN_STATISTICS:
         return [given]
     if isinstance(given, str) and given == "median":
         return [Fraction(1, 2)]
     if isinstance(given, Mapping) and set(given) == {"quantiles"}:
         return list(_levels(column, given["quantiles"]))
-    known = (*STATISTICS, "median")
+    known = (*COLUMN_STATISTICS, "median")
     names = ", ".join(f'"{each}"' for each in known)
     remedy = did_you_mean(given, known, "pass some of these names")
     expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
@@ -154,17 +178,16 @@ def _levels(column: str, given: Any) -> list[Fraction]:
     return [as_level(level) for level in given]
 
 
-_SPREAD = 1 / 6
-"""Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
-
-
 @value
-class MeasuredMoments:
-    """What was released of some columns, by group."""
+class PartAnswer:
+    """What a part made of rows: columns of the table, each with its errors, by group."""
 
     columns: Mapping[str, tuple[Floats, Floats]]
-    rows: tuple[Floats, float] | None
-    sums: tuple[NoisySums, ...]
+    """The values and their expected absolute errors, by the name of the column."""
+    rows: tuple[Floats, float] | None = None
+    """The number of rows of each group, unbiased, and its standard error; if counted."""
+    sums: tuple[NoisySums, ...] = ()
+    """What it was made of, where the law of its noise is public."""
 
 
 @value
@@ -176,8 +199,11 @@ class MomentPart:
     moments: MomentPlan
     epsilon: Fraction
     rows: int | None
-    group_rows: float
-    """Of a group, for a forecast."""
+    """The public number of all rows, if these are one group."""
+    counted: bool
+    """Whether rows are counted, too."""
+    errors: Mapping[str, tuple[float, float]]
+    """The expected absolute error of each column of the result, and what it is relative to."""
 
     @classmethod
     def of(
@@ -190,28 +216,34 @@ class MomentPart:
         group_rows: float,
         rows: int | None,
         neighbors: Neighbors,
+        counted: bool = True,
     ) -> MomentPart:
         """Calibrate the noise; `rows` is the public number of all rows, if these are one group."""
+        counted = counted and rows is None
         moments = plan_moments(
             epsilon=epsilon,
-            bounds=[column.bounds for column in columns],
+            bounds=[column.summed.summand_bounds(*column.bounds) for column in columns],
             degree=[column.degree for column in columns],
             groups=keys.count,
             expected_rows=expected_rows,
             missing=[column.missing for column in columns],
-            count_rows=rows is None,
+            count_rows=counted,
             known_rows=rows,
             neighbors=neighbors,
             # of keys that are found later, each has noise of its own
             method="auto" if keys.possible is None else "laplace",
         )
+        one = moments
+        if keys.possible is not None:
+            one = moments.for_groups(1, expected_rows=max(1, round(group_rows)))
         return cls(
             columns=columns,
             keys=keys,
             moments=moments,
             epsilon=epsilon,
             rows=rows,
-            group_rows=group_rows,
+            counted=counted,
+            errors=_expected_errors(columns, one, group_rows, counted=counted),
         )
 
     @property
@@ -228,7 +260,7 @@ class MomentPart:
     def text(self) -> str:
         """Which columns, and which noise."""
         noise = self.moments.noise
-        names = ", ".join(column.name for column in self.columns) or "rows"
+        names = ", ".join(column.key for column in self.columns) or "rows"
         if isinstance(noise, PartitionNoise):
             each = noise.cells // self.keys.count
             kind = "Laplace noise" if noise.method == "laplace" else "one draw of noise"
@@ -237,99 +269,67 @@ class MomentPart:
         of = "a group" if self.keys.keys else "all rows"
         return f"{names}, {kind} on {each} sum{'s' if each != 1 else ''} of {of}"
 
-    @property
-    def errors(self) -> dict[str, tuple[float, float]]:
-        """The expected absolute error of each column of the result, and what it is relative to."""
-        moments, rows = self.moments, self.group_rows
-        if self.keys.possible is not None:
-            moments = moments.for_groups(1, expected_rows=max(1, round(rows)))
-        forecast = moments.forecast()
-        found = {}
-        if self.rows is None:
-            found["count"] = (expected_count(float(forecast.rows)), rows)
-        for place, column in enumerate(self.columns):
-            for statistic in column.statistics:
-                wrong = self._forecast(forecast, place, statistic)
-                error = expected_count(wrong) if statistic == "count" else EXPECTED * wrong
-                found[column.named(statistic)] = (error, column.unit(statistic, rows))
-        return found
-
-    def _forecast(self, forecast: Moments, place: int, statistic: str) -> float:
-        column = self.columns[place]
-        if statistic == "std" and forecast.variance is not None:
-            spread = _SPREAD * column.width
-            return min(float(forecast.variance[place]) / (2 * spread), column.width / 2)
-        return float(getattr(forecast, statistic)[place])
-
     def of_groups(self, keys: GroupKeys) -> MomentPart:
         """Return the same noise on some of the groups."""
         return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
 
-    def answer(self, rows: Rows, bits: BitSource) -> MeasuredMoments:
+    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
         """Add noise to the exact sums of opened rows, and estimate."""
         moments, names = self.moments, [column.name for column in self.columns]
-        noisy = moments.noisy(moments.measure(rows, names, keys=self.keys), bits)
-        found = moments.estimate(noisy)
-        errors = moments.errors(found)
-        columns = {
-            column.named(statistic): _statistic(column, statistic, found, errors, place)
-            for place, column in enumerate(self.columns)
-            for statistic in column.statistics
+        summands = [column.summands for column in self.columns]
+        exact = moments.measure(rows, names, keys=self.keys, summands=summands)
+        noisy = moments.noisy(exact, bits)
+        statistics = {
+            column.named(name): (column.key, name)
+            for column in self.columns
+            for name in column.statistics
         }
-        forms: dict[str | None, Any] = {
-            column.name: moments.forms(place) for place, column in enumerate(self.columns)
-        }
-        counted = self.rows is None
+        keys = [column.key for column in self.columns]
+        ends = [column.summed.summand_bounds(*column.bounds) for column in self.columns]
         sums = NoisySums(
             law=moments.law,
             integers=noisy.reshape(self.keys.count, -1),
-            forms={**forms, **({None: moments.forms(None)} if counted else {})},
-            bounds={column.name: column.bounds for column in self.columns},
-            statistics={
-                **({"count": (None, "count")} if counted else {}),
-                **{
-                    column.named(statistic): (column.name, cast(Statistic, statistic))
-                    for column in self.columns
-                    for statistic in column.statistics
-                },
-            },
+            forms=LazyForms([*keys, *([None] if self.counted else [])], self._forms),
+            bounds=dict(zip(keys, ends, strict=True)),
+            statistics={**({"count": (None, "count")} if self.counted else {}), **statistics},
             resolution=Fraction(1, 2 * moments.lattice.steps),
             rows=self.rows,
         )
-        return MeasuredMoments(
-            columns=columns,
-            rows=(found.rows, float(errors.rows[0])) if counted else None,
-            sums=(sums,),
-        )
+        columns = {}
+        for column, noise in zip(self.columns, moments.covariances, strict=True):
+            powers = PowerSums.of(sums, column.key)
+            for name in column.statistics:
+                statistic = COLUMN_STATISTICS[name]
+                found = statistic.value(powers), statistic.error(powers, noise)
+                columns[column.named(name)] = found
+        counted = None
+        if self.counted:
+            counted = floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation
+        return PartAnswer(columns=columns, rows=counted, sums=(sums,))
+
+    def _forms(self, place: int) -> tuple[Form, ...]:
+        """Return the forms of a column; after the last one that of the number of rows."""
+        return self.moments.forms(place if place < len(self.columns) else None)
 
 
-def _statistic(
-    column: AskedColumn, statistic: str, found: Moments, errors: Moments, place: int
-) -> tuple[Any, Floats]:
-    if statistic == "std" and found.variance is not None and errors.variance is not None:
-        variance, wrong = found.variance[:, place], EXPECTED * errors.variance[:, place]
-        std = np.sqrt(variance)
-        with np.errstate(all="ignore"):  # where the variance is near 0, its root errs by more
-            error = np.where(std > 0, wrong / (2 * std), np.inf)
-        return std, np.minimum(np.minimum(error, np.sqrt(wrong)), column.width / 2)
-    values, wrong = (getattr(each, statistic)[:, place] for each in (found, errors))
-    if statistic == "count":
-        return whole_counts(values), np.array([expected_count(float(each)) for each in wrong])
-    return values, EXPECTED * wrong
+def _expected_errors(
+    columns: Sequence[AskedColumn], moments: MomentPlan, group_rows: float, *, counted: bool
+) -> dict[str, tuple[float, float]]:
+    """Return the forecast of each column of the result, for a group of so many rows."""
+    found = {"count": (expected_count(moments.rows_deviation), group_rows)} if counted else {}
+    rows = moments.expected_rows / moments.groups
+    for place, (column, noise) in enumerate(zip(columns, moments.covariances, strict=True)):
+        center, half = map(float, moments.place(place))
+        for name in column.statistics:
+            statistic = COLUMN_STATISTICS[name]
+            error = statistic.forecast(noise, rows=rows, center=center, half=half)
+            found[column.named(name)] = (error, column.unit(name, group_rows))
+    return found
 
 
 # -- Quantiles of one column of a table, drawn together from each group (theory Q) ----------------
 # They are points of a public grid. Their errors are ranks: by how many rows of its group a value
 # is off; how much that is in the unit of the column depends on rows that nobody sees.
-
-
-@value
-class DrawnQuantiles:
-    """What was released of one column, by group: no counts, and no noisy sums."""
-
-    columns: Mapping[str, tuple[Floats, Floats]]
-    rows: None = None
-    sums: tuple[NoisySums, ...] = ()
 
 
 @value
@@ -399,7 +399,7 @@ class QuantilePart:
         """Return the same draws from some of the groups."""
         return replace(self, keys=keys)
 
-    def answer(self, rows: Rows, bits: BitSource) -> DrawnQuantiles:
+    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
         """Draw from opened rows."""
         name = self.column.name
         if self.keys.keys:
@@ -408,9 +408,13 @@ class QuantilePart:
             place = rows.columns.index(name)
             found = self.quantiles.answer(rows, bits, column=place)[None, :]
         error = np.full(len(found), self.quantiles.error)
-        return DrawnQuantiles(
+        return PartAnswer(
             columns={
                 self.column.named(level_name(level)): (found[:, place], error)
                 for place, level in enumerate(self.column.levels)
             }
         )
+
+
+TablePart: TypeAlias = MomentPart | QuantilePart
+"""Statistics of some columns that are measured together, at their share of ε."""

@@ -26,7 +26,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,13 +40,13 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
-from zerodelta.mechanisms.moments import expected_count
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.steps import Part, Step
+from zerodelta.privacy.statistics import expected_count
+from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
 from zerodelta.tables.grouped import Table
-from zerodelta.tables.parts import AskedColumn, MomentPart, QuantilePart
+from zerodelta.tables.parts import AskedColumn, MomentPart, QuantilePart, TablePart
 from zerodelta.value import value
 
 _MOST_APART = 8
@@ -66,62 +67,6 @@ _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
 
 GOALS = ("equal shares", "equal relative error", "least total error")
-
-
-class PartAnswer(Protocol):
-    """What a part made of rows: columns of the table, each with its errors, by group."""
-
-    @property
-    def columns(self) -> Mapping[str, tuple[Floats, Floats]]:
-        """The values and their expected absolute errors, by the name of the column."""
-        ...  # pragma: no cover
-
-    @property
-    def rows(self) -> tuple[Floats, float] | None:
-        """The number of rows of each group, unbiased, and its standard error; if counted."""
-        ...  # pragma: no cover
-
-    @property
-    def sums(self) -> tuple[NoisySums, ...]:
-        """What it was made of, where the law of its noise is public."""
-        ...  # pragma: no cover
-
-
-class TablePart(Protocol):
-    """Statistics of some columns that are measured together, at their share of ε."""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Its share."""
-        ...  # pragma: no cover
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The proof that it costs no more, for all groups together."""
-        ...  # pragma: no cover
-
-    @property
-    def text(self) -> str:
-        """Which columns, and which noise."""
-        ...  # pragma: no cover
-
-    @property
-    def errors(self) -> Mapping[str, tuple[float, float]]:
-        """The expected absolute error of each column of the result, and what it is relative to."""
-        ...  # pragma: no cover
-
-    @property
-    def in_ranks(self) -> bool:
-        """Whether errors are by how many rows a value is off, not in the unit of the column."""
-        ...  # pragma: no cover
-
-    def of_groups(self, keys: GroupKeys) -> TablePart:
-        """Return the part that measures only these of the groups it was planned for."""
-        ...  # pragma: no cover
-
-    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
-        """Measure opened rows."""
-        ...  # pragma: no cover
 
 
 Errors: TypeAlias = Mapping[str, tuple[float, float]]
@@ -203,6 +148,7 @@ def plan_table(
     weights: Mapping[str, Rational] | None = None,
     others: Sequence[MakePart] = (),
     found: KeysPlan | None = None,
+    counted: bool = True,
 ) -> TablePlan:
     """Plan counts of rows and statistics of columns by group, together or at shares of ε.
 
@@ -210,7 +156,8 @@ def plan_table(
     partition for each column (P1), whichever the goal prefers; the quantiles of each column are
     drawn together (Q). `rows` is the public number of all rows, where there is one group and all
     are in it. `weights` are those of columns of the result. `others` make further parts. `found`
-    says how keys are found that nobody listed; the parts share what it leaves of ε.
+    says how keys are found that nobody listed; the parts share what it leaves of ε. Rows that
+    nobody asked for need not be `counted`.
 
     >>> from zerodelta.data.keys import GroupKey
     >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
@@ -235,10 +182,10 @@ def plan_table(
     each = expected_rows / keys.count if found is None else _found_rows(found, expected_rows)
     facts = {"keys": keys, "group_rows": each, "rows": rows, "neighbors": neighbors}
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
-    summed = [column for column in columns if column.statistics]
-    facts = {**facts, "expected_rows": expected_rows}
+    summed = [part for column in columns for part in column.by_summand()]
+    facts = {**facts, "expected_rows": expected_rows, "counted": counted}
     each_alone = [*(_moments((column,), facts) for column in summed), *drawn]
-    together = [_moments(tuple(summed), facts), *drawn]
+    together = each_alone if len(summed) == 1 else [_moments(tuple(summed), facts), *drawn]
     ways = [] if len(summed) > 1 else [together]
     if not summed and rows is not None and drawn:  # nothing is to be counted
         ways = [drawn]
@@ -294,18 +241,12 @@ def _found_rows(found: KeysPlan, expected_rows: int) -> float:
     return math.sqrt(least * max(least, expected_rows))
 
 
-def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, object]) -> MakePart:
-    def make(epsilon: Fraction) -> TablePart:
-        return MomentPart.of(columns, epsilon=epsilon, **facts)  # type: ignore[arg-type]
-
-    return make
+def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, Any]) -> MakePart:
+    return lru_cache(lambda epsilon: MomentPart.of(columns, epsilon=epsilon, **facts))
 
 
-def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
-    def make(epsilon: Fraction) -> TablePart:
-        return QuantilePart.of(column, epsilon=epsilon, **facts)  # type: ignore[arg-type]
-
-    return make
+def _quantiles(column: AskedColumn, facts: Mapping[str, Any]) -> MakePart:
+    return lru_cache(lambda epsilon: QuantilePart.of(column, epsilon=epsilon, **facts))
 
 
 @value

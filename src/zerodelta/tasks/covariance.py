@@ -17,7 +17,7 @@ from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums, Statistic
+from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -90,7 +90,7 @@ def _lines(
     noise: ProductNoise,
     noisy: IntegerArray,
     names: Sequence[Any],
-    statistic: Statistic,
+    statistic: str,
     entries: Sequence[tuple[str, Any, Any]],
     ends: tuple[Any, Any],
 ) -> NoisySums:
@@ -301,12 +301,7 @@ def _ask(
     bounds = question.bounds
     if bounds is None and question.data_norm is None:
         bounds = declared
-    stated = CovarianceQuestion(
-        bounds=bounds,
-        data_norm=question.data_norm,
-        method=question.method,
-        correlations=question.correlations,
-    )
+    stated = replace(question, bounds=bounds)
     beside = diagnosis(diagnostics, source, bounds=bounds)
     return ask(stated, source, epsilon=epsilon, beside=beside)
 

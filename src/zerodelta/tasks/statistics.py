@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,19 +21,18 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.noise_tails import LazyForms, NoiseLaw, NoisySums, Statistic
+from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
+from zerodelta.exact.noise_tails import LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
 from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
-from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan, choose, ranked
+from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds, one_column
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
@@ -155,13 +153,12 @@ class CountQuestion:
             return _public(facts.rows)
         one_column(facts)
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
-        error = noise.error()
+        error, law = noise.error(), noise.law(unit=Fraction(1))
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             counts = rows.group_sums((), (), 0, None)
             noisy = noise.apply(counts[:, 1], bits)
-            sums = _sums(noise.law(unit=Fraction(1)), noisy[:, None], (Fraction(1), Fraction(0)))
-            return Measured(value=int(noisy[0]), sums=(sums,))
+            return _counted(int(noisy[0]), law, noisy[:, None], (Fraction(1), Fraction(0)))
 
         return ReleasePlan(
             claim=noise.claim,
@@ -169,27 +166,30 @@ class CountQuestion:
             answer=answer,
             error=error,
             methods=(Method(name="laplace", error=error, spends="ε on one count", why="optimal"),),
-            noise=noise.law(unit=Fraction(1)),
+            noise=law,
         )
 
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
     none = NoiseLaw(family="geometric", scale=Fraction(1), unit=Fraction(1))
-    sums = _sums(none, np.zeros((1, 1), dtype=np.int64), (Fraction(0), Fraction(rows)))
+    zero = np.zeros((1, 1), dtype=np.int64)
     return ReleasePlan(
         claim=PureDP(0),
         steps=(Step(theorem="public"),),
-        answer=lambda _rows, _bits: Measured(value=rows, sums=(sums,)),
+        answer=lambda _rows, _bits: _counted(rows, none, zero, (Fraction(0), Fraction(rows))),
         error=0.0,
         public=("the number of rows",),
     )
 
 
-def _sums(law: NoiseLaw, noisy: IntegerArray, form: tuple[Fraction, Fraction]) -> NoisySums:
-    """Return what intervals are made of."""
-    counted: dict[str, tuple[str | None, Statistic]] = {"count": (None, "count")}
-    return NoisySums(law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=counted)
+def _counted(
+    value: int, law: NoiseLaw, noisy: IntegerArray, form: tuple[Fraction, Fraction]
+) -> Measured:
+    """Return a count with what its interval is made of."""
+    counted = {"count": (None, "count")}
+    sums = NoisySums(law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=counted)
+    return Measured(value=value, sums=(sums,))
 
 
 # -- The lattice on which rows of a mean are added up, and what a mean on it can be ---------------
@@ -224,15 +224,14 @@ def mean_lattice(
 
 
 def _steps(n: int, epsilon: Fraction, dimension: int, norm: float) -> int:
-    """Return the bound in quanta: 2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
+    """Return the bound in quanta.
 
     At most so many that n of them, and for l2 the squares of one row, add up in 64 bits.
     """
-    wanted = 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
     most = min(_MOST_STEPS, (1 << _SUM_BITS) // n)
     if norm == 2:
         most = min(most, math.isqrt((1 << _SUM_BITS) // dimension))
-    return max(_LEAST_STEPS, min(wanted, most))
+    return max(_LEAST_STEPS, min(wanted_steps(n, epsilon), most))
 
 
 def stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
@@ -248,7 +247,7 @@ def stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
 
 def average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
     """Return the bound of a coordinate, averaged over the columns."""
-    return _average(bound) if isinstance(bound, tuple) else bound
+    return reduce(add, bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
 
 
 def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
@@ -273,17 +272,12 @@ def inside(value: Floats, lattice: FixedPoint) -> Floats:
     if lattice.norm == 2:  # around 0
         most, length = average(lattice.bound), float(np.linalg.norm(value))
         return value * min(1.0, float(most) / length) if length > 0 else value
-    each = itertools.repeat
-    centers = lattice.center if isinstance(lattice.center, tuple) else each(lattice.center)
-    bounds = lattice.bound if isinstance(lattice.bound, tuple) else each(lattice.bound)
-    alike = not isinstance(lattice.center, tuple) and not isinstance(lattice.bound, tuple)
-    pairs = itertools.islice(zip(centers, bounds, strict=False), 1 if alike else lattice.dimension)
-    ends = np.array([inner_ends(center - bound, center + bound) for center, bound in pairs])
+    if not isinstance(lattice.center, tuple) and not isinstance(lattice.bound, tuple):
+        return np.clip(
+            value, *inner_ends(lattice.center - lattice.bound, lattice.center + lattice.bound)
+        )
+    ends = np.array([inner_ends(*pair) for pair in zip(*ends_of(lattice), strict=True)])
     return np.clip(value, ends[:, 0], ends[:, 1])
-
-
-def _average(bounds: tuple[Fraction, ...]) -> Fraction:
-    return reduce(add, bounds, Fraction(0)) / len(bounds)
 
 
 _NOISE_NORMS = {"laplace": 1.0, "k-norm": 2.0, "k-norm-max": math.inf}
@@ -361,8 +355,32 @@ def mean(
             expected="bounds and method='auto' by group",
             remedy="pass bounds=(lower, upper)",
         )
+    question = partial(MeanQuestion, data_norm=data_norm, norm=norm, method=method)
+    asked = (rows, columns, by, bounds, epsilon, missing, diagnostics)
+    return _released("mean", *asked, declared=data_norm is None, question=question)
+
+
+def _released(
+    statistic: str,
+    rows: Any,
+    columns: str | Sequence[str] | None,
+    by: By,
+    bounds: Any,
+    epsilon: Rational,
+    missing: Any,
+    diagnostics: Rational | None,
+    *,
+    declared: bool = True,
+    question: Callable[..., Question] | None = None,
+) -> Release:
+    """Release one statistic of columns: a table by group, else its numbers alone.
+
+    Of all rows the `question` is asked that takes bounds; without one that of a table. Bounds that
+    are not stated are those that were `declared`.
+    """
+    if by is not None:
         return grouped_statistic(
-            "mean",
+            statistic,
             rows,
             columns,
             by=by,
@@ -372,10 +390,34 @@ def mean(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing)
-    stated = bounds if data_norm is not None else bounds_of(source, bounds)
-    question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
+    stated = bounds_of(source, bounds) if declared else bounds
+    if question is None:
+        absent, complete = _missing(source), not source.drops
+        asked: Question = _of_all_rows(statistic, source.columns, stated, absent, complete=complete)
+    else:
+        asked = question(bounds=stated)
     beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(asked, source, epsilon=epsilon, beside=beside)
+
+
+def _of_all_rows(
+    statistic: str, columns: Sequence[str], bounds: Any, missing: Sequence[bool], *, complete: bool
+) -> TableQuestion:
+    """Return the question of one statistic of each column, of all rows together."""
+    require(columns, "columns of rows", 0, "one or more", "pass rows with a column")
+    each = zip(columns, each_bounds(bounds, len(columns)), missing, strict=True)
+    asked = tuple(
+        AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
+        for name, pair, absent in each
+    )
+    return TableQuestion(keys=GroupKeys(), columns=asked, complete=complete, only=statistic)
+
+
+def _missing(source: Source) -> list[bool]:
+    """Tell for each column whether what is missing there, or was dropped, counts nowhere."""
+    if isinstance(source, Dataset) and not source.drops:
+        return [skips(kind) for kind in source.kinds.values()]
+    return [source.may_miss] * len(source.columns)
 
 
 @value
@@ -387,62 +429,14 @@ class MeanQuestion:
     norm: float = 2
     method: str = "auto"
 
-    @property
-    def _within(self) -> tuple[tuple[Any, Any] | None, Rational | None, float]:
-        return self.bounds, self.data_norm, as_norm(self.norm)
-
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
-        if facts.may_miss:
-            return self._skipping(facts, as_usable_epsilon(epsilon))
-        exact, n, dimension = as_usable_epsilon(epsilon), facts.public_rows, facts.width
-        lattice = mean_lattice(*self._within, dimension=dimension, n=n, epsilon=exact)
-        methods = mean_methods(
-            epsilon=exact,
-            n=n,
-            dimension=dimension,
-            norm=lattice.norm,
-            bound=average(lattice.bound),
-        )
-        chosen = choose(methods, self.method)
-        norm = _NOISE_NORMS[chosen.name]
-        mechanism = KNorm.for_epsilon(
-            epsilon=exact,
-            norm=norm,
-            dimension=dimension,
-            sensitivity=2 * lattice.steps * stretch(lattice.norm, norm, dimension),
-        )
+        if facts.may_miss and (self.bounds is not None or self.data_norm is None):
+            return self._of_present_cells(facts, epsilon)
+        return self._of_whole_rows(facts, as_usable_epsilon(epsilon))
 
-        def answer(rows: Rows, bits: BitSource) -> Measured:
-            total = mechanism.apply(rows.sum(list(range(dimension)), lattice), bits)
-            value = inside(lattice.dequantize(total, rows=n) / n, lattice)
-            sums = NoisySums(
-                law=mechanism.law(unit=lattice.quantum, rows=n),
-                integers=total[:, None],
-                forms={"": ((Fraction(0), Fraction(n)), (Fraction(1, lattice.steps), Fraction(0)))},
-                bounds={"": ends_of(lattice)},
-                joint=True,
-                statistics={"mean": ("", "mean")},
-                labels=facts.columns,
-                resolution=resolution_of(lattice),
-                rows=n,
-            )
-            return Measured(value=float(value[0]) if dimension == 1 else value, sums=(sums,))
-
-        return ReleasePlan(
-            claim=PureDP(exact),
-            steps=(mechanism.step(quantum=lattice.quantum),),
-            answer=answer,
-            error=chosen.error,
-            methods=methods,
-            public=("the number of rows", "the number of columns", "bounds on the rows"),
-            noise=mechanism.law(unit=lattice.quantum, rows=n),
-        )
-
-    def _skipping(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan a count and a sum, where the number of cells that count is private."""
-        if self.bounds is None and self.data_norm is not None:
-            return self._complete_rows(facts, epsilon)
+    def _of_present_cells(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Plan a table of all rows: how many cells of each column count is private."""
         require(
             self.data_norm is None and is_name(self.method, ("auto", "partition")),
             "data_norm" if self.data_norm is not None else "method",
@@ -450,91 +444,138 @@ class MeanQuestion:
             expected="one public bound, and method='auto', where cells may be missing",
             remedy="pass bounds= or data_norm=, or missing=None if no cell is missing",
         )
-        moments = plan_moments(
-            epsilon=epsilon,
-            bounds=each_bounds(self.bounds, facts.width),
-            expected_rows=facts.planned_rows,
-            neighbors=facts.neighbors,
+        missing = [True] * facts.width
+        question = _of_all_rows("mean", facts.columns, self.bounds, missing, complete=False)
+        plan = question.plan(facts, epsilon)
+        assert isinstance(plan.error, float)
+        parts = len(plan.parts)
+        spends = (
+            f"ε/{parts} on count and sum of a column" if parts else "ε on counts and sums together"
         )
-        error = float(np.mean(moments.forecast().mean)) * EXPECTED
-        spends = "ε on counts and sums together"
         why = "a missing cell counts nowhere; missing=None, if none is missing, needs less noise"
-
-        names, ends = facts.columns, each_bounds(self.bounds, facts.width)
-
-        def answer(rows: Rows, bits: BitSource) -> Measured:
-            noisy = moments.noisy(moments.measure(rows, list(range(facts.width))), bits)
-            value = moments.estimate(noisy).mean[0]
-            sums = NoisySums(
-                law=moments.law,
-                integers=noisy.reshape(1, -1),
-                forms=LazyForms(names, moments.forms),
-                bounds=dict(zip(names, ends, strict=True)),
-                statistics={name: (name, "mean") for name in names},
-                resolution=resolution_of(moments.lattice),
-            )
-            return Measured(value=float(value[0]) if facts.width == 1 else value, sums=(sums,))
-
-        return ReleasePlan(
-            claim=moments.claim,
-            steps=moments.steps,
-            answer=answer,
-            error=error,
-            methods=(Method(name="partition", error=error, spends=spends, why=why),),
+        return replace(
+            plan,
+            methods=(Method(name="partition", error=plan.error, spends=spends, why=why),),
             public=("the number of columns", "bounds on the rows"),
+            details=None,
         )
 
-    def _complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan the number of complete rows and their sum, with noise in the norm of a row.
+    def _of_whole_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
+        """Plan one vector: the sum of the rows and, where one may lack a cell, their number first.
 
-        A row is (s, k), s the steps of the lattice, and (0, 0) if a cell of it is missing: two rows
-        are 2s apart, as without s, and one is (s, s) from none.
+        A row is then (s, k), s the steps of the lattice, and (0, 0) if a cell of it is missing: two
+        rows are 2s apart, as without s, and one is (s, s) from none.
         """
-        dimension, n = facts.width, facts.planned_rows
-        lattice = mean_lattice(*self._within, dimension=dimension, n=n, epsilon=epsilon)
-        name, steps = _FITTING[lattice.norm], lattice.steps
-        added = facts.neighbors is Neighbors.ADD_REMOVE
-        mechanism = KNorm.for_epsilon(
+        counted, dimension = facts.may_miss, facts.width
+        n = facts.planned_rows if counted else facts.public_rows
+        lattice = mean_lattice(
+            self.bounds,
+            self.data_norm,
+            as_norm(self.norm),
+            dimension=dimension,
+            n=n,
             epsilon=epsilon,
-            norm=lattice.norm,
-            dimension=dimension + 1,
-            sensitivity=stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps,
-            neighbors=facts.neighbors,
         )
-        size = float(average(lattice.bound))
-        # of a mean as long as half the bound
-        spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * mechanism.error() / (steps * n)
-        error = min(spread * size, size)
-        why = "a row that lacks a cell counts nowhere; missing=None, if none does, needs less noise"
-        method = Method(name=name, error=error, spends="ε on one number and one sum", why=why)
-        chosen = choose((method,), self.method)
+        steps, size = lattice.steps, average(lattice.bound)
+        methods = mean_methods(
+            epsilon=epsilon, n=n, dimension=dimension, norm=lattice.norm, bound=size
+        )
+        if counted:
+            methods = tuple(each for each in methods if each.name == _FITTING[lattice.norm])
+        norm = _NOISE_NORMS[choose(methods, self.method).name]
+        moved = 2 * steps * stretch(lattice.norm, norm, dimension)
+        if counted and facts.neighbors is Neighbors.ADD_REMOVE:
+            moved = steps * stretch(math.inf, norm, 2)
+        noise = KNorm.for_epsilon(
+            epsilon=epsilon,
+            norm=norm,
+            dimension=dimension + counted,
+            sensitivity=moved,
+            neighbors=facts.neighbors if counted else Neighbors.REPLACE,
+        )
+        if counted:  # of a mean as long as half the bound
+            spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * noise.error() / (steps * n)
+            methods = (
+                Method(
+                    name=methods[0].name,
+                    error=min(spread * float(size), float(size)),
+                    spends="ε on one number and one sum",
+                    why="a row that lacks a cell counts nowhere; missing=None, if none does, needs "
+                    "less noise",
+                ),
+            )
+        unit = Fraction(1) if counted else lattice.quantum
+        law = noise.law(unit=unit, rows=1 if counted else n)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            present, found = rows.present_sums(list(range(dimension)), lattice, joint=True)
-            exact = [int(present[0]) * steps, *map(int, found)]
-            noisy = mechanism.apply(np.array(exact, dtype=object), bits)
-            number, *total = map(int, noisy)
-            value = np.array([size * k / number if number > 0 else 0.0 for k in total])
-            clipped = inside(value, lattice)
-            ends = (-average(lattice.bound), average(lattice.bound))
-            sums = NoisySums(
-                law=mechanism.law(unit=Fraction(1)),
-                integers=noisy[None, :],
-                forms=LazyForms(facts.columns, partial(_forms, dimension, steps)),
-                bounds=dict.fromkeys(facts.columns, ends),
-                statistics={name: (name, "mean") for name in facts.columns},
-                resolution=resolution_of(lattice),
-            )
-            return Measured(value=float(clipped[0]) if dimension == 1 else clipped, sums=(sums,))
+            every = list(range(dimension))
+            if counted:
+                present, found = rows.present_sums(every, lattice, joint=True)
+                exact = [int(present[0]) * steps, *map(int, found)]
+                noisy = noise.apply(np.array(exact, dtype=object), bits)
+                number, *total = map(int, noisy)
+                value = np.array([float(size) * k / number if number > 0 else 0.0 for k in total])
+            else:
+                noisy = noise.apply(rows.sum(every, lattice), bits)
+                value = lattice.dequantize(noisy, rows=n) / n
+            sums = _counted_sums if counted else _sums
+            made = sums(law, noisy, lattice, rows=n, columns=facts.columns)
+            return Measured(value=_plain(inside(value, lattice)), sums=(made,))
 
+        public = ("the number of columns", "bounds on the rows")
         return ReleasePlan(
-            claim=PureDP(epsilon, neighbors=facts.neighbors),
-            steps=(mechanism.step(quantum=lattice.quantum),),
+            claim=noise.claim,
+            steps=(noise.step(quantum=lattice.quantum),),
             answer=answer,
-            error=chosen.error,
-            methods=(method,),
-            public=("the number of columns", "bounds on the rows"),
+            error=choose(methods, self.method).error,
+            methods=methods,
+            public=public if counted else ("the number of rows", *public),
+            noise=None if counted else law,
         )
+
+
+def _plain(values: Floats) -> Any:
+    """Return the number of one column, or those of several."""
+    return float(values[0]) if len(values) == 1 else values
+
+
+def _sums(
+    law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
+) -> NoisySums:
+    """Return a line for each column of so many rows, whose number is public."""
+    return NoisySums(
+        law=law,
+        integers=noisy[:, None],
+        forms={"": ((Fraction(0), Fraction(rows)), (Fraction(1, lattice.steps), Fraction(0)))},
+        bounds={"": ends_of(lattice)},
+        joint=True,
+        statistics={"mean": ("", "mean")},
+        labels=columns,
+        resolution=resolution_of(lattice),
+        rows=rows,
+    )
+
+
+def _counted_sums(
+    law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
+) -> NoisySums:
+    """Return one line for all columns, whose first number is that of the rows."""
+    bound = average(lattice.bound)
+    return NoisySums(
+        law=law,
+        integers=noisy[None, :],
+        forms=LazyForms(columns, partial(_forms, lattice.dimension, lattice.steps)),
+        bounds=dict.fromkeys(columns, (-bound, bound)),
+        statistics={name: (name, "mean") for name in columns},
+        resolution=resolution_of(lattice),
+    )
+
+
+def _forms(dimension: int, steps: int, column: int) -> tuple[tuple[Fraction, ...], ...]:
+    """Return the count of complete rows and the sum of a column, as forms of that line."""
+    places = range(dimension + 2)
+    one = (Fraction(int(place == 0), steps) for place in places)
+    return tuple(one), tuple(Fraction(int(place == column + 1), steps) for place in places)
 
 
 def mean_methods(
@@ -580,16 +621,9 @@ def _forecast(
     return ranked(*(of(name, reasons[name]) for name in order))
 
 
-def _forms(dimension: int, steps: int, column: int) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the count of complete rows and the sum of a column, of what `_complete_rows` adds."""
-    places = range(dimension + 2)
-    one = (Fraction(int(place == 0), steps) for place in places)
-    return tuple(one), tuple(Fraction(int(place == column + 1), steps) for place in places)
-
-
 # -- The sum of bounded columns; a missing cell, and a row that a filter drops, adds nothing ------
 
-_SUM_LEAST_STEPS, _SUM_MOST_STEPS = 1 << 10, 1 << 40
+_MOST_SUM_STEPS = 1 << 40
 
 
 @debited
@@ -636,21 +670,9 @@ def sum(
     300000.0
 
     """
-    if by is not None:
-        return grouped_statistic(
-            "sum",
-            rows,
-            columns,
-            by=by,
-            bounds=bounds,
-            epsilon=epsilon,
-            missing=missing,
-            diagnostics=diagnostics,
-        )
-    source = as_source(rows, columns, missing=missing)
-    question = SumQuestion(bounds=bounds_of(source, bounds))
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return _released(
+        "sum", rows, columns, by, bounds, epsilon, missing, diagnostics, question=SumQuestion
+    )
 
 
 @value
@@ -662,30 +684,30 @@ class SumQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the lattice, and calibrate noise in the l∞ norm."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
-        exact = as_usable_epsilon(epsilon)
-        columns = [
-            _Column.of(lower, upper, steps=_sum_steps(facts.planned_rows, exact))
-            for lower, upper in each_bounds(self.bounds, facts.width)
-        ]
+        exact, ends = as_usable_epsilon(epsilon), each_bounds(self.bounds, facts.width)
+        wanted = wanted_steps(facts.planned_rows, exact)
+        steps = max(_LEAST_STEPS, min(wanted, _MOST_SUM_STEPS))
+        quanta = tuple((upper - lower) / (2 * steps) for lower, upper in ends)
+        # whole numbers of quanta from 0: those of a lattice around the middle, moved by an offset
+        offsets = [round((a + b) / (2 * q)) for (a, b), q in zip(ends, quanta, strict=True)]
+        lower, upper = zip(*ends, strict=True)
+        lattice = FixedPoint.box(dimension=facts.width, lower=lower, upper=upper, steps=steps)
         noise = KNorm.for_epsilon(
             epsilon=exact,
             norm=math.inf,
             dimension=facts.width,
-            sensitivity=max(
-                column.moves(may_miss=facts.may_miss, neighbors=facts.neighbors)
-                for column in columns
-            ),
+            sensitivity=max(_moves(offset, steps, facts) for offset in offsets),
             neighbors=facts.neighbors,
         )
-        quanta = tuple(column.quantum for column in columns)
         unit = quanta[0] if len(quanta) == 1 else quanta
         error = noise.error() * float(np.mean([float(quantum) for quantum in quanta]))
+        law = noise.law(unit=unit)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            noisy = noise.apply(_totals(rows, columns, facts), bits)
+            noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
             sums = NoisySums(
-                law=noise.law(unit=unit),
+                law=law,
                 integers=noisy[:, None],
                 forms={},
                 bounds={},
@@ -693,8 +715,7 @@ class SumQuestion:
                 statistics={"sum": (None, "integers")},
                 labels=facts.columns,
             )
-            value = values[0] if len(values) == 1 else np.array(values)
-            return Measured(value=value, sums=(sums,))
+            return Measured(value=_plain(np.array(values)), sums=(sums,))
 
         return ReleasePlan(
             claim=noise.claim,
@@ -703,64 +724,33 @@ class SumQuestion:
             error=error,
             methods=(Method(name="k-norm-max", error=error, spends="ε on all sums", why="fits"),),
             public=("the number of columns", "bounds on the rows"),
-            noise=noise.law(unit=unit),
+            noise=law,
         )
 
 
-@value
-class _Column:
-    """Values as whole numbers of quanta from 0: those of a lattice around the middle, moved."""
-
-    lattice: FixedPoint
-    offset: int
-    quantum: Fraction
-    ends: tuple[Fraction, Fraction]
-
-    @staticmethod
-    def of(lower: Fraction, upper: Fraction, *, steps: int) -> _Column:
-        quantum = (upper - lower) / (2 * steps)
-        lattice = FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps)
-        return _Column(
-            lattice=lattice,
-            offset=round((lower + upper) / (2 * quantum)),
-            quantum=quantum,
-            ends=(lower, upper),
-        )
-
-    def moves(self, *, may_miss: bool, neighbors: Neighbors) -> int:
-        """Return by how much one row can change the sum."""
-        low, high = self.offset - self.lattice.steps, self.offset + self.lattice.steps
-        if neighbors is Neighbors.ADD_REMOVE:
-            return max(abs(low), abs(high))
-        return max(high, 0) - min(low, 0) if may_miss else high - low
+def _moves(offset: int, steps: int, facts: Facts) -> int:
+    """Return by how much one row can change the sum."""
+    low, high = offset - steps, offset + steps
+    if facts.neighbors is Neighbors.ADD_REMOVE:
+        return max(abs(low), abs(high))
+    return max(high, 0) - min(low, 0) if facts.may_miss else high - low
 
 
-def _totals(rows: Rows, columns: Sequence[_Column], facts: Facts) -> IntegerArray:
+def _totals(rows: Rows, lattice: FixedPoint, offsets: Sequence[int], facts: Facts) -> IntegerArray:
     """Return the exact sum of each column: Σk, and the offset once for each value.
 
     Where none may miss, a cell without a value is the center, within the bounds as all others.
     """
-    every = list(range(len(columns)))
     counts: Any
-    if len(columns) == 1:  # one pass
-        found = rows.group_sums((), (), 0, columns[0].lattice)
+    if len(offsets) == 1:  # one pass
+        found = rows.group_sums((), (), 0, lattice)
         sums, counts = found[:, 2], found[:, 1 if facts.may_miss else 0]
     else:
-        lower, upper = zip(*(column.ends for column in columns), strict=True)
-        lattice = FixedPoint.box(
-            dimension=len(columns), lower=lower, upper=upper, steps=columns[0].lattice.steps
-        )
+        every = list(range(len(offsets)))
         sums = rows.sum(every, lattice)
         counts = present_counts(rows, every) if facts.may_miss else facts.public_rows
-    offsets: Any = np.array([column.offset for column in columns], dtype=object)
-    exact: IntegerArray = sums.astype(object) + offsets * counts
+    exact: IntegerArray = sums.astype(object) + np.array(offsets, dtype=object) * counts
     return exact
-
-
-def _sum_steps(n: int, epsilon: Fraction) -> int:
-    """Return half the width of the bounds in quanta: 2^8·n·ε keeps rounding below the noise."""
-    wanted = 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
-    return max(_SUM_LEAST_STEPS, min(wanted, _SUM_MOST_STEPS))
 
 
 # -- The variance and the standard deviation of bounded columns, of all rows or by group ----------
@@ -804,7 +794,7 @@ def variance(
     100.0
 
     """
-    return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
+    return _released("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 @partial(debited, like=variance)
@@ -843,53 +833,7 @@ def std(
     10
 
     """
-    return _spread("std", rows, columns, by, bounds, epsilon, missing, diagnostics)
-
-
-def _spread(
-    statistic: str,
-    rows: Any,
-    columns: str | Sequence[str] | None,
-    by: By,
-    bounds: Any,
-    epsilon: Rational,
-    missing: Any,
-    diagnostics: Rational | None,
-) -> Release:
-    if by is not None:
-        return grouped_statistic(
-            statistic,
-            rows,
-            columns,
-            by=by,
-            bounds=bounds,
-            epsilon=epsilon,
-            missing=missing,
-            diagnostics=diagnostics,
-        )
-    source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds)
-    require(source.columns, "columns of rows", 0, "one or more", "pass rows with a column")
-    ends = each_bounds(stated, len(source.columns))
-    asked = tuple(
-        AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
-        for name, pair, absent in zip(source.columns, ends, _missing(source), strict=True)
-    )
-    question = TableQuestion(
-        keys=GroupKeys(),
-        columns=asked,
-        complete=not source.drops,
-        only=statistic,
-    )
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, beside=beside)
-
-
-def _missing(source: Source) -> list[bool]:
-    """Tell for each column whether what is missing there, or was dropped, counts nowhere."""
-    if isinstance(source, Dataset) and not source.drops:
-        return [skips(kind) for kind in source.kinds.values()]
-    return [source.may_miss] * len(source.columns)
+    return _released("std", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
 # -- What the tasks are, for advice and the command line ------------------------------------------
@@ -908,23 +852,14 @@ def _total(given: Numbers) -> float:
     return float(given["n"]) * widths / (2 * len(ends))
 
 
-def _of_all_rows(statistic: Statistic) -> Callable[[Numbers], tuple[Method, ...]]:
+def _spread_methods(statistic: str, given: Numbers) -> tuple[Method, ...]:
     """Return the forecast for one statistic of all rows, in the unit of the data."""
-
-    def methods(given: Numbers) -> tuple[Method, ...]:
-        facts, ends = facts_of(given), each_bounds(given["bounds"], width_of(given))
-        columns = tuple(
-            AskedColumn(
-                name=str(place), bounds=pair, missing=facts.may_miss, statistics=(statistic,)
-            )
-            for place, pair in enumerate(ends)
-        )
-        question = TableQuestion(keys=GroupKeys(), columns=columns, complete=True, only=statistic)
-        made = question.plan(facts, given["epsilon"])
-        assert isinstance(made.error, float)
-        return tuple(replace(method, error=made.error) for method in made.methods)
-
-    return methods
+    facts, width = facts_of(given), width_of(given)
+    missing, names = [facts.may_miss] * width, [str(place) for place in range(width)]
+    question = _of_all_rows(statistic, names, given["bounds"], missing, complete=True)
+    plan = question.plan(facts, given["epsilon"])
+    assert isinstance(plan.error, float)
+    return tuple(replace(method, error=plan.error) for method in plan.methods)
 
 
 _SUM = Forecast(
@@ -1031,7 +966,7 @@ TASKS: dict[str, Task] = {
             unit="expected absolute error, in the squared unit of the data, averaged over all "
             "places of\n       the mean between the bounds",
             call="zd.variance(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
-            methods=_of_all_rows("variance"),
+            methods=partial(_spread_methods, "variance"),
             blind=None,
         ),
         command=Command(
@@ -1047,7 +982,7 @@ TASKS: dict[str, Task] = {
             _SUM,
             unit="expected absolute error, in the unit of the data",
             call="zd.std(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
-            methods=_of_all_rows("std"),
+            methods=partial(_spread_methods, "std"),
             reliable=f"{CLOSE},\n       where bounds are three standard deviations away",
             blind=None,
         ),

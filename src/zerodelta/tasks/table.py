@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,23 +13,23 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.chosen import ITSELF
 from zerodelta.data.declare import category
-from zerodelta.data.keys import GroupKeys
+from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
-from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.spine.plan import Facts, Measured, Question, ReleasePlan
+from zerodelta.privacy.statistics import COLUMN_STATISTICS
+from zerodelta.spine.plan import Facts, Measured, ReleasePlan
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.tables.grouped import By, grouped
-from zerodelta.tables.keyed_table import KeyedTableQuestion
-from zerodelta.tables.parts import AskedColumn, ColumnStatistic, as_statistics
+from zerodelta.tables.found_keys import KeysPlan, plan_keys
+from zerodelta.tables.grouped import By, Table, grouped
+from zerodelta.tables.parts import AskedColumn, AskedStatistic, as_statistics
 from zerodelta.tables.table import (
     GOALS,
     TableAnswer,
@@ -53,6 +54,8 @@ from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_MOST_FALSE = 1 << 24
 
 
 @debited
@@ -164,7 +167,7 @@ def table_of(
     data: Any,
     *,
     by: By,
-    of: Mapping[str, tuple[ColumnStatistic, ...]],
+    of: Mapping[str, tuple[AskedStatistic, ...]],
     epsilon: Rational,
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
@@ -175,17 +178,16 @@ def table_of(
 ) -> Release:
     """Release a table of statistics that are known to be some: the short forms come here."""
     rows = grouped(data, by=by, of=of, bounds=bounds, missing=missing)
-    about: dict[str, Any] = {
-        "keys": rows.keys,
-        "columns": rows.columns,
-        "complete": rows.complete,
-        "goal": goal,
-        "weights": weights,
-        "frame": rows.frame,
-    }
-    question: Question = TableQuestion(**about)
-    if rows.universe is not None:
-        question = KeyedTableQuestion(universe=rows.universe, false_keys=false_keys, **about)
+    question = TableQuestion(
+        keys=rows.keys,
+        columns=rows.columns,
+        complete=rows.complete,
+        goal=goal,
+        weights=weights,
+        frame=rows.frame,
+        universe=rows.universe,
+        false_keys=false_keys,
+    )
     beside = diagnosis(diagnostics, rows.judged, bounds=None)
     return ask(question, rows.source, epsilon=epsilon, beside=beside)
 
@@ -205,7 +207,14 @@ def grouped_statistic(
 
 @value
 class TableQuestion:
-    """Statistics of columns are asked by group."""
+    """Statistics of columns are asked, of all rows or by group.
+
+    Keys that nobody listed are found first (theory U). If only counts are asked, all of ε goes to
+    the keys, and the counts are the numbers that passed. Otherwise half of it does, and the rest to
+    the statistics of the found keys and of all other rows, as if every key of the universe were a
+    group: so the certificate is issued before a key is found, and nothing in it depends on which.
+    The found keys are public by then.
+    """
 
     keys: GroupKeys
     columns: tuple[AskedColumn, ...]
@@ -217,10 +226,14 @@ class TableQuestion:
     """Which kind of frame is released; None for a `Table`."""
     only: str | None = None
     """The one statistic that is asked of all rows: then its numbers are released, and no table."""
+    universe: KeySource | None = None
+    """What keys there can be, where nobody listed them."""
+    false_keys: Rational = "1/100"
 
-    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose what is measured together, share ε, and calibrate the noise."""
         exact = as_usable_epsilon(epsilon)
+        found = self._keys(facts, exact)
         total = facts.rows if self.complete else None
         plan = plan_table(
             epsilon=exact,
@@ -231,8 +244,38 @@ class TableQuestion:
             neighbors=facts.neighbors,
             goal=self.goal,
             weights=self.weights,
+            found=found,
+            counted=self.only is None,
+        )
+        parts = [*([] if found is None else [found.part]), *proof_parts(plan.parts)]
+        public = ["the groups"] if self.keys.keys else []
+        if found is not None:
+            public = ["the universe of keys", "how many false keys are expected"]
+        public += ["bounds on the columns"] if self.columns else []
+        if found is None and facts.rows is not None and not facts.may_miss:
+            public += ["the number of rows"]
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=facts.neighbors),
+            steps=() if len(parts) > 1 else parts[0].steps,
+            parts=tuple(parts) if len(parts) > 1 else (),
+            answer=self._answer(plan, total) if found is None else self._found(plan, found, total),
+            error=self._forecast(plan),
+            methods=table_methods(plan),
+            public=tuple(public),
+            details=plan,
         )
 
+    def _forecast(self, plan: TablePlan) -> float | str:
+        if self.only is not None:
+            errors = plan.errors
+            return float(np.mean([errors[column.named(self.only)][0] for column in self.columns]))
+        if plan.found is None:
+            return forecast_text(plan)
+        selected = "" if self.columns else "; no interval, as small counts are not shown"
+        return f"{forecast_text(plan)}{selected}; {plan.found.warning}"
+
+    def _answer(self, plan: TablePlan, total: int | None) -> Callable[[Rows, BitSource], Measured]:
+        """Return what makes the table, or the numbers of one statistic, of opened rows."""
         labels = list(zip(*self.keys.labels(), strict=True)) if self.only is None else []
         named = {
             key.name: column
@@ -245,42 +288,75 @@ class TableQuestion:
             if self.only is not None:
                 each = [found.values[column.named(self.only)][0] for column in self.columns]
                 value = float(each[0]) if len(each) == 1 else np.array(each)
-                return Measured(value=value, sums=tuple(map(self._of_only, found.sums)))
+                names = tuple(column.name for column in self.columns)
+                return Measured(
+                    value=value, sums=tuple(replace(each, labels=names) for each in found.sums)
+                )
             shown = found.shown(named, groups=self.keys.count, total=total, frame=self.frame)
             return Measured(value=shown, sums=found.sums)
 
-        public = ["the groups"] if self.keys.keys else []
-        public += ["bounds on the columns"] if self.columns else []
-        public += ["the number of rows"] if facts.rows is not None and not facts.may_miss else []
-        several = len(plan.parts) > 1
-        return ReleasePlan(
-            claim=PureDP(exact, neighbors=facts.neighbors),
-            steps=() if several else plan.parts[0].steps,
-            parts=proof_parts(plan.parts) if several else (),
-            answer=answer,
-            error=_forecast(plan, self.only, self.columns),
-            methods=table_methods(plan),
-            public=tuple(public),
-            details=plan,
+        return answer
+
+    # -- keys that nobody listed --------------------------------------------------------------
+
+    def _keys(self, facts: Facts, epsilon: Fraction) -> KeysPlan | None:
+        """Return how they are found, with thresholds and noise; None if all are listed."""
+        if self.universe is None:
+            return None
+        require(
+            as_positive(self.false_keys, "false_keys") <= _MOST_FALSE,
+            "false_keys",
+            self.false_keys,
+            expected="at most 2^24 keys that noise invents",
+            remedy="pass false_keys='1/100'",
+        )
+        return plan_keys(
+            self.universe,
+            epsilon=epsilon,
+            statistics=bool(self.columns),
+            false_keys=self.false_keys,
+            neighbors=facts.neighbors,
         )
 
-    def _of_only(self, sums: NoisySums) -> NoisySums:
-        """Return sums of which there is an interval for what is released alone, not for rows."""
-        named = {column.named(self.only) for column in self.columns if self.only is not None}
-        kept = {name: of for name, of in sums.statistics.items() if name in named}
-        return replace(sums, statistics=kept)
+    def _found(
+        self, plan: TablePlan, keys: KeysPlan, total: int | None
+    ) -> Callable[[Any, BitSource], Any]:
+        """Return what makes the table of found keys and all others, of their counts or of rows."""
 
+        def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
+            found = keys.labeled(keys.apply(counts, bits))
+            cells = [key if len(keys.columns) > 1 else (key,) for key in found.names]
+            numbers = {
+                "count": np.array([max(0, count) for count in found.counts], dtype=np.int64),
+                "count_error": np.full(len(found), keys.error),
+            }
+            table = Table(self._labels(cells), numbers, note=found.note)
+            return table if self.frame is None else table.to_frame(self.frame)
 
-def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:
-    if only is not None:
-        return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
-    return forecast_text(plan)
+        def measured(rows: KeyedRows, bits: BitSource) -> Measured:
+            groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
+            found = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))
+            parts = [part.of_groups(found) for part in plan.parts]
+            grouped = rows.by_group(groups, len(groups))
+            answer = TableAnswer.of(parts, grouped, bits)
+            shown = answer.shown(
+                self._labels(labels),
+                groups=len(labels),
+                total=total,
+                frame=self.frame,
+                note=keys.warning if len(labels) > 1 else keys.none_found,
+            )
+            return Measured(value=shown, sums=answer.sums)
+
+        return measured if self.columns else counted
+
+    def _labels(self, labels: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+        return {
+            name: [each[place] for each in labels] for place, name in enumerate(self.keys.columns)
+        }
 
 
 # -- What the task is, for advice and the command line --------------------------------------------
-
-_GUESSED = {"count": 1.0, "sum": 0.5, "mean": 0.5, "std": 0.5, "variance": 0.25}
-"""How far a guess without rows may be off, relative to what errors of a table are relative to."""
 
 _EXAMPLE = 'pass by=12, so many groups, or by={"city": 12, "age": zd.bins([0, 18, 65])}'
 
@@ -318,7 +394,7 @@ def _blind(given: Numbers) -> float:
     """Return the relative error of a table without rows: middles, and the largest variance."""
     asked = [each for column in as_statistics(given["of"]).values() for each in column]
     # a quantile that is guessed is half of the group's rows away
-    found = [_GUESSED[each] if isinstance(each, str) else 0.5 for each in asked]
+    found = [COLUMN_STATISTICS[each].guess if isinstance(each, str) else 0.5 for each in asked]
     return min(found) if given["goal"] != GOALS[2] else math.sqrt(sum(each**2 for each in found))
 
 
