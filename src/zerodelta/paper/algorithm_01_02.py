@@ -119,14 +119,14 @@ def purify_ball(
     )
     # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
     within = ball if isinstance(ball, LqBall) else None
-    return publish(value, channel, f"the ball {ball!r}", epsilon, steps, within=within)
+    return publish(value, channel, f"the ball {ball!r}", PureDP(epsilon), steps, within=within)
 
 
 def publish(
     value: Any,
     channel: Purifier,
     space: str,
-    epsilon: Rational,
+    claim: PureDP,
     steps: tuple[Step, ...],
     *,
     within: LqBall | None = None,
@@ -139,7 +139,7 @@ def publish(
         return within.project(channel.apply(within.project(value), drawn))
 
     plan: ReleasePlan[Any] = ReleasePlan(
-        claim=PureDP(epsilon),
+        claim=claim,
         steps=(*steps, channel.step()),
         answer=answer,
         error=channel.expected_error(),
@@ -392,7 +392,7 @@ def purify_choice(
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = choice_channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
-    return publish(value, channel, f"the space {space!r}", epsilon, steps)
+    return publish(value, channel, f"the space {space!r}", PureDP(epsilon), steps)
 
 
 def choice_channel_for(

@@ -17,7 +17,7 @@ from zerodelta.errors import GuaranteeError, ParameterError, require
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_01_02 import proving_steps, publish, purify_ball
-from zerodelta.privacy.claims import ApproxDP
+from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
@@ -93,7 +93,7 @@ def mix_choice(
             f"mixing proves ε = {float(needed):.6g} here, not {float(total):.6g}: pass that "
             f"epsilon, add noise to the base, or allow a larger mixing_weight."
         )
-    return publish(value, channel, f"the space {space!r}", total, steps)
+    return publish(value, channel, f"the space {space!r}", PureDP(total), steps)
 
 
 def mixed_epsilon(
@@ -243,7 +243,7 @@ def mix_on_grid(
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = channel_for(box=box, epsilon=total, log_delta=log_of, mixing_weight=mixing_weight)
-    return publish(value, channel, f"the box {box!r}", total, steps)
+    return publish(value, channel, f"the box {box!r}", PureDP(total), steps)
 
 
 def channel_for(
