@@ -14,7 +14,7 @@ import zerodelta as zd
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.mixing import grid_mass, largest_log_delta, uniform_mass
+from zerodelta.privacy.theorems.mixing import GridMixing, Mixing, UniformMixing
 from zerodelta.privacy.theorems.testing import free_mode_threshold, free_test_threshold
 
 Make = Callable[[random.Random, Fraction], zd.Certificate]
@@ -34,23 +34,24 @@ def step(theorem: str, neighbors: Neighbors = Neighbors.REPLACE, **numbers: Any)
 
 
 def mixed(
-    chance: random.Random, bit: Fraction, log_mass: float, theorem: str, **numbers: Any
+    chance: random.Random, bit: Fraction, kind: type[Mixing], **numbers: Any
 ) -> zd.Certificate:
     epsilon, weight = rational(chance, 0.1, 3), rational(chance, 0.001, 0.3)
-    edge = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=log_mass)
+    theorem = kind(**numbers, weight=weight)
+    edge = theorem.log_delta_required(epsilon)
     given = zd.ApproxDP(epsilon * rational(chance, 0.5, 1), min(edge - float(bit) * abs(edge), 0.0))
     base = Step(theorem="given", numbers=given.numbers(), status=Status.ASSERTED)
-    return one(epsilon, base, step(theorem, **numbers, weight=weight))
+    return one(epsilon, base, theorem.step())
 
 
 def uniform(chance: random.Random, bit: Fraction) -> zd.Certificate:
     size = chance.randint(2, 10 ** chance.randint(1, 40))
-    return mixed(chance, bit, uniform_mass(size), "uniform-mixing", size=size)
+    return mixed(chance, bit, UniformMixing, size=size)
 
 
 def grid(chance: random.Random, bit: Fraction) -> zd.Certificate:
     shape = {"cells": chance.randint(2, 1000), "dimension": chance.randint(1, 500)}
-    return mixed(chance, bit, grid_mass(**shape), "grid-mixing", **shape)
+    return mixed(chance, bit, GridMixing, **shape)
 
 
 def selection(chance: random.Random, bit: Fraction) -> zd.Certificate:

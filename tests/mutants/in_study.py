@@ -328,7 +328,7 @@ MUTANTS = (
     ),
     Mutant(  # what is no sum is taken for one that was clipped
         file="privacy/verify.py",
-        old="not all(type(b) is RoundedGaussian for b in bases)",
+        old="not all(\n            type(b) is RoundedGaussianTheorem for b in bases\n        )",
         new="not bases",
         tests=(
             f"{PARTS}::test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel",

@@ -21,7 +21,7 @@ from zerodelta.paper.algorithm_12_13 import (
     pure_adassp,
 )
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.theorems.mixing import gaussian_net_mass
+from zerodelta.privacy.theorems.mixing import GaussianNet
 from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
 from zerodelta.regression.rows import LabeledRows
 from zerodelta.regression.statistics import (
@@ -124,7 +124,7 @@ def test_the_chain_of_the_lattice_variant_by_hand() -> None:
     bound, d = int(str(channel.numbers["bound"])), 3
     assert bound == math.floor((500 + math.sqrt(d) / 2) ** 2)
     tau = F(bound, d) + F(1, 12)
-    mass = gaussian_net_mass(dimension=d, bound=bound, variance=tau)
+    mass = GaussianNet(dimension=d, bound=bound, variance=tau, weight=weight).log_mass
     by_hand = d / 2 * math.log(2 * math.pi * tau) + (bound + d / 12) / (2 * tau)
     assert mass == pytest.approx(by_hand, rel=1e-12)
     allowed = lower(lambda: ball(weight / (1 - weight)).log() + ball(1).expm1().log()) - mass

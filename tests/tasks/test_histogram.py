@@ -112,7 +112,7 @@ def test_the_noise_has_the_norm_and_the_error_it_should(dimension: int) -> None:
     )
     up, down = np.maximum(noise, 0).sum(axis=1), np.maximum(-noise, 0).sum(axis=1)
     assert np.maximum(up, down).mean() == pytest.approx(500 * dimension, rel=0.08)
-    stated = CountNoise(dimension=dimension, scale=500).error()
+    stated = CountNoise(dimension=dimension, scale=Fraction(500)).error()
     assert np.abs(noise).mean() == pytest.approx(stated, rel=0.08)
 
 
@@ -125,7 +125,9 @@ def test_the_error_of_a_count_is_that_after_rounding(dimension: int, scale: Frac
     exact = sum(float(tail.mid()) for tail in tails)
     assert CountNoise(dimension=dimension, scale=scale).error() == pytest.approx(exact, rel=1e-9)
     continuous = 16 * dimension / (dimension + 1)
-    assert CountNoise(dimension=dimension, scale=8).error() == pytest.approx(continuous, rel=1e-3)
+    assert CountNoise(dimension=dimension, scale=Fraction(8)).error() == pytest.approx(
+        continuous, rel=1e-3
+    )
 
 
 def laplace(center: int, scale: Fraction) -> Law:

@@ -28,14 +28,14 @@ from zerodelta.privacy.theorems.mixing import (
 )
 from zerodelta.privacy.theorems.noise import (
     BlockKNorm,
-    ExponentialMechanism,
-    JointTopK,
+    ExponentialMechanismTheorem,
+    JointTopKTheorem,
     KeyCounts,
-    KNormNoise,
+    KNormNoiseTheorem,
     PartitionKNorm,
     PartitionLaplace,
-    PermuteAndFlip,
-    RoundedLaplace,
+    PermuteAndFlipTheorem,
+    RoundedLaplaceTheorem,
 )
 from zerodelta.privacy.theorems.testing import (
     PureLocalSensitivity,
@@ -248,7 +248,7 @@ Qed.
 # -- Noise on counts and sums as theorems for Coq (theory R, P1, P2, G2, U) -----------------------
 
 
-def laplace_theorem(step: RoundedLaplace, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def laplace_theorem(step: RoundedLaplaceTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return rounded Laplace noise on integer sums, for Coq."""
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
@@ -263,7 +263,7 @@ Qed.
 """
 
 
-def k_norm_theorem(step: KNormNoise, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def k_norm_theorem(step: KNormNoiseTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return one draw of noise in a norm, for Coq."""
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
@@ -396,7 +396,10 @@ def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:
 
 
 def _selection(
-    step: ExponentialMechanism | PermuteAndFlip, epsilon: Fraction, name: str, flip: bool
+    step: ExponentialMechanismTheorem | PermuteAndFlipTheorem,
+    epsilon: Fraction,
+    name: str,
+    flip: bool,
 ) -> str:
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
     one_way = " monotone neighbors score ->" if step.monotone else ""
@@ -420,15 +423,19 @@ Qed.
 """
 
 
-def _exponential(step: ExponentialMechanism, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def _exponential(
+    step: ExponentialMechanismTheorem, _: Neighbors, epsilon: Fraction, name: str
+) -> str:
     return _selection(step, epsilon, name, flip=False)
 
 
-def _permute_and_flip(step: PermuteAndFlip, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def _permute_and_flip(
+    step: PermuteAndFlipTheorem, _: Neighbors, epsilon: Fraction, name: str
+) -> str:
     return _selection(step, epsilon, name, flip=True)
 
 
-def _top_k(step: JointTopK, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def _top_k(step: JointTopKTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     moved = coq_number(step.sensitivity * (1 if step.monotone else 2))
     scale = coq_number(step.scale)
     return f"""\

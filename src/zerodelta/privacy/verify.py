@@ -16,7 +16,7 @@ from zerodelta.privacy.parameters import Neighbors, as_epsilon, as_flag, as_unit
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.noise import PermuteAndFlip, RoundedGaussian
+from zerodelta.privacy.theorems.noise import PermuteAndFlipTheorem, RoundedGaussianTheorem
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.smoothing import NumericalError
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
@@ -116,7 +116,7 @@ def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | UnitVotes | None
 
 def _check_votes(before: Sequence[Theorem]) -> None:
     """Refuse votes of units that are not counted by permute-and-flip: one of them moves by one."""
-    flips = [theorem for theorem in before if isinstance(theorem, PermuteAndFlip)]
+    flips = [theorem for theorem in before if isinstance(theorem, PermuteAndFlipTheorem)]
     if not (len(flips) == len(before) == 1 and flips[0].sensitivity >= 1 and not flips[0].monotone):
         raise CertificateError(
             "theorem 'unit-votes' is about permute-and-flip on votes, which move by 1 up or down: "
@@ -185,7 +185,9 @@ def _check_channel(
             raise CertificateError(
                 f"theorem {channel.label!r} is not about units: 'units' is the last step here."
             )
-        if isinstance(units, ClippedUnits) and not all(type(b) is RoundedGaussian for b in bases):
+        if isinstance(units, ClippedUnits) and not all(
+            type(b) is RoundedGaussianTheorem for b in bases
+        ):
             raise CertificateError(
                 "theorem 'clipped-units' is about sums with Gaussian noise: another step goes "
                 "before it."

@@ -583,7 +583,9 @@ def _forecast(
     fits = _FITTING[norm]
 
     def of(name: str, why: str) -> Method:
-        noise = KNorm(norm=_NOISE_NORMS[name], dimension=d, sensitivity=1, scale=1).error()
+        noise = KNorm(
+            norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
+        ).error()
         moved = 2 * size / count * float(stretch(norm, _NOISE_NORMS[name], d))
         error = min(noise * moved / float(epsilon), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)

@@ -267,9 +267,12 @@ class LogisticObjectivePerturbation(_ObjectivePerturbation):
         "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective: "
         "pure DP."
     )
-    inequality = staticmethod(logistic_epsilon)
 
     roundness: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return logistic_epsilon(**self.values())
 
 
 @value
@@ -281,7 +284,10 @@ class HuberObjectivePerturbation(_ObjectivePerturbation):
         "the pseudo-Huber loss, regularized with strength {strength}, is minimized with K-norm "
         "noise of rate {noise_epsilon} in the objective: pure DP."
     )
-    inequality = staticmethod(huber_epsilon)
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return huber_epsilon(**self.values())
 
 
 @value
@@ -293,9 +299,12 @@ class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
         "the softmax loss of {classes} classes, regularized with strength {strength}, is "
         "minimized with K-norm noise of rate {noise_epsilon} in the objective: pure DP."
     )
-    inequality = staticmethod(softmax_epsilon)
 
     classes: Annotated[int, integers(2, 10**9)]
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return softmax_epsilon(**self.values())
 
 
 # -- What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6, C10.5) ------------
@@ -402,7 +411,10 @@ class KNormSufficientStatistics(PureBase):
         "norm that weighs Xᵀy {target_weight} times: pure DP."
     )
     replace_only = True
-    inequality = staticmethod(k_norm_statistics_epsilon)
 
     target_weight: Annotated[Fraction, between(1, 2, ends="[]")]
     scale: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return k_norm_statistics_epsilon(**self.values(), neighbors=neighbors)

@@ -359,7 +359,6 @@ class PureProposeTestRelease(PureBase):
         "with {noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform "
         "point: pure DP."
     )
-    inequality = staticmethod(free_test_epsilon)
 
     points: Size
     dimension: Dimension
@@ -368,6 +367,10 @@ class PureProposeTestRelease(PureBase):
     release_epsilon: Positive
     threshold: NotNegative
     noise: Noise
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return free_test_epsilon(**self.values())
 
 
 @value
@@ -407,7 +410,6 @@ class PureLocalSensitivity(PureBase):
         "noise at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with "
         "probability {weight}: pure DP."
     )
-    inequality = staticmethod(bounded_release_epsilon)
 
     points: Size
     dimension: Dimension
@@ -418,6 +420,10 @@ class PureLocalSensitivity(PureBase):
     threshold: NotNegative
     weight: Weight
     noise: Noise
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return bounded_release_epsilon(**self.values())
 
 
 @value
@@ -430,12 +436,15 @@ class StableMode(PureBase):
         "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
         "rate {epsilon} exceeds {threshold}, else a uniform item: pure DP."
     )
-    inequality = staticmethod(free_mode_epsilon)
 
     points: Size
     epsilon: Positive
     threshold: NotNegative
     noise: Noise
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return free_mode_epsilon(**self.values())
 
 
 # -- What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3) ------------
@@ -518,9 +527,12 @@ class SmoothSensitivity(PureBase):
         "between neighbors: pure DP with ε = {epsilon}."
     )
     replace_only = True
-    inequality = staticmethod(smooth_sensitivity_epsilon)
 
     epsilon: Positive
     degrees: Annotated[Fraction, at_least(1)]
     decay: Annotated[Fraction, between(0, 1, ends="()")]
     ratio: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return smooth_sensitivity_epsilon(**self.values())
