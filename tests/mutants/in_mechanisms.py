@@ -182,8 +182,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/partition_noise.py",
-        old='return NoiseLaw(family="geometric", scale=self.scale, unit=unit)',
-        new='return NoiseLaw(family="laplace", scale=self.scale, unit=unit)',
+        old="return GeometricLaw(scale=self.scale)",
+        new="return CountsLaw(scale=self.scale)",
         tests=(
             "completeness/test_everything_has_its_exact_test.py::test_the_law_that_intervals_rest_on_is_the_law_that_is_drawn",
         ),
@@ -213,7 +213,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/partition_noise.py",
+        file="exact/noise_tails.py",
         old="(1 + 1 / p) * product - sums / p",
         new="product",
         tests=(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,12 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
-from zerodelta.exact.noise_tails import NoiseLaw
+from zerodelta.exact.noise_tails import CountsLaw, CubeLaw, GeometricLaw
 from zerodelta.exact.sums import INT64_MOST, IntegerArray
-from zerodelta.mechanisms.sum_noise import CountNoise, ScaledNoise
+from zerodelta.mechanisms.sum_noise import ScaledNoise
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.noise import BlockKNorm, PartitionKNorm, PartitionLaplace
 from zerodelta.value import value
-
-_Coefficients: TypeAlias = Sequence[Fraction | float]
 
 _MOST_JOINT = 6
 """Up to so many cells one joint draw is worth it; Laplace noise is independent and streams (P2)."""
@@ -100,34 +98,12 @@ class PartitionNoise(ScaledNoise):
             return rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
         return discrete_laplace(scale=self.scale, size=self.cells, bits=bits)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise on the cells, one integer being `unit` of the value."""
-        if self.method == "k-norm":
-            return NoiseLaw(family="counts", dimension=self.cells, scale=self.scale, unit=unit)
-        return NoiseLaw(family="geometric", scale=self.scale, unit=unit)
-
-    def error(self) -> float:
-        """Return the expected absolute error of a cell: 1/sinh(1/b) for discrete Laplace noise."""
-        if self.method == "k-norm":
-            return CountNoise(dimension=self.cells, scale=self.scale).error()
-        rate = float(1 / self.scale)
-        return 0.0 if rate > 700 else 1 / math.sinh(rate)
-
-    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
-        """Return the covariance of two linear forms of the noise on some of the cells.
-
-        Discrete Laplace noise has variance 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b). The joint
-        draw has variance 4p(2p+1)/((p+1)(p+2))·s² and correlation -1/p, before rounding.
-        """
-        product = _product(first, second)
+    @property
+    def noise_law(self) -> GeometricLaw | CountsLaw:
+        """Independent noise on the cells, or one draw over all of them."""
         if self.method == "laplace":
-            half_rate = float(1 / (2 * self.scale))
-            if half_rate > 300:
-                return 0.0
-            return product / (2 * math.sinh(half_rate) ** 2)
-        p, sums = self.cells, math.fsum(map(float, first)) * math.fsum(map(float, second))
-        variance = 4 * p * (2 * p + 1) / ((p + 1) * (p + 2)) * float(self.scale) ** 2
-        return variance * ((1 + 1 / p) * product - sums / p)
+            return GeometricLaw(scale=self.scale)
+        return CountsLaw(scale=self.scale, dimension=self.cells)
 
 
 @value
@@ -181,24 +157,10 @@ class BlockNoise(ScaledNoise):
         )
         return noise.reshape(-1)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise on one group, one integer being `unit` of the value."""
-        return NoiseLaw(
-            family="k-norm",
-            norm=math.inf,
-            dimension=self.dimension,
-            scale=self.scale,
-            unit=unit,
-        )
-
-    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
-        """Return the covariance of two linear forms of the noise on one group, before rounding."""
-        d = self.dimension
-        return _product(first, second) * float(self.scale) ** 2 * (d + 1) * (d + 2) / 3
-
-
-def _product(first: _Coefficients, second: _Coefficients) -> float:
-    return math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+    @property
+    def noise_law(self) -> CubeLaw:
+        """One draw for each group."""
+        return CubeLaw(scale=self.scale, dimension=self.dimension)
 
 
 # -- Power sums -----------------------------------------------------------------------------------

@@ -24,7 +24,14 @@ from zerodelta.exact.noise import (
     rounded_k_norm,
     rounded_laplace,
 )
-from zerodelta.exact.noise_tails import NoiseLaw
+from zerodelta.exact.noise_tails import (
+    NOISE_LAWS,
+    Coefficients,
+    CountsLaw,
+    LaplaceLaw,
+    Law,
+    NoiseLaw,
+)
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.mechanism import Mechanism, ScaledMechanism
@@ -35,10 +42,6 @@ from zerodelta.value import value
 
 _Unit: TypeAlias = Fraction | tuple[Fraction, ...]
 
-_COARSE = 8
-"""Beyond this scale rounding changes the error of counts by less than 0.1 %."""
-_FAR, _TERMS = 120, 512
-"""What is farther, or has a smaller weight (about 2^-i), adds less than floats can tell."""
 _SMOOTH_DEVIATION = 50
 """From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
 
@@ -67,6 +70,27 @@ class ScaledNoise(SumNoise, ScaledMechanism):
     """Noise that is pure by itself, its ε inverse to its scale."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> Law:
+        """The law of the integer noise: of all sums, or of each block of them."""
+
+    def law(self, *, unit: _Unit, rows: int = 1) -> NoiseLaw:
+        """Return the law of the noise on a value, or on a mean of so many `rows`.
+
+        One integer is `unit` of the value, or of the sum.
+        """
+        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
+        return self.noise_law.on(shared)
+
+    def error(self) -> float:
+        """Return the expected absolute error of a coordinate."""
+        return self.noise_law.error()
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return the covariance of two linear forms of the noise on some of the sums."""
+        return self.noise_law.covariance(first, second)
 
 
 # -- Adding integer noise to exact integer sums without ever wrapping around (theory R) -----------
@@ -154,14 +178,10 @@ class RoundedLaplace(ScaledNoise):
         """Return the noises."""
         return rounded_laplace(scale=self.scale, size=count, bits=bits)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise, one integer being `unit` of the value."""
-        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
-
-    def error(self) -> float:
-        """Return the expected absolute error of a coordinate."""
-        half_rate = float(1 / (2 * self.scale))
-        return 0.0 if half_rate > 700 else 1 / (2 * math.sinh(half_rate))
+    @property
+    def noise_law(self) -> LaplaceLaw:
+        """Independent rounded Laplace noises."""
+        return LaplaceLaw(scale=self.scale)
 
 
 @value
@@ -312,29 +332,10 @@ class KNorm(ScaledNoise):
         )
         return noise.reshape(-1)
 
-    def law(self, *, unit: _Unit, rows: int = 1) -> NoiseLaw:
-        """Return the law of the noise on a sum, or on a mean of so many `rows`.
-
-        One integer is `unit` of the sum.
-        """
-        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
-        return NoiseLaw(
-            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=shared
-        )
-
-    def error(self) -> float:
-        """Return E|z_j|, the expected absolute error of a coordinate before rounding.
-
-        Rounding moves a coordinate by at most one half. For l2 it is E‖z‖ = d·scale times the mean
-        magnitude Γ(d/2) / (√π Γ((d+1)/2)) of a coordinate on the unit sphere.
-        """
-        scale, d = float(self.scale), self.dimension
-        if self.norm == 1:
-            return scale
-        if self.norm == 2:
-            logs = math.lgamma(d / 2) - math.lgamma((d + 1) / 2)
-            return scale * d * math.exp(logs) / math.sqrt(math.pi)
-        return scale * (d + 1) / 2
+    @property
+    def noise_law(self) -> Law:
+        """One draw in this norm."""
+        return NOISE_LAWS["k-norm", self.norm](scale=self.scale, dimension=self.dimension)
 
 
 def as_norm(norm: float) -> float:
@@ -395,24 +396,7 @@ class CountNoise(ScaledNoise):
         """Return the noise of one draw."""
         return rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise, one integer being `unit` of the value."""
-        return NoiseLaw(family="counts", dimension=self.dimension, scale=self.scale, unit=unit)
-
-    def error(self) -> float:
-        """Return E|round(z_j)|, the expected absolute error of a count.
-
-        Σ_k P(|z_j| > k + 1/2), whose terms are those of `noise_tails`. At large scales E|z_j|:
-        E G = (d+1)·scale; a coordinate of a k-simplex has mean 1/(k+1), and with weights C(d,k)²
-        the mean of k/(k+1) is (d/(d+1))², so that E|U_j| = 2d/(d+1)².
-        """
-        d, scale = self.dimension, float(self.scale)
-        if scale > _COARSE:
-            return 2 * scale * d / (d + 1)
-        tau = (np.arange(math.ceil(_FAR * scale) + 1) + 0.5) / scale
-        term, weight = np.exp(-tau), 1.0
-        total = term.copy()
-        for i in range(1, min(d, _TERMS)):
-            term, weight = term * (tau / i), weight * (d - i) / (2 * d - i)
-            total += weight * term
-        return float(total.sum())
+    @property
+    def noise_law(self) -> CountsLaw:
+        """One draw in the norm of counts."""
+        return CountsLaw(scale=self.scale, dimension=self.dimension)

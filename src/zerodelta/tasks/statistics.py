@@ -23,7 +23,7 @@ from zerodelta.errors import is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.noise_tails import LazyForms, NoiseLaw, NoisySums, Statistic
+from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums, Statistic
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -182,7 +182,7 @@ class CountQuestion:
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
-    none = NoiseLaw(family="geometric", scale=Fraction(1), unit=Fraction(1))
+    none = GeometricLaw(scale=Fraction(1)).on(Fraction(1))
     sums = _sums(none, np.zeros((1, 1), dtype=np.int64), (Fraction(0), Fraction(rows)))
     return ReleasePlan(
         claim=PureDP(0),
