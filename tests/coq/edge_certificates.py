@@ -15,7 +15,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step
 from zerodelta.privacy.theorems.mixing import GridMixing, Mixing, UniformMixing
-from zerodelta.privacy.theorems.testing import free_mode_threshold, free_test_threshold
+from zerodelta.privacy.theorems.testing import PureProposeTestRelease, StableMode
 
 Make = Callable[[random.Random, Fraction], zd.Certificate]
 
@@ -88,7 +88,7 @@ def keys(chance: random.Random, bit: Fraction) -> zd.Certificate:
 
 def mode(chance: random.Random, bit: Fraction) -> zd.Certificate:
     epsilon, points = rational(chance, 0.1, 2), chance.randint(10, 10**6)
-    edge = free_mode_threshold(points=points, epsilon=epsilon)
+    edge = StableMode.smallest(points=points, epsilon=epsilon).threshold
     numbers: dict[str, Any] = {"points": points, "epsilon": epsilon}
     tau = edge * (1 + bit)
     return one(epsilon, step("stable-mode", **numbers, threshold=tau, noise="real"))
@@ -102,7 +102,7 @@ def tested(chance: random.Random, bit: Fraction) -> zd.Certificate:
         "test_epsilon": rational(chance, 0.1, 1),
         "release_epsilon": rational(chance, 0.2, 1),
     }
-    tau = free_test_threshold(**numbers) * (1 + bit)
+    tau = PureProposeTestRelease.smallest(**numbers).threshold * (1 + bit)
     epsilon = numbers["test_epsilon"] + numbers["release_epsilon"]
     return one(epsilon, step("pure-propose-test-release", **numbers, threshold=tau, noise="real"))
 

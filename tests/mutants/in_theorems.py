@@ -185,14 +185,14 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/testing.py",
-        old='rate = first / as_positive(local_change, "local_change")',
-        new='rate = first * as_positive(local_change, "local_change")',
+        old="return self.bound_epsilon / self.local_change",
+        new="return self.bound_epsilon * self.local_change",
         tests=("paper/test_testing_certificates.py::test_a_lower_threshold_is_refused",),
     ),
     Mutant(
         file="privacy/theorems/testing.py",
-        old='/ (2 * as_positive(sensitivity, "sensitivity"))',
-        new='/ (4 * as_positive(sensitivity, "sensitivity"))',
+        old="half = epsilon / (2 * sensitivity)",
+        new="half = epsilon / (4 * sensitivity)",
         tests=("paper/test_propose_test_release.py::test_a_threshold_one_lower_violates",),
     ),
     Mutant(
@@ -233,8 +233,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/regression.py",
-        old='HALF_ROOT / as_positive(scale, "scale")',
-        new='HALF_ROOT / (2 * as_positive(scale, "scale"))',
+        old="HALF_ROOT / self.scale",
+        new="HALF_ROOT / (2 * self.scale)",
         tests=("regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from zerodelta.paper.algorithm_12_13 import (
 )
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.mixing import GaussianNet
-from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
+from zerodelta.privacy.theorems.regression import GaussianSufficientStatistics
 from zerodelta.regression.rows import LabeledRows
 from zerodelta.regression.statistics import (
     STEPS,
@@ -48,11 +48,10 @@ def shift(x: Any, y: float, x2: Any, y2: float, rest: Any) -> tuple[float, float
 
 
 def constant(eigenvalue: bool) -> float:
-    return float(
-        joint_sensitivity_squared(
-            row_bound_squared=10**12, eigenvalue=eigenvalue, neighbors=Neighbors.REPLACE
-        )
+    theorem = GaussianSufficientStatistics(
+        row_bound_squared=10**12, multiplier_squared=F(1), eigenvalue=int(eigenvalue)
     )
+    return float(theorem.sensitivity_squared(Neighbors.REPLACE))
 
 
 def test_the_joint_sensitivities_are_attained_and_never_exceeded() -> None:

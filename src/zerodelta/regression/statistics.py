@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,8 @@ from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.regression import (
     HALF_ROOT,
-    joint_sensitivity_squared,
-    k_norm_statistics_scale,
-    statistics_mu_squared,
+    GaussianSufficientStatistics,
+    KNormSufficientStatistics,
 )
 from zerodelta.regression.features import Features
 from zerodelta.regression.objective import TARGETS, Shape, limited
@@ -98,22 +97,12 @@ class GaussianStatistics:
 
     def step(self) -> Step:
         """Return C6 with its numbers."""
-        numbers = {
-            "row_bound_squared": STEPS**2,
-            "multiplier_squared": self.multiplier_squared,
-            "eigenvalue": int(self.eigenvalue),
-        }
-        return Step(theorem="gaussian-sufficient-statistics", numbers=numbers)
+        return _theorem(self.multiplier_squared, self.eigenvalue).step()
 
     def claim(self) -> GaussianDP:
         """Return what the noisy statistics satisfy together."""
-        mu_squared = statistics_mu_squared(
-            row_bound_squared=STEPS**2,
-            multiplier_squared=self.multiplier_squared,
-            eigenvalue=self.eigenvalue,
-            neighbors=Neighbors.REPLACE,
-        )
-        return GaussianDP(mu_squared=mu_squared)
+        theorem = _theorem(self.multiplier_squared, self.eigenvalue)
+        return cast(GaussianDP, theorem.claim(Neighbors.REPLACE))
 
     def solve(
         self,
@@ -271,6 +260,15 @@ def trust_radius(
     return Fraction(top / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
 
 
+def _theorem(multiplier_squared: Fraction, eigenvalue: bool) -> GaussianSufficientStatistics:
+    """Return C6 for rows in steps."""
+    return GaussianSufficientStatistics(
+        row_bound_squared=STEPS**2,
+        multiplier_squared=multiplier_squared,
+        eigenvalue=int(eigenvalue),
+    )
+
+
 def calibrated_statistics(
     dimension: int,
     data_norm: Rational,
@@ -283,9 +281,7 @@ def calibrated_statistics(
     """Return the statistics with the smallest noise that meets (ε, ln δ)."""
     # theory A9: joint sensitivity² 16/3 (9/2 without the eigenvalue), and the exact Gaussian
     # profile, instead of three add-remove mechanisms of (ε/3, δ/3)
-    shift = joint_sensitivity_squared(
-        row_bound_squared=STEPS**2, eigenvalue=eigenvalue, neighbors=Neighbors.REPLACE
-    )
+    shift = _theorem(Fraction(1), eigenvalue).sensitivity_squared(Neighbors.REPLACE)
     allowed = calibrate(epsilon=epsilon, log_delta=log_delta).mu_squared
     return GaussianStatistics(
         dimension=dimension,
@@ -414,7 +410,8 @@ def plan_statistics(shape: Shape) -> StatisticsPlan:
     >>> plan_statistics(Shape.of(rows=10_000, dimension=2, epsilon=1)).dimension
     9
     """
-    scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=shape.epsilon)
+    unit = KNormSufficientStatistics(target_weight=_ROOT_WEIGHT**2, scale=Fraction(1))
+    scale = unit.cost(Neighbors.REPLACE) / shape.epsilon
     columns = shape.columns
     deviation = float(scale) * math.sqrt(columns * (columns + 3) // 2 + 1)
     return StatisticsPlan(
