@@ -139,10 +139,26 @@ def ball_error_by_counting(dimension: int, rows: int) -> float:
     """The ball net as it fits the theory's table: uniform on its exact count, noise by zCDP."""
 
     def required(spacing: float) -> float:
-        count = zd.Ball(dimension, 1).lattice(Fraction(spacing)).log_count_upper()
+        count = log_points(zd.Ball(dimension, 1).lattice(Fraction(spacing)).bound, dimension)
         return largest_log_delta(epsilon=EPSILON, weight=WEIGHT, log_mass=count)
 
     return net_error(dimension, rows, required, by_zcdp)
+
+
+def log_points(bound: int, dimension: int) -> float:
+    """Bound ln #{k : ‖k‖² <= bound}: by min_s d ln Σ_k e^(-sk²) + s·bound, and by a volume."""
+
+    def tilted(log_s: float) -> float:
+        s = math.exp(log_s)
+        if s < 1:  # the same sum, by Poisson's formula
+            theta = math.sqrt(math.pi / s) * (1 + 2 * math.exp(-(math.pi**2) / s))
+        else:
+            theta = 1 + 2 * sum(math.exp(-s * k * k) for k in range(1, 8))
+        return dimension * math.log(theta) + s * bound
+
+    ball = dimension / 2 * math.log(math.pi) - math.lgamma(1 + dimension / 2)
+    around = ball + dimension * math.log(math.sqrt(bound) + math.sqrt(dimension) / 2)
+    return min(around, float(minimize_scalar(tilted, bounds=(-60, 4), method="bounded").fun))
 
 
 def cube_error_by_zcdp(dimension: int, rows: int) -> float:

@@ -13,10 +13,9 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+from bench.fits import fit_logistic, fit_multinomial
 from bench.study_training import FRESH_SEED, NOT_TUNED_ON, OTHER_SEEDS, TUNED_ON, Problem
 from rich.table import Table
-
-from zerodelta.regression import fit_logistic, fit_multinomial
 
 Floats = npt.NDArray[np.float64]
 Setting = tuple[str, int, float]

@@ -38,6 +38,7 @@ from sklearn.cluster import KMeans
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.fits import fit_linear
 from bench.study_kmeans import Case, inertia
 from bench.tasks_estimators import ball_rows, linear, logistic, multinomial
 from bench.tasks_marginals import made_rows, tables_of
@@ -49,7 +50,6 @@ from zerodelta.privacy.theorems.regression import (
     HuberObjectivePerturbation,
     LogisticObjectivePerturbation,
 )
-from zerodelta.regression import fit_linear
 from zerodelta.regression.objective import (
     LOG_ODDS,
     TARGETS,

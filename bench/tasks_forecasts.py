@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from bench.fits import fit_linear, fit_logistic, fit_multinomial
 from rich.console import Console
 from rich.table import Table
 from sklearn.cluster import KMeans
@@ -34,7 +35,6 @@ import zerodelta as zd
 from zerodelta.clustering.kmeans import grid_for
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import worst_gap
-from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.marginals import answer_queries
 

@@ -22,7 +22,6 @@ from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.mechanisms.noisy_test import ClearLead, noisy_test
 from zerodelta.mechanisms.stable_queries import CustomQuery
 from zerodelta.paper.algorithm_09_10_11 import (
-    bounded_local_sensitivity,
     paper_threshold,
     pure_bounded_local_sensitivity,
 )
@@ -30,6 +29,7 @@ from zerodelta.paper.algorithm_12_13 import embedded_mode, mode, stable_mode
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.spaces import Box, Finite
+from zerodelta.tasks.robust import bounded_local_sensitivity
 from zerodelta.testing import replayed
 
 __all__ = ["LOCAL_SENSITIVITY", "MODE", "stated"]
@@ -59,7 +59,7 @@ def _bounded_release(variant: str, point: Point, bits: BitSource) -> tuple[Custo
     )
     if variant == "modern":
         return query, replayed(bits)(bounded_local_sensitivity)(
-            [0], query=query, epsilon=total, mixing_weight="1e-6"
+            [0], query=query, epsilon=total, mixing_probability="1e-6"
         )
     share = total / (2 if variant == "before" else 3)
     weight = min(Fraction(1, 100), Fraction(1, _WIDTH) / share**2)

@@ -98,6 +98,12 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert fragment in map(anchor, headings), f"{page.name} links to {link}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_link_to_a_file_is_called_by_its_name(page: Path) -> None:
+    named = re.findall(r"\[`?(\w+\.py)`?\]\(([^)#]+\.py)\)", page.read_text(encoding="utf-8"))
+    assert [(name, path) for name, path in named if name != Path(path).name] == []
+
+
 def snippets(page: Path) -> list[tuple[str, str]]:
     """Return each Python block of a page with the plain block right below it, its output."""
     text = page.read_text(encoding="utf-8")

@@ -83,6 +83,41 @@ def test_no_public_function_takes_a_seed() -> None:
                 assert not parameters & {"seed", "random_state", "rng", "generator"}, name
 
 
+def test_only_rooms_and_public_addresses_list_their_names() -> None:
+    public = {"zerodelta.errors", *(f"zerodelta.{name}" for name in zerodelta._PACKAGES)}
+    found = [module.__name__ for module in modules() if hasattr(module, "__all__")]
+    rooms = {module.__name__ for module in modules() if hasattr(module, "__path__")}
+    assert set(found) <= public | rooms
+
+
+def by_hand(kind: type) -> str:
+    """Return why a dataclass is not made by `@value`, or nothing."""
+    source = inspect.getsource(kind)
+    (decorator,) = re.findall(r"^@dataclass(?:\((.*)\))?$", source, re.M)
+    reasons = {
+        "it changes": "frozen" not in decorator,
+        "it has a constructor of its own": "init=False" in decorator,
+        "it takes arguments by place": "kw_only" not in decorator,
+        "others are made of it": bool(kind.__subclasses__()),
+        "it remembers what it computes": "@cached_property" in source,
+        "slots know no super()": "super()" in source,
+    }
+    return ", ".join(reason for reason, holds in reasons.items() if holds)
+
+
+def test_what_only_holds_values_is_a_value() -> None:
+    kinds = [
+        kind
+        for module in modules()
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__ == module.__name__
+        if re.search(r"(?m)^@dataclass\b", inspect.getsource(kind))
+    ]
+    assert {"GaussianDP", "KernelMix", "Plan"} <= {kind.__name__ for kind in kinds}
+    found = [f"{kind.__module__}.{kind.__name__}" for kind in kinds if not by_hand(kind)]
+    assert not found, f"write @value from zerodelta.value instead of @dataclass: {found}"
+
+
 HEAVY = {
     "dp_accounting",
     "duckdb",

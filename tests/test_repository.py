@@ -51,6 +51,23 @@ def jobs(path: Path) -> dict[str, Any]:
     return found
 
 
+def test_the_package_is_small_enough_to_see() -> None:
+    files = len([*(ROOT / "src").rglob("*.py")])
+    assert files <= 210, f"{files} files: what has one importer belongs into it"
+
+
+def test_only_the_command_line_imports_leaves() -> None:
+    """As docs/architecture.md has it; `make layers` holds the package to it."""
+    layers, below = PROJECT["tool"]["importlinter"]["contracts"]
+    leaves = ["paper", "lower_bounds", "audit", "coq", "interop"]
+    assert layers["layers"][:2] == ["cli", " | ".join(leaves)]
+    assert below["source_modules"] == ["zerodelta.cli"]
+    assert {f"zerodelta.{name}" for name in leaves} - {*below["forbidden_modules"]} == {
+        "zerodelta.audit",
+        "zerodelta.coq",
+    }
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_every_command_of_a_workflow_is_a_make_target(path: Path) -> None:
     for name, job in jobs(path).items():
@@ -149,7 +166,7 @@ def test_the_extras_are_those_of_the_design() -> None:
         "tomli",  # before Python 3.11
     }
     assert set(EXTRAS) == {
-        *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp", "lp"),
+        *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp"),
         *("dp-accounting", "opacus", "skops", "onnx"),  # bridges
         *("postgres", "docs", "dev"),
     }

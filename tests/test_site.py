@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import runpy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import griffe
+import pytest
 import yaml
+from website.docstrings import Docstrings
 from website.hooks import listed
 
 import zerodelta as zd
@@ -66,3 +71,23 @@ def test_nothing_of_the_site_is_fetched_from_elsewhere() -> None:
 def test_the_page_of_methods_is_what_the_advisor_says() -> None:
     made = runpy.run_path(str(ROOT / "bench" / "methods_page.py"))["page"]()
     assert (ROOT / "docs" / "choose-a-method.md").read_text(encoding="utf-8") == made
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("tasks.statistics", "mean"),
+        ("tasks.covariance", "correlation"),
+        ("sklearn.linear", "LinearRegression"),
+    ],
+)
+def test_the_reference_shows_every_parameter_with_its_sentence(path: str, name: str) -> None:
+    """Those that a decorator adds, too, though pages are made from the text of the sources."""
+    extensions = griffe.load_extensions(Docstrings)
+    found = griffe.load(f"zerodelta.{path}", search_paths=[ROOT / "src"], extensions=extensions)
+    thing = getattr(import_module(f"zerodelta.{path}"), name)
+    asked = list(inspect.signature(thing).parameters)
+    assert {"ledger", "again"} <= set(asked)
+    assert [each.name for each in found[name].parameters if each.name != "self"] == asked
+    for each in asked:
+        assert re.search(rf"^{each} : .*\n    \S", found[name].docstring.value, re.MULTILINE), each

@@ -1,8 +1,14 @@
-"""Docstrings as the site shows them: doctests become code, and what follows Returns a section."""
+"""Docstrings as the site shows them: doctests become code, and what follows Returns a section.
+
+What verbs and estimators have in common is written once (`zerodelta.spine.help`), so what `help()`
+shows is asked of the objects themselves, and so are their parameters.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
@@ -47,10 +53,35 @@ def _fenced(text: str) -> str:
     return _DOCTEST.sub(lambda match: f"```pycon\n{match[1].rstrip()}\n```\n", text)
 
 
-class Docstrings(griffe.Extension):
-    """Rewrites each docstring when it is loaded."""
+def runtime(obj: Any) -> Any:
+    """Return the function or class itself; None for what is within one, or needs an extra."""
+    if not (obj.is_function or obj.is_class) or not obj.parent.is_module:
+        return None
+    try:
+        return getattr(import_module(obj.parent.path), obj.name, None)
+    except ImportError:
+        return None
 
-    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+
+class Docstrings(griffe.Extension):
+    """Rewrites each docstring when it is loaded, and the parameters of what a decorator changed."""
+
+    def on_instance(self, *, obj: Any, **_: Any) -> None:
         """Change one docstring."""
-        if obj.docstring is not None:
-            obj.docstring.value = shown(obj.docstring.value)
+        if obj.docstring is None:
+            return
+        thing = runtime(obj)
+        text = inspect.getdoc(thing) if thing is not None else None
+        obj.docstring.value = shown(text or obj.docstring.value)
+        if "__signature__" in getattr(thing, "__dict__", {}):
+            asked = inspect.signature(thing).parameters
+            own = {each.name: each for each in obj.parameters}
+            obj.parameters = griffe.Parameters(
+                *(own[name] if name in own else _added(each) for name, each in asked.items())
+            )
+
+
+def _added(each: inspect.Parameter) -> griffe.Parameter:
+    kind = getattr(griffe.ParameterKind, each.kind.name.lower())
+    annotation, default = str(each.annotation), repr(each.default)
+    return griffe.Parameter(each.name, annotation=annotation, kind=kind, default=default)

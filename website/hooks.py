@@ -125,10 +125,14 @@ def listed() -> dict[str, Any]:
 
 
 def public(room: ModuleType) -> list[str]:
-    """Return the functions and classes of a room, by name."""
-    names = getattr(room, "__all__", None) or dir(room)
-    found = {name: getattr(room, name) for name in names}
-    return [name for name, each in found.items() if isclass(each) or isfunction(each)]
+    """Return the functions and classes that a room lists, or else defines, by name."""
+    listed = getattr(room, "__all__", None)
+    named = {name: getattr(room, name) for name in listed or dir(room)}
+    things = {name: each for name, each in named.items() if isclass(each) or isfunction(each)}
+    if listed:
+        return list(things)
+    defined = {name for name, each in things.items() if each.__module__ == room.__name__}
+    return [name for name in things if name in defined and not name.startswith("_")]
 
 
 def entry(room: ModuleType, name: str) -> list[str]:

@@ -23,6 +23,7 @@ from zerodelta.errors import LedgerError as LedgerError
 from zerodelta.errors import ParameterError as ParameterError
 from zerodelta.errors import RecordError as RecordError
 from zerodelta.errors import ZeroDeltaError as ZeroDeltaError
+from zerodelta.tasks.registry import verbs as _verbs
 
 if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.channels.channel import is_purifier as is_purifier
@@ -49,7 +50,7 @@ if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.privacy.parameters import Neighbors as Neighbors
     from zerodelta.privacy.release import Release as Release
     from zerodelta.privacy.verify import verify as verify
-    from zerodelta.records.load import load as load
+    from zerodelta.records import load as load
     from zerodelta.spaces import Ball as Ball
     from zerodelta.spaces import Box as Box
     from zerodelta.spaces import Finite as Finite
@@ -102,27 +103,16 @@ _FILES = {
     "privacy.parameters": "Neighbors",
     "privacy.release": "Release",
     "privacy.verify": "verify",
-    "records.load": "load",
+    "records": "load",
     "spaces": "Ball Box Finite Multiset Subsets",
     "study.study": "Study",
     "tasks.advise": "advise",
-    "tasks.choices": "mode select",
-    "tasks.covariance": "correlation covariance pca",
-    "tasks.distributions": "cdf histogram",
-    "tasks.features": "decision_tree select_features",
-    "tasks.keys": "heavy_hitters top_k",
-    "tasks.kmeans": "kmeans",
-    "tasks.marginals": "answer_queries synthesize",
-    "tasks.models": "select_model vote",
     "tasks.open": "open",
-    "tasks.quantiles": "median quantile quantiles",
-    "tasks.robust": "bounded_local_sensitivity propose_test_release trimmed_mean",
-    "tasks.statistics": "count mean std sum variance",
-    "tasks.table": "table",
 }
 """Public names by file; each is imported on first use, so that `import zerodelta` is fast."""
 
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
+_HOME |= {name: f"tasks.{file}" for name, file in _verbs().items()}
 
 _PACKAGES = (
     *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),

@@ -18,6 +18,7 @@ Nothing here is ever raised because of a *value* in the data: an exception is an
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Set
 from importlib.util import find_spec
 from typing import final
@@ -46,6 +47,22 @@ def printable(text: str, *, lines: bool = False) -> str:
         return text
     kept = "\n" if lines else ""
     return "".join(c if c.isprintable() or c == kept else ascii(c)[1:-1] for c in text)
+
+
+_LIKE_URL = re.compile(
+    r"(?is)[a-z][\w+.-]+:/|.*://|.*(?:passw(?:or)?d|pwd)\s*=|(?://|postgres|[^/\\]{2,}:).*@"
+)
+"""A scheme (a drive has one letter), as pathlib writes it too, libpq's list of settings, or what
+was meant as one of these and is misspelled, with what stands before an @."""
+
+
+def may_be_url(given: str) -> bool:
+    """Tell whether a text was meant as a URL, which may hold a password: no message repeats it.
+
+    >>> may_be_url("postgresql:ana:secret@db/budgets"), may_be_url("people.csv")
+    (True, False)
+    """
+    return _LIKE_URL.match(given) is not None
 
 
 @final

@@ -10,9 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
@@ -20,6 +18,7 @@ from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.value import value
 
 __all__ = [
     "ApproximateBound",
@@ -286,8 +285,7 @@ def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> 
     return packing_distance(epsilon=epsilon, datasets=2 * d, success="1/2")
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ApproximateBound:
     """What follows for δ > 0: each (ε, δ)-DP mechanism errs this much on some dataset.
 

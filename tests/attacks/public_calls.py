@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 import zerodelta as zd
+from golden.golden import call_of
 from zerodelta.mechanisms.stable_queries import Median
+from zerodelta.tasks.registry import verbs
 
 SECRETS = ("48151.6", "s3cr3t", "62342.1")
 """Parts of cells that no message may contain."""
@@ -119,6 +121,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "vote": ((TABLE, _choose), {"options": [0, 1], "least_rows": 5, "epsilon": 1}),
 }
 CALLS["fake"] = (CALLS["table"][0], {"rows": 10})
+CALLS |= {name: call_of(f"{name}, array") for name in verbs() if name not in CALLS}
 
 FITTED: dict[str, dict[str, Any]] = {
     "BoundedScaler": {"bounds": (0, 100)},

@@ -25,7 +25,8 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.channels.mixes import FiniteMix, GridMix
 from zerodelta.errors import ZeroDeltaError
-from zerodelta.exact.logs import ball, log_ball_volume_lower, log_ball_volume_upper
+from zerodelta.exact.logs import ball
+from zerodelta.paper.convex_sets import ConvexSet
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.spaces import Box, Finite
 
@@ -219,10 +220,8 @@ def test_the_printed_volume_is_wrong_and_ours_is_right(
     norm: int, dimension: int, printed: float, true: float
 ) -> None:
     assert printed_volume(norm, dimension) == pytest.approx(printed, abs=5e-4)
-    low = math.exp(log_ball_volume_lower(norm, dimension, 1))
-    high = math.exp(log_ball_volume_upper(norm, dimension, 1))
-    assert low == pytest.approx(true, rel=1e-12)
-    assert high == pytest.approx(true, rel=1e-12)
+    unit = ConvexSet(dimension=dimension, inner_radius=1, diameter=2, norm=norm)
+    assert math.exp(float(unit._log_unit())) == pytest.approx(true, rel=1e-12)
     assert abs(printed_volume(norm, dimension) - true) > 0.1
 
 

@@ -457,6 +457,11 @@ def test_a_plan_prints_as_a_short_table(name: str) -> None:
     assert "ε = 3/7" in repr(zd.plan(SPACES[name], epsilon="3/7"))
 
 
+def test_a_large_epsilon_is_asked_about() -> None:
+    assert "beware" not in repr(zd.plan(zd.Finite(9), epsilon=5))
+    assert "beware: ε = 5.01 is large" in repr(zd.plan(zd.Finite(9), epsilon="5.01"))
+
+
 def test_refusals_print_no_giant_fractions() -> None:
     with pytest.raises(GuaranteeError, match=r"ε ≈ 0\.83 ") as caught:
         zd.plan(zd.Finite(9), epsilon=0.83, base=zd.ApproxDP(0.83, -1.0))

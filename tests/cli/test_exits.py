@@ -142,7 +142,7 @@ def test_an_interrupt_while_the_record_is_written_waits_until_it_is_there(
     assert zd.load(people / "o" / "release.json").record.task == "mean"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_held_signals_go_to_whoever_handles_them_in_the_end(number: int) -> None:
     seen: list[int] = []
     known = signal.signal(number, lambda got, _: seen.append(got))

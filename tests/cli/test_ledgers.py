@@ -99,6 +99,25 @@ def test_saved_releases_show_what_a_ledger_has_forgotten(people: Path, ledger: P
     assert zd.Ledger(ledger, data="people").spent == 0
 
 
+def test_saved_releases_show_that_another_ledger_is_in_its_place(
+    people: Path, ledger: Path
+) -> None:
+    """A new one knows nothing of what was spent, and none of its entries is asked for."""
+    out = people / "out"
+    out.mkdir()
+    words = [*asked(people, "mean", "-", "income"), "--ledger", ledger, "--records", out]
+    assert run(*words, "--out", out / "first")[0] == 0
+    as_a_new_process()
+    ledger.unlink()
+    for more in ((), ("--dry-run",)):
+        code, output = run(*words, "--budget", 1, *more)
+        assert code == 3
+        assert "was paid for with another ledger" in output
+    assert zd.Ledger(ledger, data="people").spent == 0
+    other = zd.Ledger(ledger, data="others", budget=1)  # other people, in that folder too
+    assert other.demand(out) == 0
+
+
 def test_a_second_schema_opens_no_second_budget(people: Path) -> None:
     words = [*asked(people, "mean", "-", "income"), "--ledger", people / "l", "--budget", 1]
     assert run(*words)[0] == 0

@@ -30,8 +30,13 @@ from zerodelta.channels.mixes import (
     ProfileMix,
     UnequalGridMix,
 )
-from zerodelta.exact.bits import BitSource
+from zerodelta.cli.demo import _write_data
+from zerodelta.cli.shown import prepare
+from zerodelta.clustering.kmeans import grid_for
+from zerodelta.exact.bits import BitSource, _system_bytes
 from zerodelta.interop.opendp import measurement
+from zerodelta.ledger.balances import new_id
+from zerodelta.ledger.sqlite import make_file
 from zerodelta.marginals.mwem import SamplePlan
 from zerodelta.mechanisms.joint_quantiles import JointExponential, fine_rows
 from zerodelta.mechanisms.key_noise import KeyNoise
@@ -54,12 +59,14 @@ from zerodelta.mechanisms.selection import (
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
+from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.steps import Step
+from zerodelta.regression.forest import Splits
 from zerodelta.regression.objective import RegressionPlan
 from zerodelta.regression.statistics import StatisticsPlan, _noised
 from zerodelta.sklearn.classifiers import _seed
 from zerodelta.spine.verbs import Asked
-from zerodelta.tasks.models import VoteQuestion
+from zerodelta.tasks.models import VoteQuestion, _vote_gap
 
 F = Fraction
 WHERE = "tests/completeness/drawn.py"
@@ -266,3 +273,11 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
     ),
 }
 """Every place of the package that draws (`walk.drawing`)."""
+
+_SEED, _NAME = "public numbers of a fixed seed, the same for all rows", "a name that is not taken"
+NO_NOISE: dict[Any, str] = {
+    _system_bytes: "the bits themselves",
+    **dict.fromkeys((new_id, make_file, write_new, prepare), _NAME),
+    **dict.fromkeys((grid_for, Splits, _vote_gap, _write_data), _SEED),
+}
+"""Every place that asks another generator than the library's bits, and what for."""

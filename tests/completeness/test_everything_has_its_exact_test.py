@@ -20,7 +20,7 @@ import pytest
 import zerodelta as zd
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from completeness import walk
-from completeness.drawn import HELD, WHERE, Adds, Chooses, mistakes
+from completeness.drawn import HELD, NO_NOISE, WHERE, Adds, Chooses, mistakes
 from completeness.laws import LAWS, SAMPLER_OF, stated, unexplained
 from completeness.samplers import DRAWN_FROM
 from completeness.watched import Draw, watched
@@ -36,8 +36,6 @@ from spaces.test_totality import LATTICES, SPACES
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
-from zerodelta.data.arrays import reader_of
-from zerodelta.data.readers import Reader
 from zerodelta.data.spark import SparkReader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NOISE_LAWS, Law, NoiseLaw
@@ -46,7 +44,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.verify import base_claim
-from zerodelta.spaces import BallLattice, FiniteSpace, GridLattice, Space
+from zerodelta.spaces import FiniteSpace, Space
 from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
@@ -62,14 +60,14 @@ LISTED = [
 
 def unlisted() -> list[str]:
     """Return a line for each place that draws, and that no exact test is named for."""
-    return walk.missing(walk.drawing(), HELD, file=WHERE, name="HELD")
+    return walk.missing(walk.drawing(), HELD.keys() | NO_NOISE.keys(), file=WHERE, name="HELD")
 
 
 def test_every_place_that_draws_is_held_to_a_law() -> None:
     assert not unlisted(), "\n".join(unlisted())
     drawing = walk.drawing()
-    gone = [walk.name_of(each) for each in HELD if each not in drawing]
-    assert not gone, f"these draw nothing: take them out of HELD in {WHERE}: {gone}"
+    gone = [walk.name_of(each) for each in (*HELD, *NO_NOISE) if each not in drawing]
+    assert not gone, f"these draw nothing: take them out of HELD and NO_NOISE in {WHERE}: {gone}"
 
 
 @pytest.mark.parametrize("held", LISTED)
@@ -233,9 +231,11 @@ def test_every_finite_space_is_enumerated() -> None:
 
 
 def test_every_lattice_is_given_any_object() -> None:
-    file = "tests/spaces/test_totality.py"
-    for base in (*GridLattice.__bases__, BallLattice):
-        check(base, LATTICES, file=file, name="LATTICES")
+    every = [kind for kind in walk.subclasses(object) if {"points", "quantize"} <= {*dir(kind)}]
+    file, listed = "tests/spaces/test_totality.py", {*map(type, LATTICES)}
+    found = walk.missing(every, listed, file=file, name="LATTICES")
+    assert not found, "\n".join(found)
+    assert listed == set(every)
 
 
 def test_every_universe_of_keys_is_enumerated() -> None:
@@ -244,11 +244,10 @@ def test_every_universe_of_keys_is_enumerated() -> None:
 
 
 def test_every_reader_hands_out_the_same_cells(tmp_path: Path) -> None:
-    folders = [tmp_path / str(place) for place in range(len(SOURCES))]
-    for folder in folders:
-        folder.mkdir()
-    readers = [reader_of(make(f)) for make, f in zip(SOURCES.values(), folders, strict=True)]
-    check(Reader, readers, file="tests/data/test_readers.py", name="SOURCES")
+    listed = walk.readers_of(SOURCES.values(), tmp_path) | OF_THEIR_OWN.keys()
+    file = "tests/data/test_readers.py"
+    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
+    assert not found, "\n".join(found)
 
 
 def test_every_claim_obeys_the_laws_of_claims() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import zerodelta as zd
 from completeness import walk
-from completeness.drawn import HELD, Adds, Chooses, mistakes
+from completeness.drawn import HELD, NO_NOISE, Adds, Chooses, mistakes
 from completeness.test_everything_has_its_exact_test import (
     check,
     drawing_classes,
@@ -166,6 +166,8 @@ NEW = """
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import rounded_laplace as noise
 from zerodelta.mechanisms.sum_noise import add_exactly
@@ -184,8 +186,16 @@ class Careless:
         return add_exactly(sums, noise(scale=self.scale / 2, size=len(sums), bits=bits))
 
 
+class Foreign:
+    def step(self) -> Step:
+        return Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
+
+    def apply(self, sums):
+        return sums + np.random.default_rng().integers(-9, 9, len(sums))
+
+
 class Nameless(Finite.__base__):
-    size = index = element = project = contains = denotes = describe = from_numbers = None
+    size = index = element = project = contains = denotes = describe = None
 
 
 def signed(bits: BitSource):
@@ -207,13 +217,13 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_a_new_mechanism_is_found_missing(planted: Any) -> None:
     lines = "\n".join(unlisted())
-    for name in ("Careless", "signed"):
+    for name in ("Careless", "Foreign", "signed"):
         assert f"careless.{name} is in no exact test: add it to HELD in tests/completeness" in lines
-    assert planted.Careless in walk.mechanisms()
+    assert {planted.Careless, planted.Foreign} <= set(walk.mechanisms())
     with drawing_classes() as seen:
         CASES["mean"](zd.mean)
     assert KNorm in seen
-    assert planted.Careless not in seen
+    assert not {planted.Careless, planted.Foreign} & seen
 
 
 def test_what_a_new_mechanism_draws_is_found_wrong(planted: Any) -> None:
@@ -230,7 +240,8 @@ def test_a_new_space_is_found_missing(planted: Any) -> None:
 
 def test_nothing_is_left_of_what_was_planted() -> None:
     assert unlisted() == []
-    assert all("careless" not in walk.name_of(each) for each in (*HELD, *walk.classes()))
+    listed = (*HELD, *NO_NOISE, *walk.classes())
+    assert all("careless" not in walk.name_of(each) for each in listed)
 
 
 # -- releases -------------------------------------------------------------------------------------

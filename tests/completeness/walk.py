@@ -11,18 +11,23 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import zerodelta as zd
+from zerodelta.data.arrays import reader_of
+from zerodelta.data.readers import Reader
 from zerodelta.exact.bits import BitSource
 
 TESTS = Path(__file__).resolve().parent.parent
 STEPS = ("step", "steps", "proof_step")
 """What holds the certificate's step of a mechanism."""
+DRAWS = {"apply", "draft", "draw", "noised", "publish", "select"}
+"""What the method is called by which a mechanism publishes, whatever it draws from."""
 
 _ROOM = BitSource.__module__.rpartition(".")[0] + "."
 """Where samplers are: everything beside the bits."""
@@ -62,18 +67,28 @@ def _takes_bits(function: Any) -> bool:
 
 
 def draws(kind: type) -> list[str]:
-    """Return the methods of a class that are handed random bits."""
-    return [name for name in dir(kind) if _takes_bits(inspect.getattr_static(kind, name))]
+    """Return the methods of a class that are handed random bits, or with a step publish."""
+    found = {name: inspect.getattr_static(kind, name) for name in dir(kind)}
+    own = DRAWS if _has_a_step(kind) else set()
+    return [
+        name
+        for name, method in found.items()
+        if _takes_bits(method) or (name in own and inspect.isfunction(method))
+    ]
 
 
 def mechanisms() -> list[type]:
-    """Return every class that states the step of a certificate, and draws."""
+    """Return every class that states the step of a certificate, and draws or publishes."""
     return [
         kind
         for kind in classes()
         if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False) and draws(kind)
-        if any(hasattr(kind, name) or name in _annotated(kind) for name in STEPS)
+        if _has_a_step(kind)
     ]
+
+
+def _has_a_step(kind: type) -> bool:
+    return any(hasattr(kind, name) or name in _annotated(kind) for name in STEPS)
 
 
 def _annotated(kind: type) -> set[str]:
@@ -95,21 +110,18 @@ def samplers() -> list[Any]:
 def drawing() -> list[Any]:
     """Return every function and class outside that room that itself asks a sampler, or for bits.
 
-    All others can only hand bits on, so whatever is drawn is drawn by one of these.
+    All others can only hand bits on, so whatever is drawn is drawn by one of these. Those that ask
+    another generator than the library's bits are among them too, in whatever room they are.
     """
     known = frozenset(map(id, samplers()))
-    return [
-        found
-        for module in modules()
-        if not module.__name__.startswith(_ROOM)
-        for found in _drawing_in(module, known)
-    ]
+    return [found for module in modules() for found in _drawing_in(module, known)]
 
 
 @cache
 def _drawing_in(module: ModuleType, known: frozenset[int]) -> list[Any]:
     space, found = vars(module), []
-    here = {name for name, value in space.items() if id(value) in known}
+    names = {name for name, value in space.items() if id(value) in known}
+    here = None if module.__name__.startswith(_ROOM) else names
     for node in ast.parse(inspect.getsource(module)).body if module.__file__ else []:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _asks(node, here):
             found.append(space[node.name])
@@ -118,13 +130,39 @@ def _drawing_in(module: ModuleType, known: frozenset[int]) -> list[Any]:
     return found
 
 
-def _asks(tree: ast.AST, names: Collection[str]) -> bool:
+def _asks(tree: ast.AST, names: Collection[str] | None) -> bool:
+    """Tell whether a sampler is asked, by one of its `names`, or bits, or another generator."""
     for node in _code(tree):
+        if _is_a_generator(node):
+            return True
+        if names is None:
+            continue
         if isinstance(node, ast.Name) and node.id in names:
             return True
         if isinstance(node, ast.Attribute) and node.attr in _BITS and _is_bits(node.value):
             return True
     return False
+
+
+_GENERATORS = {"default_rng", "RandomState", "SystemRandom", "rvs", "urandom", "getrandom"}
+_MODULES = {"random", "secrets"}
+"""Generators other than the library's bits: of NumPy, SciPy, torch, Python, the system."""
+
+
+def _is_a_generator(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(each.name.partition(".")[0] in _MODULES for each in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.module in _MODULES or _is_named({each.name for each in node.names})
+    if isinstance(node, ast.Attribute):
+        of = ast.unparse(node.value)
+        foreign = of in {"np", "numpy", "torch"} and node.attr.startswith("rand")
+        return foreign or of in _MODULES or _is_named({node.attr})
+    return isinstance(node, ast.Name) and _is_named({node.id})
+
+
+def _is_named(names: set[str]) -> bool:
+    return bool(names & (_GENERATORS | {"uuid4"}))
 
 
 def _is_bits(node: ast.AST) -> bool:
@@ -139,6 +177,36 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
             for node in value if isinstance(value, list) else [value]:
                 if isinstance(node, ast.AST):
                     yield from _code(node)
+
+
+# -- readers --------------------------------------------------------------------------------------
+
+
+def readers() -> list[Any]:
+    """Return every class of readers, and every function that says it returns one."""
+    functions = (each for module in modules() for each in own(module) if inspect.isfunction(each))
+    made = [each for each in functions if each.__annotations__.get("return") == Reader.__name__]
+    return [*subclasses(Reader), *made]
+
+
+def readers_of(sources: Iterable[Callable[[Path], Any]], folder: Path) -> set[Any]:
+    """Return the readers by which these sources are read, each written to a folder of its own."""
+    called: set[Any] = set()
+    kinds: set[Any] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        for place, source in enumerate(sources):
+            (folder / str(place)).mkdir()
+            kinds.add(type(reader_of(source(folder / str(place)))))
+    finally:
+        sys.setprofile(before)
+    return kinds | {each for each in readers() if getattr(each, "__code__", None) in called}
 
 
 # -- tables ---------------------------------------------------------------------------------------

@@ -87,6 +87,12 @@ def dates(far: int = FAR, unit: Any = pl.Date) -> pl.Series:
     return column
 
 
+def no_text() -> Any:
+    """Return texts, the first of which is none; files may hold it, and Arrow does not look."""
+    places = pa.py_buffer(np.arange(N + 1, dtype=np.int32))
+    return pa.StringArray.from_buffers(N, places, pa.py_buffer(b"\xff" + b"z" * (N - 1)))
+
+
 PANICS: dict[str, pl.Series] = {
     "date": dates(),
     "datetime": dates(2**62, pl.Datetime("ms")),
@@ -94,6 +100,8 @@ PANICS: dict[str, pl.Series] = {
     "duration": dates(2**62, pl.Duration("ms")),
     "list": dates().implode().extend(dates(0).implode()).gather([0] * N).alias("when"),
     "structure": pl.DataFrame({"a": dates()}).to_struct("when"),
+    "text": pl.Series("when", no_text()),
+    "category": pl.Series("when", no_text().dictionary_encode()),
 }
 
 

@@ -42,7 +42,7 @@ from zerodelta.mechanisms.partition_noise import power_sums
 from zerodelta.mechanisms.ranks import Aim, GridRows, as_points
 from zerodelta.mechanisms.runs import GroupedColumn
 from zerodelta.regression.features import Features
-from zerodelta.regression.statistics import LENGTH, STEPS, exact_statistics
+from zerodelta.regression.statistics import LENGTH, exact_statistics
 from zerodelta.spaces import Finite
 from zerodelta.spine import plan as facts
 from zerodelta.training.gradient_sums import Examples
@@ -280,7 +280,7 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
     limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
     limits |= {"mode": 1, "mode of many": 1, "tables": 1, "statistics": 2 * LENGTH**2}
-    limits |= {"statistics for adassp": 2 * STEPS**2, "table": FINE.steps**2}
+    limits |= {"table": FINE.steps**2}
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell

@@ -115,7 +115,8 @@ def test_a_line_is_that_of_the_array_up_to_units(method: str, intercept: bool) -
     np.testing.assert_array_equal(fitted.coef_, line[0][0])
     assert fitted.intercept_ == line[1][0]
     assert fitted.encoded_names_.tolist() == ["age", "income", *CITIES]
-    assert fitted.release_.error == by_hand.release_.error
+    # a data set's forecast is for rows in a quarter of their bounds, an array's for longer ones
+    assert fitted.release_.error > by_hand.release_.error
 
 
 CITIES = ["city=oslo", "city=rome", "city=other"]

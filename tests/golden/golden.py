@@ -41,6 +41,12 @@ def asked(name: str) -> tuple[Any, dict[str, Any]]:
     return called, {"method": method} if method else {}
 
 
+def call_of(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what a case hands to its verb."""
+    call: tuple[tuple[Any, ...], dict[str, Any]] = CASES[name](lambda *args, **given: (args, given))
+    return call
+
+
 def made(name: str) -> dict[str, Any]:
     """Return what is kept of a case, as it is now."""
     called, options = asked(name)

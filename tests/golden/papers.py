@@ -12,7 +12,6 @@ from golden.rows import LABELS, NUMBERS, SPARSE, TARGET
 from golden.verbs import Case, with_methods
 
 _MEDIAN = zd.queries.Median(bounds=(0, 1), steps=100)
-_TRIMMED = zd.queries.TrimmedMean(trim=12, bounds=(0, 1), steps=100)
 _ROWS = NUMBERS[:, 0]
 _SUM = zd.queries.CustomQuery(
     function=len, grid=zd.Box(0, 1000).grid(1001), change=1, local=lambda rows: 0
@@ -84,15 +83,8 @@ _CASES: dict[str, Case] = {
     "pure_propose_test_release": lambda f: f(
         _ROWS, epsilon=3, delta=1e-15, mixing_weight="1/100", **_PTR
     ),
-    "free_propose_test_release": lambda f: f(_ROWS, epsilon=1, **_PTR),
-    "free_propose_test_release, trimmed mean": lambda f: f(
-        _ROWS, query=_TRIMMED, proposed_bound="1/5", epsilon=1
-    ),
     "pure_bounded_local_sensitivity": lambda f: f(
         [0] * 300, query=_SUM, epsilon=3, delta=1e-20, mixing_weight="1/100"
-    ),
-    "bounded_local_sensitivity": lambda f: f(
-        [0] * 300, query=_SUM, epsilon=1, mixing_weight="1/100"
     ),
     "mode": lambda f: f(
         ["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1
@@ -129,17 +121,12 @@ _FORMULAS: dict[str, dict[str, Case]] = {
         "channel_for": lambda f: f(
             ball=zd.Ball(2, 1), epsilon=2, log_delta=-60.0, mixing_weight="1/100"
         ),
-        "printed_log_radius": lambda f: f(
-            dimension=2, norm=1, radius=3.0, log_delta=-10.0, mixing_weight=0.25
-        ),
         "printed_theorem_1": lambda f: f(dimension=2, radius=3.0, scale_power=0.5),
         "proving_steps": lambda f: f(epsilon=1, log_delta=-30.0, base_steps=()),
         "theorem_1": lambda f: f(
             dimension=2, norm=3, diameter=2.0, scale=0.5, mixing_weight=0.01, error_norm=1
         ),
         "choice_channel_for": lambda f: f(space=zd.Finite(16), epsilon=2, log_delta=-60.0),
-        "code_length": lambda f: [f(size) for size in (1, 2, 3, 16, 17)],
-        "printed_theorem_3": lambda f: f(10),
         "theorem_3": lambda f: f(10),
     },
     "algorithm_04": {
@@ -155,7 +142,6 @@ _FORMULAS: dict[str, dict[str, Case]] = {
         "printed_noise_scale": lambda f: f(
             lipschitz=1, length=1, iterations=10, epsilon=1, log_delta=-20.0, rows=1000
         ),
-        "score_sensitivity": lambda f: f(lipschitz=1, length=2, rows=100),
     },
     "algorithm_07_08": {
         "gaussian_sketch": lambda f: f(2, 3),
@@ -208,7 +194,7 @@ CASES = {f"paper.{name}": case for name, case in _CASES.items()} | {
 }
 
 INNER = {
-    *("publish", "run_on", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
-    *("forecast", "paper_release", "algorithm_one", "paper_round_mechanisms"),
+    *("publish", "release_point", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
+    *("forecast", "paper_release", "paper_round_mechanisms"),
 }
 """Functions of the paper's files that only its releases can call, with what they have planned."""

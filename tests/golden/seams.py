@@ -135,7 +135,7 @@ def _modules() -> Iterator[Any]:
 
 @cache
 def mechanisms() -> list[tuple[type, str]]:
-    """Return every method by which a mechanism, or what has a certificate's step, draws bits."""
+    """Return every method by which a mechanism draws bits, or what has a step publishes."""
     return [
         (kind, name)
         for module in _modules()
@@ -145,7 +145,7 @@ def mechanisms() -> list[tuple[type, str]]:
         for name, method in vars(kind).items()
         if not (name == "draw" and issubclass(kind, Purifier))  # what is mixed in, without rows
         if name in DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
-        if _BITS & inspect.signature(method).parameters.keys()
+        if hasattr(kind, "step") or _BITS & inspect.signature(method).parameters.keys()
     ]
 
 

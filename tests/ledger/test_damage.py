@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -414,6 +415,31 @@ def test_a_file_system_that_may_be_on_a_network_is_refused(
     assert file_system("/home/ana/b", "a / ext4 rw\nb /home/an nfs rw\nc /home\\040x cifs rw") == (
         "ext4"
     )
+
+
+@pytest.mark.parametrize("odd", [" ", "\t", "\n", "\\", "\x0c", "\u2028", "\udcff"])
+def test_places_are_those_that_the_system_has_escaped(odd: str) -> None:
+    """A server's files are not taken for a disk's because of the name of the folder."""
+    written = {" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"}.get(odd, odd)
+    mounts = f"x / ext4 rw 0 0\nserver:/x /srv/a{written}040b nfs4 rw 0 0\n"
+    assert file_system(f"/srv/a{odd}040b/c", mounts) == "nfs4"
+    assert file_system("/srv/a", mounts) == "ext4"
+
+
+def test_names_of_places_are_read_as_the_bytes_they_are(
+    path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_a_new_process()
+    place = os.path.join(os.fsencode(Path(path).parent), b"\xff")
+    os.mkdir(place)
+    copy = os.path.join(place, b"x.db")
+    shutil.copy(os.fsencode(path), copy)
+    mounts = Path(path).with_name("mounts")
+    mounts.write_bytes(b"x / ext4 rw 0 0\nserver:/x " + place + b" nfs4 rw 0 0\n")
+    real = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda _, **how: real(mounts, **how))
+    with pytest.raises(zd.LedgerError, match=r"\(nfs4\)"):
+        _ = zd.Ledger(os.fsdecode(copy)).spent
 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(

@@ -91,7 +91,7 @@ def test_every_verb_takes_a_ledger(name: str) -> None:
     assert parameters["ledger"].default is None
     assert parameters["again"].default is False
     text = getattr(zd, name).__doc__
-    assert "    ledger : Ledger, optional\n        Whose budget" in text
+    assert "\nledger : Ledger, optional\n    Whose budget" in text
 
 
 def test_the_verbs_are_all_there() -> None:
@@ -108,7 +108,7 @@ def test_every_estimator_takes_a_ledger(name: str) -> None:
         return
     assert parameters["ledger"].default is None
     assert parameters["again"].default is False
-    assert "    ledger : Ledger, optional\n" in getattr(zd.sklearn, name).__doc__
+    assert "\nledger : Ledger, optional\n" in getattr(zd.sklearn, name).__doc__
 
 
 def test_the_debit_comes_after_the_certificate_and_before_the_rows() -> None:

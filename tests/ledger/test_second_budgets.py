@@ -33,12 +33,12 @@ def people(tmp_path: Path) -> Path:
 def test_a_second_name_of_a_file_opens_no_second_budget(
     path: str, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However the file is called: by a relative path, through a link, in a list."""
+    """However the file is called: by a relative path, through a link, in a list, by a pattern."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.csv").symlink_to(people)
     opened: dict[str, Any] = {"columns": COLUMNS, "ledger": path}
     zd.sum(zd.open(people, name="people", budget=1, **opened), "age", epsilon=1)
-    for same in (people, str(people), "people.csv", "./link.csv", [people]):
+    for same in (people, str(people), "people.csv", "./link.csv", [people], "pe*.csv", "l*.csv"):
         with pytest.raises(zd.ParameterError, match="'people', under which this file has an acc"):
             zd.open(same, name="people 2026", budget=1, **opened)
         with pytest.raises(zd.ParameterError, match="under which this file"):
@@ -59,6 +59,15 @@ def test_an_account_that_was_there_first_is_noted_when_the_file_is_opened(
         zd.open(people, name="people 2026", budget=1, **opened)
     zd.Ledger(path, data="other people", budget=1)  # its owner says so, in so many words
     assert zd.open(people, name="other people", **opened).name == "other people"
+
+
+def test_nor_does_a_file_of_a_pattern(path: str, people: Path) -> None:
+    opened: dict[str, Any] = {"columns": COLUMNS, "ledger": path, "budget": 1}
+    pattern = str(people.parent / "*.csv")
+    zd.open(pattern, name="people", **opened)
+    for same in (people, pattern, pattern.replace("*", "p*")):
+        with pytest.raises(zd.ParameterError, match="'people', under which this file"):
+            zd.open(same, name="people 2026", **opened)
 
 
 def test_a_note_of_a_path_is_not_a_file_that_is_recognized(path: str, people: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from data.opening import opened
+from reference.row_polynomials import coordinates, weights
 from tasks.scripted import replaced
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
@@ -42,9 +43,9 @@ def sums_of(plan: MomentPlan, present: Any) -> Any:
     columns = plan.lattice.dimension
     k = plan.lattice.quantize(VALUES[:, :columns])
     if isinstance(plan.row, BernsteinCells):
-        added = plan.row.weights(k[:, 0], present[:, 0])
+        added = weights(plan.row, k[:, 0], present[:, 0])
     else:
-        added = plan.row.coordinates(k, present[:, :columns])
+        added = coordinates(plan.row, k, present[:, :columns])
     return np.stack([added[g == GROUP].sum(axis=0) for g in range(GROUPS)])
 
 
@@ -77,7 +78,7 @@ def test_without_noise_the_estimates_are_those_of_the_rows(
 def test_columns_read_together_add_up_to_what_they_do_one_by_one() -> None:
     plan = plan_for(3, groups=1)
     rows = opened(ArraySource(np.where(PRESENT, VALUES, np.nan), missing="skip", batch=70))
-    added = plan.row.coordinates(plan.lattice.quantize(VALUES), PRESENT)  # type: ignore[union-attr]
+    added = coordinates(plan.row, plan.lattice.quantize(VALUES), PRESENT)  # type: ignore[arg-type]
     assert plan.measure(rows, [0, 1, 2]).tolist() == [added.sum(axis=0).tolist()]
     assert present_counts(rows, ["2", "0"]).tolist() == PRESENT[:, [2, 0]].sum(axis=0).tolist()
 
@@ -128,9 +129,9 @@ def test_a_known_number_of_rows_gets_no_noise(degree: Any, missing: bool) -> Non
     present = PRESENT[:, :columns] | ~np.array(absent)
     k = plan.lattice.quantize(VALUES[:, :columns])
     added = (
-        plan.row.weights(k[:, 0], present[:, 0])
+        weights(plan.row, k[:, 0], present[:, 0])
         if isinstance(plan.row, BernsteinCells)
-        else plan.row.coordinates(k, present)
+        else coordinates(plan.row, k, present)
     )
     sums = added.sum(axis=0)[None, :]
     quiet: dict[str, Any] = {
@@ -302,9 +303,9 @@ def test_forecasts_are_the_errors_that_are_measured(columns: int, degree: int, g
     for _ in range(runs):
         k = rng.integers(-plan.lattice.steps, plan.lattice.steps + 1, size=(groups, columns))
         one = (
-            plan.row.weights(k[:, 0])
+            weights(plan.row, k[:, 0])
             if isinstance(plan.row, BernsteinCells)
-            else plan.row.coordinates(k)
+            else coordinates(plan.row, k)
         )
         moments = plan.apply(one * rows, bits)
         center = np.array([(a + b) / 2 for a, b in bounds])

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import block_law, counts_law, counts_pmf, laplace_law
+from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
@@ -48,8 +49,8 @@ MakeLaw = Callable[[Sums], Law]
 def rows_of(cells: BernsteinCells) -> list[Sums]:
     """All that one row can add: every quantized value, and nothing where it is missing."""
     values = np.arange(-cells.steps, cells.steps + 1)
-    added = {tuple(map(int, row)) for row in cells.weights(values)}
-    absent = cells.weights(np.zeros(1, dtype=np.int64), np.array([False]))[0]
+    added = {tuple(map(int, row)) for row in weights(cells, values)}
+    absent = weights(cells, np.zeros(1, dtype=np.int64), np.array([False]))[0]
     return [*sorted(added), tuple(map(int, absent))]
 
 
@@ -227,7 +228,7 @@ BLOCK = ChebyshevBlock(columns=1, steps=1)
 
 def block_rows(groups: int) -> list[Sums]:
     """What a row adds to the blocks of all groups; the last is in none."""
-    own = [tuple(map(int, row)) for row in BLOCK.coordinates(np.array([[-1], [0], [1]]))]
+    own = [tuple(map(int, row)) for row in coordinates(BLOCK, np.array([[-1], [0], [1]]))]
     none = (0,) * (2 * groups)
     return [
         *(

@@ -45,6 +45,12 @@ MUTANTS = (
         new="elif False:",
         tests=(f"{CODE}::test_a_date_that_python_has_not_raises_nowhere",),
     ),
+    Mutant(  # over what is no text, too
+        file="data/columns.py",
+        old="if series.implementation.is_polars() and series.dtype in _POLARS_TEXTS:",
+        new="if False:",
+        tests=(f"{CODE}::test_a_date_that_python_has_not_raises_nowhere",),
+    ),
     Mutant(
         file="data/arrays.py",
         old="if kind in (nw.Date, nw.Datetime):",

@@ -127,6 +127,12 @@ MUTANTS = (
         new="    false_keys: Rational = 1,",
         tests=(f"{CELLS}::test_by_default_one_list_in_a_hundred_has_an_invented_key",),
     ),
+    Mutant(  # the line of all other rows is taken for a key
+        file="privacy/shown_release.py",
+        old="if len(release.value) > rest else",
+        new="if len(release.value) >= rest else",
+        tests=("tasks/test_keys.py::test_frames_without_keys_say_how_many_rows_a_key_needs",),
+    ),
     Mutant(  # the threshold, below which half of the noise lies, is not what a key needs
         file="tables/found_keys.py",
         old="return middle - self.mechanism.noise.median",

@@ -138,8 +138,20 @@ MUTANTS = (
         new="    if False:",
         tests=(f"{_DAMAGE}a_file_that_is_mounted_by_itself_is_refused",),
     ),
+    Mutant(  # the folder of a server, by the name of one on a disk
+        file="ledger/sqlite.py",
+        old=r're.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])',
+        new=r'fields[1].replace("\\040", " ")',
+        tests=(f"{_DAMAGE}places_are_those_that_the_system_has_escaped",),
+    ),
+    Mutant(
+        file="ledger/sqlite.py",
+        old='errors="surrogateescape"',
+        new='errors="replace"',
+        tests=(f"{_DAMAGE}names_of_places_are_read_as_the_bytes_they_are",),
+    ),
     Mutant(  # what is misspelled is repeated with its password
-        file="ledger/store.py",
+        file="errors.py",
         old=r"|(?://|postgres|[^/\\]{2,}:).*@",
         new="",
         tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
@@ -168,11 +180,28 @@ MUTANTS = (
         new="if (data, None) in balances.accounts:",
         tests=(f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",),
     ),
+    Mutant(  # a pattern that names one file is another name of it
+        file="tasks/open.py",
+        old="*map(str, found_files(source)[:_MOST_FILES])",
+        new="",
+        tests=(
+            f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",
+            f"{_SECOND}nor_does_a_file_of_a_pattern",
+        ),
+    ),
     Mutant(
         file="ledger/history.py",
         old='if row is None or row[3] != receipt["hash"]:',
         new="if row is None:",
         tests=(f"{_SECOND}releases_in_a_folder_demand_their_entries",),
+    ),
+    Mutant(  # a new ledger is in the place of one that spent it all
+        file="ledger/history.py",
+        old="if each.receipts and not here and data in each.data:",
+        new="if False:",
+        tests=(
+            "cli/test_ledgers.py::test_saved_releases_show_that_another_ledger_is_in_its_place",
+        ),
     ),
     Mutant(
         file="spine/verbs.py",
@@ -185,6 +214,18 @@ MUTANTS = (
         old="if _SECRET.search(unquote(name)):",
         new='if unquote(name) == "password":',
         tests=("ledger/test_addresses.py::test_a_url_is_kept_without_its_secrets",),
+    ),
+    Mutant(  # what nobody knows the name of may be a secret
+        file="ledger/store.py",
+        old="elif _SHOWN.fullmatch(name):",
+        new="elif each:",
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
+    ),
+    Mutant(
+        file="errors.py",
+        old=r"(?:passw(?:or)?d|pwd)\s*=",
+        new=r"\bpassword\s*=",
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
     ),
     Mutant(
         file="ledger/store.py",

@@ -60,7 +60,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/mechanism.py",
+        file="mechanisms/sum_noise.py",
         old='unit.epsilon / as_positive(epsilon, "epsilon")',
         new='unit.epsilon / (2 * as_positive(epsilon, "epsilon"))',
         tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),

@@ -15,7 +15,7 @@ MUTANTS = (
     ),
     Mutant(
         file="paper/convex_sets.py",
-        old="ball(slack * self.diameter / self.inner_radius).log()",
+        old="ball(self.diameter / self.inner_radius).log()",
         new="ball(slack * self.diameter / self.inner_radius / 2).log()",
         tests=("paper/test_convex_sets.py::test_on_a_ball_it_is_theorem_w",),
     ),

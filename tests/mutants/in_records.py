@@ -59,6 +59,21 @@ MUTANTS = (
         new="            pass",
         tests=(f"{_REFUSED}numbers_that_are_chosen_to_have_one_hash_are_refused",),
     ),
+    Mutant(
+        file="privacy/written_values.py",
+        old="    if type(given) is not str:\n        raise TypeError\n    return given",
+        new="    return given",
+        tests=(
+            f"{_REFUSED}names_are_texts_of_which_nobody_can_choose_the_hash",
+            f"{_REFUSED}columns_that_a_record_names_are_texts",
+        ),
+    ),
+    Mutant(  # 2 KB that take hours
+        file="privacy/written_values.py",
+        old='number = as_rational(given, "bounds")',
+        new="number = Fraction(given)",
+        tests=(f"{_REFUSED}a_short_text_is_not_read_as_a_number_of_many_digits",),
+    ),
     Mutant(  # equal numbers are refused
         file="privacy/written_values.py",
         old="len({_text(each) for each in same}) > _MOST_ALIKE",
@@ -139,8 +154,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/written_values.py",
-        old="        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)\n",
-        new="        names = set(value.columns)\n",
+        old="names = set(value.columns) - set(named)",
+        new="names = set(value.columns)",
         tests=(f"{_VALUES}nor_a_table_by_a_column_that_is_named_like_a_statistic",),
     ),
     Mutant(

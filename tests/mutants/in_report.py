@@ -103,16 +103,40 @@ MUTANTS = (
         new="        if False:\n            raise _LateError",
         tests=("ui/test_planner.py::test_no_forecast_begins_once_it_is_late",),
     ),
+    Mutant(  # a forecast of another fit than the snippet's
+        file="regression/classifiers.py",
+        old="plan_logistic(shape) if several == 2 else",
+        new="plan_logistic(shape) if classes is None else",
+        tests=("ui/test_planner.py::test_the_forecast_is_that_of_the_python_snippet",),
+    ),
+    Mutant(
+        file="tasks/covariance.py",
+        old='people=NAMES.replace("100", "{width}"),',
+        new="people=NAMES,",
+        tests=("ui/test_planner.py::test_the_forecast_is_that_of_the_python_snippet",),
+    ),
+    Mutant(  # a forecast of what is refused
+        file="tasks/keys.py",
+        old="        wanted <= size,\n",
+        new="        True,\n",
+        tests=("tasks/test_advice_measured.py::test_what_the_verb_refuses_is_refused",),
+    ),
     Mutant(  # 0.001 is a float above 1/1000
-        file="ui/forms.py",
+        file="ui/server.py",
         old="least = Fraction(str(field.least))",
         new="least = Fraction(field.least)",
         tests=("ui/test_planner.py::test_the_least_number_of_a_field_is_allowed",),
     ),
     Mutant(  # SIGTERM stops the writing of what was paid for
         file="cli/refusals.py",
-        old="for number in (signal.SIGINT, signal.SIGTERM)}",
-        new="for number in (signal.SIGINT,)}",
+        old='("SIGINT", "SIGTERM", "SIGHUP")',
+        new='("SIGINT", "SIGHUP")',
+        tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
+    ),
+    Mutant(  # and so does a terminal that is closed
+        file="cli/refusals.py",
+        old='"SIGTERM", "SIGHUP")',
+        new='"SIGTERM")',
         tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
     ),
     Mutant(  # SIGTERM ends the process where it stands

@@ -38,6 +38,12 @@ MUTANTS = (
     ),
     Mutant(
         file="study/plan.py",
+        old="large(self.epsilon * (2 if self.added else 1))",
+        new="large(self.epsilon)",
+        tests=("study/test_study_plan.py::test_a_large_epsilon_is_asked_about",),
+    ),
+    Mutant(
+        file="study/plan.py",
         old="self._left -= taken",
         new="self._left -= taken / 2",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),

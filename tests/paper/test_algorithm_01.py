@@ -15,7 +15,6 @@ from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.paper.algorithm_01_02 import (
     channel_for,
     corollary_1,
-    printed_log_radius,
     printed_theorem_1,
     purify_ball,
     theorem_1,
@@ -28,6 +27,12 @@ from zerodelta.spaces import Ball
 
 F = Fraction
 NORMS = (1.0, 2.0, math.inf)
+
+
+def printed_log_radius(*, dimension: int, norm: float, radius: float, log_ratio: float) -> float:
+    """ln Δ of Line 2 as printed, Δ = 2 d^(1-1/q) R (δ/2ω)^(1/d); `log_ratio` = ln(δ/2ω)."""
+    spread = math.log(2) + (1 - 1 / norm) * math.log(dimension) + math.log(radius)
+    return spread + log_ratio / dimension
 
 
 def lengths(errors: Any, norm: float) -> Any:
@@ -84,11 +89,10 @@ def test_the_noise_has_the_size_that_theorem_1_counts() -> None:
 def test_the_printed_l1_bound_is_too_small_for_an_l2_ball() -> None:
     """A3: d b = 4 d^(2-1/q) R (δ/2ω)^(1/d)/ε' exceeds the printed 4Rd(δ/2ω)^(1/d)/ε'."""
     for d in (2, 10):
-        log_radius = printed_log_radius(
-            dimension=d, norm=2, radius=1.0, log_delta=-50.0, mixing_weight=0.01
-        )
-        mean_l1 = d * 2 * math.exp(log_radius)
-        power = math.exp((-50.0 - math.log(0.02)) / d)
+        log_ratio = -50.0 - math.log(0.02)
+        radius = printed_log_radius(dimension=d, norm=2, radius=1.0, log_ratio=log_ratio)
+        mean_l1 = d * 2 * math.exp(radius)
+        power = math.exp(log_ratio / d)
         printed = printed_theorem_1(dimension=d, radius=1.0, scale_power=power)
         assert math.isclose(mean_l1 / printed, math.sqrt(d))
 
@@ -103,7 +107,7 @@ def test_the_noise_is_at_most_the_printed_one_read_as_a_diameter() -> None:
                 mixing_weight=F(1, 100),
             )
             printed = printed_log_radius(
-                dimension=d, norm=norm, radius=2.0, log_delta=-10.0 * d, mixing_weight=0.01
+                dimension=d, norm=norm, radius=2.0, log_ratio=-10.0 * d - math.log(0.02)
             )
             assert float(channel.scale) / channel.body.radius < 2 * math.exp(printed)
 

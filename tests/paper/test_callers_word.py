@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paper.free_releases import bounded_local_sensitivity, free_propose_test_release
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.marginals.mwem import pure_mwem
 from zerodelta.marginals.workloads import WORKLOAD
 from zerodelta.mechanisms.stable_queries import CALLER_ASSERTED, CustomQuery, Median
 from zerodelta.paper.algorithm_03 import dp_sgd
 from zerodelta.paper.algorithm_09_10_11 import (
-    bounded_local_sensitivity,
-    free_propose_test_release,
     propose_test_release,
     pure_bounded_local_sensitivity,
     pure_propose_test_release,

@@ -201,7 +201,7 @@ def cell_edges(plan: Descent, channel: GaussianMix) -> dict[int, int]:
             ball=plan.ball,
             steps=1,
             batch=plan.batch,
-            noise=Fixed(total - center),
+            noise=Fixed(total - center),  # type: ignore[arg-type]
             rates=plan.rates(),
             regularization=0.0,
             bits=SystemBits(),

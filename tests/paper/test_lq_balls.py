@@ -73,9 +73,11 @@ def test_any_object_becomes_a_point_of_the_ball(q: Fraction) -> None:
             assert ball.contains(ball.project(value))
 
 
-def test_a_ball_reads_back_from_its_description() -> None:
+def test_a_ball_is_described_by_all_of_its_numbers() -> None:
     ball = LqBall(3, "1/3", norm="7/3", center=[0, 1, "1/7"])
-    assert LqBall.from_numbers(ball.describe()) == ball
+    told = ball.describe()
+    assert told.pop("kind") == "lq-ball"
+    assert LqBall(told.pop("dimension"), told.pop("radius"), **told) == ball
     assert ball.norm == F(7, 3)
 
 

@@ -14,6 +14,7 @@ import pytest
 import zerodelta as zd
 from channels.channel_laws import row
 from data.opening import TICKET
+from paper.free_releases import free_propose_test_release
 from paper.test_mode import PASS, real_pass
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
@@ -29,7 +30,6 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import noisy_test
 from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
 from zerodelta.paper.algorithm_09_10_11 import (
-    free_propose_test_release,
     propose_test_release,
     pure_propose_test_release,
 )

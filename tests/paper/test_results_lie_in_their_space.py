@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from paper.free_releases import bounded_local_sensitivity, free_propose_test_release
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.integers import proportional_sampling
 from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
 from zerodelta.paper.algorithm_09_10_11 import (
-    bounded_local_sensitivity,
-    free_propose_test_release,
     propose_test_release,
     pure_bounded_local_sensitivity,
     pure_propose_test_release,

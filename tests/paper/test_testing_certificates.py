@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from paper.free_releases import bounded_local_sensitivity, free_propose_test_release
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.paper.algorithm_09_10_11 import (
-    bounded_local_sensitivity,
-    free_propose_test_release,
     propose_test_release,
     pure_bounded_local_sensitivity,
     pure_propose_test_release,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import counts_pmf
+from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
@@ -107,7 +108,7 @@ def test_means_are_covered_as_often_as_said_and_no_more(family: str, rows: int) 
     law, noise, row = drawn(family)
     steps = row.steps
     y = np.random.default_rng(5).integers(-steps // 2, steps, size=rows)
-    adds = row.coordinates(y[:, None]) if family == "block" else row.weights(y)
+    adds = coordinates(row, y[:, None]) if family == "block" else weights(row, y)
     sums = table(law, adds.sum(axis=0) + noise, row, "mean")
     share = covered(intervals([sums], LEVEL), "y", float(y.mean() / steps)).mean()
     assert 0.943 <= share <= 0.957
@@ -117,7 +118,7 @@ def test_means_are_covered_as_often_as_said_and_no_more(family: str, rows: int) 
 def test_deviations_are_covered(family: str) -> None:
     law, noise, row = drawn(family)
     y = np.random.default_rng(6).integers(-100, 101, size=400)
-    adds = row.coordinates(y[:, None]) if family == "block" else row.weights(y)
+    adds = coordinates(row, y[:, None]) if family == "block" else weights(row, y)
     for statistic, truth in (("std", y.std() / 100), ("variance", y.var() / 100**2)):
         sums = table(law, adds.sum(axis=0) + noise, row, statistic)
         assert covered(intervals([sums], LEVEL), "y", float(truth)).mean() >= 0.95
@@ -126,7 +127,7 @@ def test_deviations_are_covered(family: str) -> None:
 def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
     """Its corners follow from two ratios, the means of y and y², at half of a."""
     law, _, row = drawn("block", runs=1)
-    lines = row.coordinates(np.arange(-100, 101)[:, None]).sum(axis=0)[None, :]
+    lines = coordinates(row, np.arange(-100, 101)[:, None]).sum(axis=0)[None, :]
     half = Level(level=Fraction(39, 40))
     (first_low,), (first_high,) = intervals([table(law, lines, row, "mean")], half)["y"]
     (low,), (high,) = intervals([table(law, lines, row, "variance")], LEVEL)["y"]
@@ -147,7 +148,7 @@ def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
 def test_joint_counts_noise_is_covered_too() -> None:
     law, noise, row = drawn("counts", runs=400)
     y = np.random.default_rng(7).integers(-500, 501, size=50)
-    sums = table(law, row.weights(y).sum(axis=0) + noise, row, "mean", joint=True)
+    sums = table(law, weights(row, y).sum(axis=0) + noise, row, "mean", joint=True)
     assert covered(intervals([sums], LEVEL), "y", float(y.mean() / 500)).mean() >= 0.93
 
 
@@ -215,7 +216,7 @@ def test_population_intervals_cover_and_units_make_them_wider() -> None:
     row = BernsteinCells(degree=2, steps=2)
     noise = discrete_laplace(scale=32, size=3 * runs, bits=ReplayBits("p")).reshape(runs, 3)
     y = np.where(generator.uniform(size=(runs, n)) < 0.3, 2, -2)
-    lines = np.array([row.weights(each).sum(axis=0) for each in y]) + noise
+    lines = np.array([weights(row, each).sum(axis=0) for each in y]) + noise
     truths = {"mean": -0.4, "std": math.sqrt(1 - 0.16), "variance": 1 - 0.16}
     for statistic, truth in truths.items():
         sums = table(laplace(32), lines, row, statistic)
@@ -238,14 +239,14 @@ def test_a_variance_helps_where_values_are_close_together() -> None:
     asked = Level(level=Fraction(19, 20), population=True)
     widths = []
     for row in (triple, pair):
-        lines = row.weights(near).sum(axis=0)[None, :]
+        lines = weights(row, near).sum(axis=0)[None, :]
         low, high = intervals([table(laplace(1), lines, row, "mean")], asked)["y"]
         widths.append(float(high[0] - low[0]))
     assert widths[0] < widths[1] / 5
     far = 2 * math.sqrt(2 * math.log(2 / (0.05 / 3)) / 100_000)
     assert widths[1] == pytest.approx(far, rel=1e-2)
     units = Level(level=Fraction(19, 20), population=True, unit_rows=4)
-    lines = pair.weights(near).sum(axis=0)[None, :]
+    lines = weights(pair, near).sum(axis=0)[None, :]
     low, high = intervals([table(laplace(1), lines, pair, "mean")], units)["y"]
     assert high[0] - low[0] == pytest.approx(4 * far, rel=1e-2)
 

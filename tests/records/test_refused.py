@@ -311,6 +311,36 @@ def test_numbers_that_are_chosen_to_have_one_hash_are_refused(numbers: list[Any]
             read_value(data, {"Table": dict})
 
 
+@pytest.mark.parametrize("part", ["keys", "numbers"])
+@pytest.mark.parametrize("name", [5, None, True, 1.5])
+def test_names_are_texts_of_which_nobody_can_choose_the_hash(part: str, name: Any) -> None:
+    """A table of so many columns would take a minute."""
+    parts = {"keys": [], "numbers": [], "note": "", part: [["a", []], [name, []]]}
+    with pytest.raises(zd.RecordError, match="cannot be read"):
+        read_value({"table": parts}, {"Table": lambda *_, **__: 0})
+
+
+@pytest.mark.parametrize("named", [[5], ["city", 5], [["city"]], 5])
+def test_columns_that_a_record_names_are_texts(tmp_path: Path, named: Any) -> None:
+    kinds = {"age": zd.number(0, 120), "city": zd.category(["oslo", "rome"])}
+    cells = np.zeros(100, dtype=[("age", float), ("city", "U4")])
+    people = zd.open(cells, columns=kinds)
+    path = tmp_path / "table.json"
+    zd.table(people, by="city", of={"age": ["median"]}, epsilon=1).save(path)
+    data = json.loads(path.read_text())
+    forged = changed(data, ("record", "parameters", "by"), named)
+    assert "own noisy sums and bounds" in refusal(path, json.dumps(resealed(forged)))
+
+
+@pytest.mark.parametrize("end", ["0e5001", "0E+99999"])
+def test_a_short_text_is_not_read_as_a_number_of_many_digits(path: Path, end: str) -> None:
+    """1e999999999 would take hours, and all memory: no exponent is looked at that is so large."""
+    data = json.loads(path.read_text())
+    forged = changed(data, ("record", "parameters", "bounds"), ["0", end])
+    path.write_text(json.dumps(resealed(forged)))
+    assert zd.load(path).record.parameters["bounds"] == ["0", end]
+
+
 def test_numbers_that_happen_to_have_one_hash_are_read() -> None:
     few = [ALIKE * i for i in range(64)]
     assert read_value({"dict": [[each, 0] for each in few]}, {}) == dict.fromkeys(few, 0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.regression import fit_linear
+from regression.fits import fit_linear
 from zerodelta.regression.objective import (
     LOG_ODDS,
     TARGETS,

@@ -15,19 +15,12 @@ from scipy.stats import beta
 
 import zerodelta as zd
 from privacy.chains import forged
+from regression.fits import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import RealKNorm
 from zerodelta.privacy.steps import Status
-from zerodelta.regression import (
-    Shape,
-    fit_linear,
-    fit_logistic,
-    fit_multinomial,
-    plan_huber,
-    plan_logistic,
-    plan_multinomial,
-)
 from zerodelta.regression import objective as objective_plan
+from zerodelta.regression.objective import Shape, plan_huber, plan_logistic, plan_multinomial
 from zerodelta.testing import replayed
 
 Fit = Callable[[Any, Any, Any], Any]

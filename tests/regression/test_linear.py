@@ -1,4 +1,4 @@
-"""`fit_linear`: every method finds the line, is proven, and takes whatever the rows hold."""
+"""Linear regression: every method finds the line, is proven, and takes whatever the rows hold."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from regression.fits import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.privacy.verify import verify
-from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial, linear_methods
+from zerodelta.regression.linear import linear_methods
 from zerodelta.regression.rows import Targets
 
 fit_huber, fit_statistics = (partial(fit_linear, method=name) for name in ("huber", "statistics"))

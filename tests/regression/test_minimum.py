@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from regression.fits import fit_logistic, fit_multinomial
 from regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import RealKNorm
-from zerodelta.regression import fit_logistic, fit_multinomial, minimum
+from zerodelta.regression import minimum
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, IntegerRows
 from zerodelta.regression.minimum import (
     CertifiedGradient,

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat
 
+from regression.fits import fit_multinomial
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.exact.logs import ball, precision
 from zerodelta.privacy.theorems.regression import SoftmaxObjectivePerturbation
-from zerodelta.regression import fit_multinomial
 from zerodelta.regression import objective as objective_plan
 from zerodelta.regression.certified_losses import STEPS, Softmax
 from zerodelta.regression.objective import Shape, plan_multinomial

@@ -14,6 +14,7 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
+from regression.fits import fit_linear
 from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_k_norm
@@ -25,9 +26,9 @@ from zerodelta.privacy.theorems.regression import (
     KNormSufficientStatistics,
 )
 from zerodelta.privacy.verify import verify
-from zerodelta.regression import Shape, fit_linear
 from zerodelta.regression import statistics as module
 from zerodelta.regression.features import Features
+from zerodelta.regression.objective import Shape
 from zerodelta.regression.rows import LabeledRows
 from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.spine.plan import issue

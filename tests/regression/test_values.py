@@ -14,9 +14,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
+from regression.fits import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.certified_losses import STEPS
-from zerodelta.regression.features import Features
+from zerodelta.regression.features import Features, LinearModel
 from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
 from zerodelta.testing import replayed
 
@@ -140,7 +140,7 @@ def test_missing_public_inputs_are_refused_with_the_remedy(name: str) -> None:
         fit(GOOD, np.zeros((4, 2)), epsilon=1, data_norm=1, **options)
 
 
-@pytest.mark.parametrize("classes", [[0], [0, 0], [1, "1"], "ab", [[], {}], [0, 1, 2]])
+@pytest.mark.parametrize("classes", [[0], [0, 0], [1, "1"], "ab", [[], {}]])
 def test_bad_classes_are_refused(classes: Any) -> None:
     with pytest.raises(zd.ParameterError, match="classes"):
         fit_logistic(GOOD, [0, 1, 1, 0], epsilon=1, data_norm=1, classes=classes)

@@ -23,13 +23,12 @@ NO_ROWS: dict[str, set[str]] = {
     _FORMULAS: {
         *("paper.LqBall", "paper.ConvexSet", "paper.corollary_1", "paper.theorem_3_log_delta"),
         *("paper.printed_parameters", "paper.algorithm_01_02.channel_for"),
-        *("paper.algorithm_01_02.printed_log_radius", "paper.algorithm_01_02.printed_theorem_1"),
-        *("paper.algorithm_01_02.proving_steps", "paper.algorithm_01_02.theorem_1"),
-        *("paper.algorithm_01_02.choice_channel_for", "paper.algorithm_01_02.code_length"),
-        *("paper.algorithm_01_02.printed_theorem_3", "paper.algorithm_01_02.theorem_3"),
+        *("paper.algorithm_01_02.printed_theorem_1", "paper.algorithm_01_02.theorem_1"),
+        *("paper.algorithm_01_02.proving_steps", "paper.algorithm_01_02.choice_channel_for"),
+        "paper.algorithm_01_02.theorem_3",
         *("paper.algorithm_04.default_resolution", "paper.algorithm_04.lattice_channel"),
         *("paper.algorithm_05_06.balanced_iterations", "paper.algorithm_05_06.printed_noise_scale"),
-        *("paper.algorithm_05_06.score_sensitivity", "paper.algorithm_07_08.gaussian_sketch"),
+        "paper.algorithm_07_08.gaussian_sketch",
         *("paper.algorithm_07_08.printed_iterations", "paper.algorithm_07_08.printed_log_delta"),
         *(
             "paper.algorithm_07_08.printed_measurements",

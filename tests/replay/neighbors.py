@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 import zerodelta as zd
+from data import fake_spark
 from data.odd_rows import BYTES, FLOATS, LINES, OBJECTS, TEXTS
 from golden import rows
 from golden.rows import COLUMNS, rows_of
@@ -79,6 +80,17 @@ def _table(table: Sequence[Row]) -> Any:
 
 def _arrow(table: Sequence[Row], _folder: Path) -> Any:
     return _table(table)
+
+
+def _dataset(table: Sequence[Row], _folder: Path) -> Any:
+    import pyarrow.dataset as ds
+
+    return ds.dataset(_table(table))
+
+
+def _spark(table: Sequence[Row], _folder: Path) -> Any:
+    """Two partitions that are read by what Spark's workers run."""
+    return fake_spark.frame(_table(table), partitions=2, batch=50)
 
 
 def _parquet(table: Sequence[Row], folder: Path) -> Any:
@@ -147,6 +159,8 @@ SOURCES: dict[str, tuple[Build, Sequence[Any] | None]] = {
     "pandas objects": (_objects, OBJECTS),
     "polars texts": (_polars_texts, TEXTS),
     "csv": (_csv, (*TEXTS, *BYTES)),
+    "arrow dataset": (_dataset, None),
+    "spark": (_spark, None),
 }
 """How a data set is written, and which cells other than typed ones it can hold."""
 

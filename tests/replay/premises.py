@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from golden.description import plain
+from zerodelta.exact.joint_ranks import Ranks
 from zerodelta.mechanisms.joint_quantiles import CELL_BITS
 from zerodelta.regression.statistics import LENGTH
 
@@ -179,7 +180,7 @@ def _key_noise(mechanism: Any, mine: Counter[Any], yours: Counter[Any]) -> Fract
 
 def _places(_mechanism: Any, runs: Any) -> Counter[int]:
     """In which cells rows lie; where in them is drawn for each row."""
-    runs.fetch([(0, runs.count)])
+    runs.fetch([Ranks(first=0, last=runs.count)])
     return Counter((runs.borders(0, runs.count)[1:-1] >> CELL_BITS).tolist())
 
 

@@ -28,6 +28,7 @@ from replay.engine import again, leaks, run
 from replay.neighbors import EXTREME, ODD, World, drawn
 from replay.premises import FACTS
 from zerodelta.data.rows import Rows
+from zerodelta.study.plan import StudyPlan
 
 Task = Callable[..., Any]
 
@@ -150,6 +151,17 @@ def test_a_noise_law_from_residuals_is_found() -> None:
     found = caught(task, shown=True)
     assert {"intervals", "sums 0, law", "frame"} <= found
     assert "value" not in found
+
+
+# -- half the noise -------------------------------------------------------------------------------
+
+
+def test_a_study_with_half_of_its_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query's mechanism keeps what it says of itself; together they cost too much."""
+    variance = StudyPlan.variance
+    monkeypatch.setattr(StudyPlan, "variance", lambda *asked: variance(*asked) / 2)
+    called, options = asked("Study, count")
+    assert caught(called, CASES["Study, count"], **options) == {"all mechanisms"}
 
 
 # -- a message with a count -----------------------------------------------------------------------

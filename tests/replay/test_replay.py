@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zerodelta as zd
+from completeness import walk
 from golden.golden import CASES, asked
+from golden.rows import NUMBERS, rows_of
 from golden.seams import frozen, names, owners, places, purifiers, replayed
 from replay.cases import BESIDE, NOTHING, asked_of, name_of, varied
 from replay.engine import Run, again, leaks, run
@@ -204,6 +207,24 @@ def test_every_query_of_a_study_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(asking) > 8
     never = sorted(asking.keys() - seen)
     assert not never, f"no study asks {never}: add a case to tests/golden/studies.py"
+
+
+def test_every_reader_is_among_the_sources(tmp_path: Path) -> None:
+    rows = list(zip(*rows_of().values(), strict=True))
+    written = [partial(build, rows) for build, _ in SOURCES.values()]
+    listed = walk.readers_of([*written, lambda _: NUMBERS], tmp_path)
+    file = "tests/replay/neighbors.py"
+    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
+    assert not found, "\n".join(found)
+
+
+def test_every_relation_is_asked_of_rows_and_of_units() -> None:
+    asked = {
+        (zd.Neighbors(given.get("neighbors", "replace")), "unit" in given)
+        for given in RELATIONS.values()
+    }
+    missing = {*product(zd.Neighbors, (False, True))} - asked
+    assert not missing, f"add {missing} to RELATIONS in tests/replay/neighbors.py"
 
 
 def test_nothing_is_excused_that_is_not_there() -> None:

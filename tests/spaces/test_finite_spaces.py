@@ -49,7 +49,6 @@ def test_numbering_is_a_bijection_onto_the_enumerated_elements(
     assert [space.index(element) for element in numbered] == list(range(space.size))
     assert all(space.project(element) == element for element in elements)
     assert all(space.contains(element) for element in elements)
-    assert space.log_size_lower() <= math.log(len(elements)) <= space.log_size_upper()
     for outside in (-1, space.size, 0.0, "0", None, True):
         with pytest.raises(ParameterError):
             space.element(outside)  # type: ignore[arg-type]
@@ -83,15 +82,6 @@ def test_huge_spaces_are_exact() -> None:
     for space in spaces:
         for index in (generator.randrange(space.size), 0, space.size - 1):
             assert space.index(space.element(index)) == index
-
-
-def test_log_size_is_the_log_binomial() -> None:
-    assert Subsets(of=100, size=5).log_size_upper() == pytest.approx(math.log(75287520), rel=1e-15)
-    space = Subsets(of=10**6, size=1000)
-    expected = math.lgamma(10**6 + 1) - math.lgamma(1001) - math.lgamma(10**6 - 999)
-    assert space.log_size_upper() == pytest.approx(expected, rel=1e-9)
-    assert space.log_size_lower() <= space.log_size_upper()
-    assert Finite(1).log_size_upper() == 0.0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zerodelta as zd
 from zerodelta.data.source import FOREIGN_SOURCE, Protection
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -39,6 +40,24 @@ def planned(**changes: Any) -> StudyPlan:
 
 
 # --- μ -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "neighbors", "large"),
+    [
+        ("5", "replace", False),
+        ("5.01", "replace", True),
+        ("2.5", "add-remove", False),
+        ("2.51", "add-remove", True),
+    ],
+)
+def test_a_large_epsilon_is_asked_about(epsilon: str, neighbors: str, large: bool) -> None:
+    people = zd.open(
+        ROWS, columns={"0": zd.number(0, 1)}, neighbors=neighbors, expected_rows=len(ROWS)
+    )
+    plan = Study(people, epsilon=epsilon, publish=Finite(16), rounds=10).plan
+    assert ("beware" in repr(plan)) is large
+    assert ("ask why it has to be more than 5" in repr(plan)) is large
 
 
 def gaussian_delta(mu: Any, t: Any) -> Any:

@@ -200,6 +200,7 @@ def test_the_numbers_are_those_of_releases() -> None:
         ("quantiles", {"q": []}),
         ("quantiles", {"q": [2]}),
         ("top_k", {"k": 0}),
+        ("top_k", {"k": 11}),
         ("top_k", {"universe": "abc"}),
         ("heavy_hitters", {"universe": zd.text(5)}),
         ("vote", {"options": 0}),

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import zerodelta as zd
-from zerodelta.regression import Shape, plan_logistic
+from zerodelta.regression.objective import Shape, plan_logistic
 from zerodelta.tasks.advise import advise, least_rows
 from zerodelta.tasks.distributions import histogram_methods
 from zerodelta.tasks.registry import TASKS

@@ -17,6 +17,7 @@ import zerodelta as zd
 import zerodelta.sklearn
 from data.fake_spark import frame as spark_frame
 from data.opening import opened
+from golden.golden import call_of
 from zerodelta.data import arrays as polars_reader
 from zerodelta.data import readers as duckdb_reader
 from zerodelta.data.arrays import ArraySource
@@ -27,6 +28,7 @@ from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Diagnostics
+from zerodelta.tasks.registry import verbs
 from zerodelta.testing import replayed
 
 SHARE = Fraction(1, 10)
@@ -173,6 +175,16 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "MLPClassifier": ("MLPClassifier", fitted("MLPClassifier", label="member", rounds=2)),
     "SparseRegression": ("SparseRegression", fitted("SparseRegression", label="income")),
 }
+
+
+def as_in_golden(name: str) -> Callable[..., Any]:
+    """Return a verb asked as in its golden case, of a data set with the same columns."""
+    (_, *others), given = call_of(name)
+    return lambda data, **options: getattr(zd, name)(data, *others, **{**given, **options})
+
+
+LISTED = {name for name, _ in CASES.values()}
+CASES |= {name: (name, as_in_golden(name)) for name in verbs() if name not in LISTED}
 every = pytest.mark.parametrize("case", CASES)
 
 

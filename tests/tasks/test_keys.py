@@ -579,6 +579,19 @@ def test_frames_of_unknown_keys_keep_the_warning(tmp_path: Path) -> None:
     assert "noise invented" in zd.load(tmp_path / "release.json").value.note
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("name", ["counts of a table", "statistics of a table"])
+def test_frames_without_keys_say_how_many_rows_a_key_needs(name: str, kind: str) -> None:
+    """Frames have no place for it; what is made of them does."""
+    frame: Any = pa.table({"0": ["ann"], "1": [0.5]})
+    frame = {"pandas": frame.to_pandas(), "polars": pl.from_arrow(frame)}.get(kind, frame)
+    people = zd.open(frame, columns={"0": NAMES, "1": zd.number(0, 1)})
+    release = replayed("none")(VERBS[name])(people)
+    (grid,) = grids_of(release)
+    for text in (release._repr_html_(), release.to_frame("pandas").attrs["note"], grid.note):
+        assert "no key was found: half of those with about " in text
+
+
 def test_a_csv_file_has_the_warning_in_each_line() -> None:
     shown = FoundKeys(pairs=(("a", 5), ("b", 4)), columns=("note",), false_keys=0.01)
     lines = list(csv.DictReader(io.StringIO(shown.to_csv())))

@@ -29,8 +29,17 @@ from zerodelta.spine.run import preview
 from zerodelta.tasks.registry import INDEX, TASKS
 from zerodelta.ui import server as planned
 from zerodelta.ui import server as ui_server
-from zerodelta.ui.forms import FIELDS, as_value, numbers_asked, planners
-from zerodelta.ui.server import HOST, PlannerServer, answer, break_even, form_of_all
+from zerodelta.ui.server import (
+    FIELDS,
+    HOST,
+    PlannerServer,
+    answer,
+    as_value,
+    break_even,
+    form_of_all,
+    numbers_asked,
+    planners,
+)
 
 PLANNERS = planners()
 
@@ -253,13 +262,14 @@ OTHER_UNITS = {"vote", "study", "select_model", "select_features", "classifier",
 """A release of these states something else than what their methods are compared by."""
 
 
+@pytest.mark.parametrize("changed", [{}, {"epsilon": "1/3", "width": "7", "classes": "2"}])
 @pytest.mark.parametrize("task", sorted(PLANNERS.keys() - OTHER_UNITS))
 def test_the_forecast_is_that_of_the_python_snippet(
-    task: str, people: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, changed: dict[str, str], people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the same rows, in the same unit, and for cells that may be missing if they may there."""
     monkeypatch.chdir(people)
-    found = answer({"task": task, "n": str(ROWS)})
+    found = answer({"task": task, "n": str(ROWS), **changed})
     made = preview(lambda: exec(found["python"], {}))
     stated = [made.error, *(method.error for method in made.methods[:1])]
     near = [pytest.approx(each, rel=1e-9) for each in stated if isinstance(each, float)]

@@ -21,7 +21,14 @@ from zerodelta.exact.bits import BitSource, Integers
 from zerodelta.exact.integers import bernoulli_exp, uniform_below
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.noise import rounded_gaussian, rounded_k_norm, rounded_uniform_plus_k_norm
-from zerodelta.exact.rational import Rational, as_positive, as_rational, decimal_down, decimal_up
+from zerodelta.exact.rational import (
+    Rational,
+    as_count,
+    as_positive,
+    as_rational,
+    decimal_down,
+    decimal_up,
+)
 from zerodelta.mechanisms.sum_noise import add_exactly
 from zerodelta.privacy.claims import Claim, safe_end
 from zerodelta.privacy.steps import Status, Step
@@ -246,8 +253,7 @@ _FARTHEST_DRAW = 1 << 500
 """Beyond this a float overflows, and the draw lands on the edge of the ball anyway."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class SmoothMix(Purifier):
     """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
 
@@ -535,6 +541,28 @@ class AlgorithmOne(Purifier):
         object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
         object.__setattr__(self, "base_epsilon", as_rational(self.base_epsilon, "base_epsilon"))
 
+    @staticmethod
+    def behind(
+        claim: Claim,
+        body: Body,
+        *,
+        base_epsilon: Fraction,
+        extra_epsilon: Fraction,
+        mixing_weight: Rational,
+    ) -> AlgorithmOne:
+        """Return it with the smallest proven noise for a base with this claim."""
+        scale = laplace_scale(
+            norm=body.norm,
+            dimension=body.lattice.dimension,
+            diameter=2 * body.radius,
+            weight=mixing_weight,
+            claim=claim,
+            epsilon=base_epsilon,
+            extra_epsilon=extra_epsilon,
+        )
+        weight = as_weight(mixing_weight)
+        return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
+
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the noisy answer, or a noisy uniform point, projected onto the space."""
         kept, drawn = noisy_pair(self.body, value, 1, self.scale, bits)
@@ -569,10 +597,28 @@ class AlgorithmTwo(Purifier):
         object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
         object.__setattr__(self, "base_epsilon", as_rational(self.base_epsilon, "base_epsilon"))
 
+    @staticmethod
+    def behind(
+        claim: Claim, space: FiniteSpace, *, base_epsilon: Fraction, extra_epsilon: Fraction
+    ) -> AlgorithmTwo:
+        """Return it with the smallest proven noise for a base with this claim."""
+        length = code_length(space.size)
+        scale = laplace_scale(
+            # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
+            norm=math.inf,
+            dimension=length,
+            diameter=1,
+            weight=Fraction(1, 1 << length),
+            claim=claim,
+            epsilon=base_epsilon,
+            extra_epsilon=extra_epsilon,
+        )
+        return AlgorithmTwo(space=space, scale=scale, base_epsilon=base_epsilon)
+
     @property
     def code_length(self) -> int:
         """The number of bits d, at least 1."""
-        return max(1, (self.space.size - 1).bit_length())
+        return code_length(self.space.size)
 
     @property
     def mixing_weight(self) -> Fraction:
@@ -597,6 +643,16 @@ class AlgorithmTwo(Purifier):
     def step(self) -> Step:
         """Return the W∞ route on the unit cube with its numbers."""
         return _step(self, "inf", self.code_length, diameter=1)
+
+
+def code_length(size: int) -> int:
+    """Return d = ⌈log2 |Y|⌉, at least 1.
+
+    >>> [code_length(size) for size in (1, 2, 3, 16, 17)]
+    [1, 1, 2, 4, 5]
+    """
+    # theory A4: |Y| need not be a power of two; codes beyond it are decoded by a fixed public rule.
+    return max(1, (as_count(size, "size", minimum=1) - 1).bit_length())
 
 
 def _step(

@@ -100,8 +100,7 @@ class _BallMixing(Mixing):
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class GaussianMix(_BallMixing):
     """The integer points of an l2 ball; rounded N(0, τ²I) with probability w (B2 with R(v)).
 
@@ -146,8 +145,7 @@ class GaussianMix(_BallMixing):
         )
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class LaplaceMix(_BallMixing):
     """The integer points of an l1 ball; rounded product Laplace noise with probability w (R(vi)).
 
@@ -234,8 +232,7 @@ class _FiniteMixing(Mixing):
         return replace(self, mixing_weight=weight)
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class FiniteMix(_FiniteMixing):
     """A uniform element instead of the answer, with probability w.
 
@@ -302,8 +299,7 @@ class PriorMix(_FiniteMixing):
         return Fraction(min(self.prior), sum(self.prior))
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class ProfileMix(Purifier):
     """The optimal prior when a pointwise profile is known: Q ∝ δ_t(y) (B1, "Which delta?").
 
@@ -463,8 +459,7 @@ class _EqualCellMixing(_CellMixing):
         return math.exp(min(limit / self.dimension, MOST_NATS))
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class GridMix(_EqualCellMixing):
     """A grid of K^d cells; a uniform cell with probability w (B2; minimax optimal on cubes, O2).
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.channels.channel import Mixing, as_claim
@@ -31,7 +31,7 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Calibration, Claim, GaussianDP, PureDP, calibrate
 from zerodelta.privacy.composition import zcdp_cost
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.spaces import Space, is_known
@@ -231,7 +231,7 @@ class Plan:
             for candidate in self.candidates
             if candidate.reservation
         ]
-        return "\n".join(rows)
+        return "\n".join([*rows, *(f"  beware: {each}" for each in [large(self.epsilon)] if each)])
 
     def _needs(self) -> list[str]:
         """Say what the base must satisfy."""
@@ -383,7 +383,7 @@ def plan(
     )
 
 
-@debited
+@partial(debited, like=plan)
 def purify(
     value: Any,
     *,
@@ -410,10 +410,8 @@ def purify(
         What may be published.
     claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
         What the mechanism satisfies; it may be left out with a `profile` only.
-    epsilon : int, float, Fraction or str
-        The pure ε of the release.
-    mixing_probability, resolution, prior, profile, channel
-        As in `plan`.
+    profile : sequence of numbers, optional
+        On a finite space, bounds on P(y) - e^ε P'(y) for each element y, in place of `claim`.
 
     Returns
     -------

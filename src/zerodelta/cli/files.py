@@ -20,7 +20,7 @@ from zerodelta.privacy.readable import equals, write_new
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.verify import verify
-from zerodelta.records.load import load
+from zerodelta.records import load
 from zerodelta.report import write_report
 
 # -- `zerodelta prove`: a certificate as a file for Coq, and what Coq says of it ------------------

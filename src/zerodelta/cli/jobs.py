@@ -12,10 +12,17 @@ from typing import Any, final
 
 import zerodelta as zd
 from zerodelta.cli.commands import OPTIONS, SHARED
-from zerodelta.errors import BudgetError, ParameterError, did_you_mean, require, require_extra
+from zerodelta.errors import (
+    BudgetError,
+    ParameterError,
+    did_you_mean,
+    may_be_url,
+    require,
+    require_extra,
+)
 from zerodelta.exact.rational import as_positive, number_text
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
-from zerodelta.ledger.store import as_address, is_url, may_be_url, shown
+from zerodelta.ledger.store import as_address, is_url, shown
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import Preview, preview
 from zerodelta.tasks.registry import COMMANDS, TASKS

@@ -175,14 +175,19 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
+
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until what was paid for is on the disk."""
+    """Let Ctrl-C, SIGTERM and a terminal that is closed wait until what was paid for is saved."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     waiting: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _ENDING}
     for number in before:
         signal.signal(number, lambda number, frame: waiting.append(number))
     try:

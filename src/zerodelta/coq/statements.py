@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from zerodelta.exact.rational import LONGEST_INTEGER
@@ -397,8 +398,10 @@ def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:
 
 def _selection(
     step: ExponentialMechanismTheorem | PermuteAndFlipTheorem,
+    _: Neighbors,
     epsilon: Fraction,
     name: str,
+    *,
     flip: bool,
 ) -> str:
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
@@ -421,18 +424,6 @@ Proof.
 intros; apply {applied} with (sensitivity := {moved}); try assumption; [number | {side}].
 Qed.
 """
-
-
-def _exponential(
-    step: ExponentialMechanismTheorem, _: Neighbors, epsilon: Fraction, name: str
-) -> str:
-    return _selection(step, epsilon, name, flip=False)
-
-
-def _permute_and_flip(
-    step: PermuteAndFlipTheorem, _: Neighbors, epsilon: Fraction, name: str
-) -> str:
-    return _selection(step, epsilon, name, flip=True)
 
 
 def _top_k(step: JointTopKTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
@@ -536,12 +527,12 @@ _TESTED = "the distances, and the tails of the noise (C3's table)"
 FORMAL_STEPS: dict[str, Formal] = {
     "exponential-mechanism": Formal(
         theorems=("exponential_selection", "exponential_pure"),
-        write=_exponential,
+        write=partial(_selection, flip=False),
         paper="that the argmax with Gumbel noise has this law",
     ),
     "permute-and-flip": Formal(
         theorems=("permute_and_flip_selection", "permute_and_flip_pure"),
-        write=_permute_and_flip,
+        write=partial(_selection, flip=True),
         paper="that the argmax with exponential noise has this law",
     ),
     "rounded-laplace": Formal(

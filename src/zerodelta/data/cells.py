@@ -149,7 +149,7 @@ def _text_number(text: str) -> float:
 
 
 def _bytes_number(cell: bytes) -> float:
-    text = _decoded(cell)
+    text = text_of(cell)
     return math.nan if text is None else _text_number(text)
 
 
@@ -303,7 +303,7 @@ def _text_key(text: str) -> Key:
 
 
 def _bytes_key(cell: bytes) -> Key:
-    text = _decoded(cell)
+    text = text_of(cell)
     return None if text is None else _text_key(text)
 
 
@@ -341,7 +341,7 @@ def _tuple_key(cell: tuple[Any, ...], depth: int = _DEPTH) -> Key:
 
 def _exact_key(cell: Any) -> Key:
     if id(type(cell)) in _BYTES:
-        cell = _decoded(cell)
+        cell = text_of(cell)
     if id(type(cell)) in _TEXTS:
         return None if cell in _NO_CATEGORY else str(cell)
     if id(type(cell)) in _SHORT:
@@ -356,7 +356,8 @@ def _exact_key(cell: Any) -> Key:
     return None if item != item else str(item)
 
 
-def _decoded(cell: bytes) -> str | None:
+def text_of(cell: bytes) -> str | None:
+    """Return the text of these bytes, None if they are none (UTF-8)."""
     try:
         return bytes(cell).decode()
     except UnicodeDecodeError:
@@ -378,7 +379,7 @@ def boolean(cell: Any) -> float:
     if value in (0.0, 1.0):
         return abs(value)
     if id(type(cell)) in _BYTES:
-        cell = _decoded(cell)
+        cell = text_of(cell)
     if id(type(cell)) in _TEXTS:
         return _ANSWERS.get(cell.strip(" ").lower(), math.nan)
     return math.nan

@@ -15,6 +15,7 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
+from zerodelta.data.cells import text_of
 from zerodelta.data.isolation import quietly
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arrays import Array
@@ -34,6 +35,7 @@ _PLAIN = (
     *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
 )
 """Types of Polars whose cells become Python's own whatever they are; other cells are missing."""
+_POLARS_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def as_cells(values: Any) -> Array:
@@ -269,9 +271,19 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def _listed(series: nw.Series[Any]) -> list[Any]:
     """Return all cells, None for one that cannot be had."""
+    if series.implementation.is_polars() and series.dtype in _POLARS_TEXTS:
+        return _polars_texts(nw.to_native(series))
     found = quietly(lambda: list(_decoded(series).to_list()))
     cells: list[Any] = quietly(_items, series, otherwise=[]) if found is None else found
     return cells
+
+
+def _polars_texts(series: Any) -> list[Any]:
+    """Return texts by their bytes: over one that is no text Polars panics, and prints that."""
+    import polars
+
+    stored = series.cast(polars.String).cast(polars.Binary).to_list()
+    return [None if cell is None else text_of(cell) for cell in stored]
 
 
 def _items(series: nw.Series[Any]) -> list[Any]:

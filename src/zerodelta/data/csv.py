@@ -10,7 +10,6 @@ import codecs
 import gzip
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +31,7 @@ from zerodelta.data.readers import (
     shown_files,
 )
 from zerodelta.errors import ParameterError, require
+from zerodelta.value import value
 
 Wanted: TypeAlias = tuple[tuple[int, bool], ...]
 """The places of the columns that are asked for, and whether each is wanted as numbers."""
@@ -46,8 +46,7 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that mean nothing; no text that was decoded has these."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class CsvFormat:
     """How a CSV file is written: all of it declared, nothing guessed from the lines.
 

@@ -21,6 +21,7 @@ from zerodelta.data.columns import as_objects
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, number_text
+from zerodelta.value import value
 
 # -- What a declared kind of column is: public, and the reading of each cell by itself ------------
 
@@ -92,8 +93,7 @@ _UNREADABLE = "mMV"
 """Kinds of NumPy arrays whose cells are missing, but for a date: times and records."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class Number(Kind):
     """Numbers between public bounds; made by `zd.number`."""
 
@@ -247,8 +247,7 @@ class Category(Coded):
         return self._texts.get(one_cell.category(cell, exact=True), -1)
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class Boolean(Coded):
     """False and true; made by `zd.boolean`. Codes: 0, 1 and, if it is an option, 2 for missing."""
 
@@ -284,8 +283,7 @@ class Boolean(Coded):
         return read_column(column, truths)
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class Text(Kind):
     """Texts of limited length, such as names and ids; made by `zd.text`."""
 

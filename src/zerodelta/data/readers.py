@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,12 +13,9 @@ from typing import Any, TypeAlias, TypeVar, final
 
 from zerodelta.data.columns import own_sequence
 from zerodelta.data.isolation import quietly
-from zerodelta.errors import ParameterError, require, require_extra
+from zerodelta.errors import ParameterError, may_be_url, require, require_extra
 
 # -- Paths and patterns of files that hold one table together, in the order of their names --------
-
-_URL = re.compile(r"(?is)[a-z][\w+.-]+:/|.*://")
-"""A scheme (a drive has one letter), as pathlib writes it too."""
 
 
 def is_path(source: object) -> bool:
@@ -50,7 +46,7 @@ def found_files(source: Any) -> tuple[Path, ...]:
             matched = _matching(name)
         except (OSError, ValueError, RuntimeError):  # no path of this system
             matched = []
-        if not matched and _URL.match(name):
+        if not matched and may_be_url(name):
             raise ParameterError(
                 "source",
                 expected="a path of this machine: a URL is neither opened nor repeated here, as it "

@@ -14,10 +14,10 @@ import string
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, inner_ends
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.value import value
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,8 +41,7 @@ _TOP = ("name", "neighbors", "columns", "unit", "file")
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class Schema:
     """The declared kind of each column, how a file is written, and who is protected.
 

@@ -15,7 +15,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, final
 
@@ -29,6 +28,7 @@ from zerodelta.data.isolation import quietly
 from zerodelta.data.readers import attempt
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count
+from zerodelta.value import value
 
 # -- What the ids of units are compared by, whatever the physical type of their column ------------
 # Ids are read like categories; whole numbers are compared as such and other ids by their BLAKE2b
@@ -200,8 +200,7 @@ _RECORD = 40
 _LIMIT = 1 << 27
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class Bounded:
     """Which rows are kept: one array of booleans for each part, in the order of its rows."""
 

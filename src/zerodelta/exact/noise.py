@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import final
@@ -33,6 +32,7 @@ from zerodelta.exact.bits import (
 from zerodelta.exact.integers import floor_exponential, uniform_subset
 from zerodelta.exact.logs import ball, precision, to_float_up
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.value import value
 
 
 def rounded_gaussian(*, variance: Rational, size: int, bits: BitSource) -> Integers:
@@ -383,7 +383,7 @@ def _vectors(draw: Draw, size: int, bits: BitSource) -> Integers:
     return np.ascontiguousarray(rounded(draw, size, bits).T)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Point:
     """A random vector as a formula of so many uniforms."""
 

@@ -9,7 +9,6 @@ get the same cells from these (`from_power_sums`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -218,8 +217,6 @@ def _check_integers(values: npt.NDArray[np.generic], name: str) -> None:
 Form: TypeAlias = tuple[Fraction, ...]
 """A linear form: one coefficient for each cell or coordinate of a group."""
 
-_Present: TypeAlias = npt.NDArray[np.bool_] | None
-
 _MOST_DEGREE = 2
 
 
@@ -232,9 +229,9 @@ class BernsteinCells:
     rows are counted too (P1: at no cost).
 
     >>> pair, triple = BernsteinCells(degree=1, steps=3), BernsteinCells(degree=2, steps=3)
-    >>> pair.row_total, pair.weights(np.array([-3, 1])).tolist()
+    >>> pair.row_total, pair.from_power_sums(np.array([[1, -3], [1, 1]])).tolist()
     (6, [[6, 0], [2, 4]])
-    >>> triple.row_total, triple.weights(np.array([-3, 1])).tolist()
+    >>> triple.row_total, triple.from_power_sums(np.array([[1, -3, 9], [1, 1, 1]])).tolist()
     (36, [[36, 0, 0], [4, 16, 16]])
     """
 
@@ -259,21 +256,6 @@ class BernsteinCells:
     def row_total(self) -> int:
         """What the cells of a row add up to."""
         return int((2 * self.steps) ** self.degree)
-
-    def weights(self, integers: npt.NDArray[np.int64], present: _Present = None) -> IntegerArray:
-        """Return the (n, cells) integers of n rows, each by itself; beyond ±L counts as the end."""
-        fits = arithmetic(1, self.row_total) != "python"
-        k: npt.NDArray[Any] = np.clip(integers, -self.steps, self.steps)
-        k = k.astype(np.int64 if fits else np.object_)
-        up, down, d, one = self.steps + k, self.steps - k, self.degree, np.ones_like(k)
-        factors = [[math.comb(d, j) * one, *[down] * (d - j), *[up] * j] for j in range(d + 1)]
-        columns = [math.prod(each) for each in factors]
-        if present is not None:
-            columns = [np.where(present, column, 0) for column in columns]
-        if self.missing_cell:
-            absent = np.zeros(len(k), dtype=bool) if present is None else ~present
-            columns.append(np.where(absent, self.row_total, 0).astype(k.dtype))
-        return np.stack(columns, axis=1)
 
     def from_power_sums(self, sums: IntegerArray, *, rows: int | None = None) -> IntegerArray:
         """Return the (groups, cells) sums from (groups, D+1): how many rows, Σk, Σk².
@@ -331,10 +313,9 @@ class ChebyshevBlock:
     >>> block = ChebyshevBlock(columns=2, degree=2, steps=3)
     >>> block.dimension, block.row_bound
     (5, 9)
-    >>> block.coordinates(np.array([[-3, 1]])).tolist()
+    >>> powers = [np.array([[1, -3, 9]]), np.array([[1, 1, 1]])]  # of the row (-3, 1)
+    >>> block.from_power_sums(powers, np.array([1])).tolist()
     [[9, -9, 9, 3, -7]]
-    >>> ChebyshevBlock(columns=2, degree=(2, 1), steps=3).coordinates(np.array([[-3, 1]])).tolist()
-    [[9, -9, 9, 3]]
     """
 
     columns: int
@@ -378,27 +359,6 @@ class ChebyshevBlock:
     def row_bound(self) -> int:
         """The largest magnitude of a coordinate of a row."""
         return int(self.steps ** max(self.degrees))
-
-    def coordinates(
-        self, integers: npt.NDArray[np.int64], present: _Present = None
-    ) -> IntegerArray:
-        """Return the (n, dimension) integers of (n, columns) ones; beyond ±L counts as the end.
-
-        A value that is not present is 0 in its column.
-        """
-        fits = arithmetic(2, self.row_bound) != "python"  # 2k² on the way
-        k = np.clip(integers, -self.steps, self.steps).astype(np.int64 if fits else np.object_)
-        there = np.ones(k.shape, dtype=bool) if present is None else present
-        bound = np.full(len(k), self.row_bound, dtype=k.dtype)
-        found = [bound] if self.count_rows else []
-        for place, (column, entry) in enumerate(zip(k.T, there.T, strict=True)):
-            own = [bound] if self._missing[place] else []
-            if self.degrees[place] >= 1:
-                own.append(column * (self.row_bound // self.steps))
-            if self.degrees[place] == 2:
-                own.append(2 * column * column - bound)
-            found += [np.where(entry, each, 0) for each in own]
-        return np.stack(found, axis=1)
 
     def from_power_sums(self, sums: Sequence[IntegerArray], groups: IntegerArray) -> IntegerArray:
         """Return the (groups, dimension) sums from, for each column, (groups, D+1): n, Σk, Σk².

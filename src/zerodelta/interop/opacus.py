@@ -12,20 +12,16 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+from flint import arb
+
 from zerodelta.channels.purification import DEFAULT_MIXING_PROBABILITY, Plan
 from zerodelta.channels.purification import plan as plan_release
 from zerodelta.errors import GuaranteeError, ParameterError, require, require_extra
-from zerodelta.exact.logs import (
-    log_difference_upper,
-    log_normal_cdf_lower,
-    log_normal_cdf_upper,
-    log_sum_upper,
-    log_upper,
-)
+from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP, ApproxDP, Claim, GaussianDP, PureDP, safe_end
 from zerodelta.privacy.composition import simplest, transcript_claim
-from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon, sum_upper
+from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
 from zerodelta.spaces import Space
 
@@ -128,13 +124,17 @@ def float_floor(history: History) -> float:
     (-13.4, -8.7)
 
     """
-    floors = []
-    for sigma, rate, count in _steps(history):
-        moved = min(1 / sigma, Fraction(1000))  # by more than that it is seen for sure
-        near = log_normal_cdf_upper(moved - _LARGEST_NORMAL)
-        far = log_normal_cdf_lower(-_LARGEST_NORMAL)
-        floors.append(sum_upper(log_difference_upper(near, far), log_upper(rate * count)))
-    return min(log_sum_upper(floors), 0.0)
+    steps = _steps(history)
+
+    def seen() -> arb:
+        total, root = arb(0), arb(2).sqrt()
+        for sigma, rate, count in steps:
+            moved = min(1 / sigma, Fraction(1000))  # by more than that it is seen for sure
+            near, far = (ball(_LARGEST_NORMAL - x) / root for x in (moved, Fraction(0)))
+            total += ball(rate * count) * (near.erfc() - far.erfc()) / 2
+        return total.log()
+
+    return min(upper(seen), 0.0) if steps else -math.inf
 
 
 def plan(

@@ -169,15 +169,24 @@ def verified(store: Store, records: Sequence[Any]) -> int:
     return anew.number
 
 
-def receipts_in(folder: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
-    """Return the entries that the releases saved in a folder, or below it, were paid for with."""
+@value
+class _Saved:
+    """A file in a folder: the data sets that it names, and the entries that it was paid with."""
+
+    data: tuple[Any, ...]
+    receipts: list[Mapping[str, Any]]
+
+
+def receipts_in(folder: str | os.PathLike[str]) -> list[_Saved]:
+    """Return what the releases saved in a folder, or below it, were paid for with."""
     place = Path(folder)
     remedy = "make it first, or check the path"
     require(place.is_dir(), "records", os.fspath(folder), "a folder of saved releases", remedy)
-    found: list[Mapping[str, Any]] = []
+    found: list[_Saved] = []
     for path in sorted(place.rglob("*.json")):
         try:
-            found += _receipts(json.loads(path.read_text(encoding="utf-8")))
+            said = json.loads(path.read_text(encoding="utf-8"))
+            found.append(_Saved(data=_names(said), receipts=list(_receipts(said))))
         except (OSError, ValueError, RecursionError):
             raise LedgerError(
                 f"{path} cannot be read, and may name an entry that the ledger lacks: nothing was "
@@ -186,15 +195,35 @@ def receipts_in(folder: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     return found
 
 
-def demanded(store: Store, balances: Balances, receipts: Sequence[Mapping[str, Any]]) -> int:
-    """Refuse a ledger that lacks an entry with which a release was paid for; return how many."""
-    here = [each for each in receipts if each["ledger"] == balances.id]
-    for receipt in here:
-        entry = receipt["entry"]
-        row = store.find(entry) if type(entry) is int and 0 < entry <= balances.number else None
-        if row is None or row[3] != receipt["hash"]:
-            raise _lacks(balances.name, entry)
-    return len(here)
+def demanded(store: Store, balances: Balances, data: str, saved: Sequence[_Saved]) -> int:
+    """Refuse a ledger that lacks an entry with which a release was paid for; return how many.
+
+    Also one that is not the ledger with which a release of these data was paid for: another is new.
+    """
+    number = 0
+    for each in saved:
+        here = [receipt for receipt in each.receipts if receipt["ledger"] == balances.id]
+        if each.receipts and not here and data in each.data:
+            raise LedgerError(
+                f"a release of {data!r} was paid for with another ledger than {balances.name}, "
+                "which does not know what was spent: use that one. If these are other data, name "
+                "them otherwise, or keep the releases in another folder."
+            )
+        for receipt in here:
+            entry = receipt["entry"]
+            row = store.find(entry) if type(entry) is int and 0 < entry <= balances.number else None
+            if row is None or row[3] != receipt["hash"]:
+                raise _lacks(balances.name, entry)
+        number += len(here)
+    return number
+
+
+def _names(saved: Any) -> tuple[Any, ...]:
+    """Return the names of the data sets that a saved release is of."""
+    try:
+        return tuple(each["name"] for each in saved["record"]["data"])
+    except (KeyError, TypeError):
+        return ()
 
 
 def _check(paid: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:

@@ -489,7 +489,8 @@ ledger.raise_budget(to, reason).
         """Refuse this ledger unless it has the entries that saved releases name.
 
         A process that is new cannot know by the ledger itself that its end was removed, or an old
-        copy put back; what is saved in a folder shows it. Faster than `verify`, which checks all.
+        copy or a new ledger put in its place; what is saved in a folder shows it. Faster than
+        `verify`, which checks all.
 
         Parameters
         ----------
@@ -504,7 +505,7 @@ ledger.raise_budget(to, reason).
         """
         given = receipts_in(folder)  # before the ledger is held
         with reading(self._address) as (store, balances):
-            return demanded(store, balances, given)
+            return demanded(store, balances, self._data, given)
 
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
         """Write the history to a new file.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import secrets
 import sqlite3
 import time
@@ -50,10 +51,11 @@ def file_system(path: str, mounts: str) -> str:
 
 def _mounted(mounts: str) -> Iterator[tuple[str, str]]:
     """Yield where file systems are mounted, and their kinds."""
-    for line in mounts.splitlines():
+    for line in mounts.split("\n"):
         fields = line.split(" ")
-        if len(fields) >= 3:
-            yield fields[1].replace("\\040", " ").rstrip("/"), fields[2]
+        if len(fields) >= 3:  # blanks and backslashes in names are octal
+            place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1])
+            yield place.rstrip("/"), fields[2]
 
 
 def refuse_remote(path: str) -> None:
@@ -62,7 +64,7 @@ def refuse_remote(path: str) -> None:
     Where the system does not tell, nobody does.
     """
     try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:  # not on Linux
         return
     kind = file_system(os.path.realpath(Path(path).parent), mounts)

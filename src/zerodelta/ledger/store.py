@@ -22,7 +22,7 @@ from typing import Any, final
 from urllib.parse import unquote
 
 from zerodelta.data.source import Charge, Receipt
-from zerodelta.errors import BudgetError, LedgerError, ParameterError, require
+from zerodelta.errors import BudgetError, LedgerError, ParameterError, may_be_url, require
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.ledger.balances import (
     FORMAT,
@@ -288,13 +288,15 @@ _URL = re.compile(
 )
 """As libpq reads one; what separates its parts is percent-encoded inside of them."""
 
-_LIKE_URL = re.compile(
-    r"(?is)[a-z][\w+.-]+:/|.*://|.*\bpassword\s*=|(?://|postgres|[^/\\]{2,}:).*@"
-)
-"""A scheme (a drive has one letter), as pathlib writes it too, libpq's list of settings, or what
-was meant as one of these and is misspelled, with what stands before an @."""
-
 _SECRET = re.compile(r"passw|secret|scram", re.IGNORECASE)
+_SHOWN = re.compile(
+    r"host(addr)?|port|dbname|user|options|service(file)?|passfile|replication|client_encoding"
+    r"|(fallback_)?application_name|connect_timeout|target_session_attrs|load_balance_hosts"
+    r"|channel_binding|require_auth|requirepeer|requiressl|tcp_user_timeout|keepalives\w*|krbsrvname"
+    r"|gss\w*|ssl\w*|(min|max)_protocol_version|oauth_(issuer|client_id|scope)"
+)
+"""What libpq takes beside a secret; any other name is refused, as its value may be one."""
+
 _SCHEMA = re.compile(r"search_path\s*=\s*([a-z_][a-z0-9_]*)(?![^\s&])")
 
 
@@ -327,11 +329,6 @@ def shown(given: str) -> str:
     ('people.ledger', 'postgresql://ana@db/budgets')
     """
     return as_address(given) if may_be_url(given) else given
-
-
-def may_be_url(given: str) -> bool:
-    """Tell whether a text was meant as a URL, which is refused unless it is one of a ledger."""
-    return _LIKE_URL.match(given) is not None
 
 
 def is_url(address: str) -> bool:
@@ -374,8 +371,10 @@ def _without_secrets(url: str) -> str:
         name, _, value = each.partition("=")
         if _SECRET.search(unquote(name)):
             said[unquote(name)] = unquote(value)
-        elif each:
+        elif _SHOWN.fullmatch(name):
             shown.append(each)
+        elif each:
+            raise ValueError
     if parts["password"]:
         said["password"] = unquote(parts["password"])
     user = "" if parts["user"] is None else f"{parts['user']}@"

@@ -55,17 +55,11 @@ Noise fitted to the two cells of a replaced row gains nothing where a row comes 
 """
 
 
-@value(eq=False)
-class Candidate:
-    """A method with its forecast, and what carries it out; None where it does not apply."""
+Candidate: TypeAlias = tuple[Method, Mechanism | None]
+"""A method with its forecast, and what carries it out; None where it does not apply.
 
-    method: Method
-    mechanism: Mechanism | None
-
-    @property
-    def error(self) -> float:
-        """The forecast: the expected absolute error of a frequency, averaged over all cells."""
-        return self.method.error
+Errors are expected absolute errors of a frequency, averaged over all cells.
+"""
 
 
 @value
@@ -93,7 +87,7 @@ class TableMethods:
         )
         names = _NAMES if self.counted else counting
         candidates = {name: self.candidate(name) for name in names}
-        methods = ranked(*(found.method for found in candidates.values()))
+        methods = ranked(*(found for found, _ in candidates.values()))
         return candidates[choose(methods, method, elsewhere=_ELSEWHERE).name], methods
 
     def candidate(self, name: str) -> Candidate:
@@ -113,9 +107,10 @@ class TableMethods:
                 f"independent noise; one row has l1 sensitivity {moves}",
             ),
         }[name]
+        error = math.inf if strategy is None else self._error(strategy)
         if strategy is None:
-            return _candidate(None, name, math.inf, spends, "too many cells")
-        return _candidate(strategy, name, self._error(strategy), spends, why)
+            why = "too many cells"
+        return Method(name=name, error=error, spends=spends, why=why), strategy
 
     def _error(self, strategy: Strategy) -> float:
         return tables_error(self.domain, self.workload, strategy.variances(self.rows))
@@ -143,15 +138,15 @@ class TableMethods:
         if domain.cells > MOST_FITTED:
             spends = "ε/2 on choosing, ε/2 on measuring tables"
             why = "the domain has more than 2^20 cells, and every round goes through all of them"
-            return _candidate(None, "mwem", math.inf, spends, why)
+            return Method(name="mwem", error=math.inf, spends=spends, why=why), None
         rounds = best_rounds(domain, workload, epsilon, rows)
-        return _candidate(
-            TableRounds(domain, workload, epsilon, rounds),
-            "mwem",
-            rounds_error(domain, workload, epsilon, rows, rounds),
-            f"ε/2 on choosing, ε/2 on measuring {rounds} of {len(workload.tables)} tables",
-            "tables that look alike are not measured; its error depends on the data (a guess)",
+        method = Method(
+            name="mwem",
+            error=rounds_error(domain, workload, epsilon, rows, rounds),
+            spends=f"ε/2 on choosing, ε/2 on measuring {rounds} of {len(workload.tables)} tables",
+            why="tables that look alike are not measured; its error depends on the data (a guess)",
         )
+        return method, TableRounds(domain, workload, epsilon, rounds)
 
 
 def tables_plan(
@@ -184,13 +179,12 @@ def tables_plan(
         neighbors=facts.neighbors,
     )
     codes = out_of_domain_codes(unknown, domain)
-    chosen, weighed = methods.weigh(method)
-    mechanism = chosen.mechanism
+    (chosen, mechanism), weighed = methods.weigh(method)
     require(
         mechanism is not None,
         "method",
-        chosen.method.name,
-        expected=f"one that applies to {domain.cells} cells: {chosen.method.why}",
+        chosen.name,
+        expected=f"one that applies to {domain.cells} cells: {chosen.why}",
         remedy='pass method="auto", or ask for smaller tables',
     )
     assert mechanism is not None
@@ -219,13 +213,6 @@ def tables_plan(
         methods=tuple(replace(m, error=m.error + extra_error) for m in weighed),
         public=("the domain", "the workload", *(() if private else ("the number of rows",))),
     )
-
-
-def _candidate(
-    mechanism: Mechanism | None, name: str, error: float, spends: str, why: str
-) -> Candidate:
-    method = Method(name=name, error=error, spends=spends, why=why)
-    return Candidate(method=method, mechanism=mechanism)
 
 
 def _answers(mechanism: Mechanism, data: Tabulated, bits: BitSource, *, whole: bool) -> Answers:

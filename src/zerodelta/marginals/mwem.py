@@ -70,15 +70,8 @@ class Rounds:
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps; they are caller-asserted if the workload is not ours."""
         status = Status.ASSERTED if workload_assumed(self.workload) else Status.PROVEN
-        return tuple(
-            Step(
-                theorem=step.theorem,
-                numbers={**step.numbers, "count": self.rounds},
-                status=status,
-                neighbors=step.neighbors,
-            )
-            for step in (self.select.step(), self.measure.step())
-        )
+        steps = (self.select.step(), self.measure.step())
+        return tuple(replace(step.times(self.rounds), status=status) for step in steps)
 
     def error(self, rows: int) -> float:
         """Return a bound on E max_q |q(D)/n - q(average)| / bound, from public numbers.
@@ -249,8 +242,6 @@ def pure_mwem(
         One row for each person, with the columns of the workload.
     workload : Workload
         Public queries: `Marginals`, `LinearQueries`, or a class of your own.
-    epsilon : int, float, Fraction or str
-        The privacy parameter.
     rounds : int, optional
         How many queries are measured; `best_rounds` by default.
 
@@ -420,10 +411,7 @@ class TableRounds:
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps."""
-        return tuple(
-            replace(step, numbers={**step.numbers, "count": self.rounds})
-            for step in (self.select.step(), self.noise.step())
-        )
+        return self.select.step().times(self.rounds), self.noise.step().times(self.rounds)
 
     def run(self, data: Tabulated, bits: BitSource) -> Answers:
         """Return what was measured and the last fit."""

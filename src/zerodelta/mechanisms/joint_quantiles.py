@@ -21,8 +21,8 @@ from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import Ranks, Runs, SortedRuns, joint_points, ranks_asked_first
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.mechanism import PureMechanism
 from zerodelta.mechanisms.ranks import GridRows
+from zerodelta.mechanisms.sum_noise import PureMechanism
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.noise import JointQuantiles
 from zerodelta.value import value

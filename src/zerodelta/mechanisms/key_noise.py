@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource, Integers
 from zerodelta.exact.noise import asymmetric_noise, geometric_steps, log_below, sparse_ranks
 from zerodelta.exact.rational import Rational, as_float, as_positive
-from zerodelta.mechanisms.mechanism import PureMechanism
-from zerodelta.mechanisms.sum_noise import SumNoise
+from zerodelta.mechanisms.sum_noise import PureMechanism, SumNoise
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.noise import KeyCounts
@@ -168,8 +167,7 @@ def _mean_distance(up: float, down: float, center: int) -> float:
     return mean - center + 2 * negative * math.exp(down * center) / starts
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class UnknownKeys:
     """Publishes the keys of a universe whose noisy count reaches the threshold of their class.
 

@@ -22,7 +22,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import categorical, uniform_below
 from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
-from zerodelta.mechanisms.mechanism import ScaledMechanism
+from zerodelta.mechanisms.sum_noise import ScaledMechanism
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems import noise as theorems
 from zerodelta.value import value

@@ -7,6 +7,7 @@ A1 and A3. For comparison: the library's own channels need neither ε' nor Lapla
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, laplace
 from zerodelta.data.source import Given
 from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.logs import ball as arb_ball
+from zerodelta.exact.logs import lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.convex_sets import LqBall
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
@@ -117,25 +118,17 @@ def purify_ball(
         mixing_weight=mixing_weight,
     )
     # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
-    return publish(
-        value,
-        channel,
-        claim=PureDP(epsilon),
-        steps=steps,
-        public=(f"the ball {ball!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-        within=ball if isinstance(ball, LqBall) else None,
-    )
+    within = ball if isinstance(ball, LqBall) else None
+    return publish(value, channel, f"the ball {ball!r}", PureDP(epsilon), steps, within=within)
 
 
 def publish(
     value: Any,
     channel: Purifier,
-    *,
+    space: str,
     claim: PureDP,
     steps: tuple[Step, ...],
-    public: tuple[str, ...],
-    bare_rows: bool,
+    *,
     within: LqBall | None = None,
 ) -> Release:
     """Release a value that somebody computed, through a channel, and by it in a smaller set."""
@@ -150,8 +143,8 @@ def publish(
         steps=(*steps, channel.step()),
         answer=answer,
         error=channel.expected_error(),
-        public=public,
-        bare_rows=bare_rows,
+        public=(space, "every number in the steps"),
+        bare_rows=any(step.theorem != "given" for step in steps),
     )
     return run(plan, Given(value))
 
@@ -169,31 +162,26 @@ def channel_for(
     base, extra = split_epsilon(epsilon, base_epsilon)
     weight = as_weight(mixing_weight, "mixing_weight")
     claim = ApproxDP(base, log_delta)
-
-    def scale(diameter: Rational) -> Fraction:
-        # theory A1.1: Line 2 with D_q = 2r, the diameter of the ball that is mixed in, and the
-        # sharper ((1-ω)δ/((1+e^ε)ω))^(1/d) of Theorem W for the paper's 2R(δ/2ω)^(1/d).
-        return laplace_scale(
-            norm=ball.norm,
-            dimension=ball.dimension,
-            diameter=diameter,
-            weight=weight,
-            claim=claim,
-            epsilon=base,
-            extra_epsilon=extra,
-        )
-
-    ratio = ball.radius / scale(2 * ball.radius)  # radii per noise scale
+    # theory A1.1: Line 2 with D_q = 2r, the diameter of the ball that is mixed in, and the sharper
+    # ((1-ω)δ/((1+e^ε)ω))^(1/d) of Theorem W for the paper's 2R(δ/2ω)^(1/d).
+    wanted = laplace_scale(
+        norm=ball.norm,
+        dimension=ball.dimension,
+        diameter=2 * ball.radius,
+        weight=weight,
+        claim=claim,
+        epsilon=base,
+        extra_epsilon=extra,
+    )
+    ratio = ball.radius / wanted  # radii per noise scale
     power = min(max(math.ceil(16 * ratio - 1).bit_length(), _COARSEST), _FINEST)
     many, every = 1 << power, ball.norm == math.inf
     body = Body(lattice=ball.grid(2 * many + 1) if every else ball.lattice(ball.radius / many))
     # theory A1b: AlgorithmOne projects the value onto this very body before it adds noise.
-    return AlgorithmOne(
-        body=body,
-        scale=max(scale(2 * body.radius), _LEAST_SCALE),
-        mixing_weight=weight,
-        base_epsilon=base,
+    channel = AlgorithmOne.behind(
+        claim, body, base_epsilon=base, extra_epsilon=extra, mixing_weight=weight
     )
+    return replace(channel, scale=max(channel.scale, _LEAST_SCALE))
 
 
 def proving_steps(
@@ -211,44 +199,6 @@ def proving_steps(
             f"{claim.exact_log_delta:.6g}: add noise to the base, or state a larger log_delta."
         )
     return base_steps
-
-
-def printed_log_radius(
-    *,
-    dimension: int,
-    norm: float,
-    radius: float,
-    mixing_weight: float,
-    log_delta: float | None = None,
-    delta: Rational | None = None,
-) -> float:
-    """Return ln Δ of Line 2 as printed, Δ = 2 d^(1-1/q) R (δ/2ω)^(1/d), for comparison only.
-
-    Parameters
-    ----------
-    dimension, norm, radius : number
-        d, q (math.inf too) and R.
-    mixing_weight : number
-        ω.
-    log_delta, delta : number
-        ln δ or δ, one of the two.
-
-    Returns
-    -------
-    float
-        ln Δ; it may be read as a radius or as a diameter, see docs/errata.md.
-
-    Examples
-    --------
-    >>> printed_log_radius(
-    ...     dimension=1, norm=2, radius=1.0, log_delta=-10.0, mixing_weight=0.5
-    ... ) == math.log(2) - 10.0
-    True
-
-    """
-    d = as_count(dimension, "dimension", minimum=1)
-    spread = math.log(2) + (1 - 1 / norm) * math.log(d) + math.log(radius)
-    return spread + (log_delta_from(delta, log_delta) - math.log(2 * mixing_weight)) / d
 
 
 def printed_theorem_1(*, dimension: int, radius: float, scale_power: float) -> float:
@@ -412,15 +362,10 @@ def purify_choice(
         first.
     space : Finite, Subsets or Multiset
         Y of the paper, what may be published, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
-    epsilon : number
-        2ε of the paper (ε + ε' in general): the pure ε of the release.
-    base_epsilon : number, optional
-        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
-        pays for the Laplace noise.
+    epsilon, base_epsilon, base_steps
+        As in `purify_ball`; `epsilon` is 2ε of the paper.
     log_delta, delta : number
         ln δ or δ of the mechanism, one of the two; Theorem 3's is `theorem_3_log_delta`.
-    base_steps : tuple of Step
-        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
 
     Returns
     -------
@@ -447,14 +392,7 @@ def purify_choice(
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = choice_channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
-    return publish(
-        value,
-        channel,
-        claim=PureDP(epsilon),
-        steps=steps,
-        public=(f"the space {space!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-    )
+    return publish(value, channel, f"the space {space!r}", PureDP(epsilon), steps)
 
 
 def choice_channel_for(
@@ -466,28 +404,9 @@ def choice_channel_for(
 ) -> AlgorithmTwo:
     """Return Algorithm 2 with the smallest proven noise."""
     base, extra = split_epsilon(epsilon, base_epsilon)
-    length = code_length(space.size)
-    scale = laplace_scale(
-        # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
-        norm=math.inf,
-        dimension=length,
-        diameter=1,
-        weight=Fraction(1, 1 << length),
-        claim=ApproxDP(base, log_delta),
-        epsilon=base,
-        extra_epsilon=extra,
-    )
-    return AlgorithmTwo(space=space, scale=max(scale, _ALGORITHM_02_LEAST_SCALE), base_epsilon=base)
-
-
-def code_length(size: int) -> int:
-    """Return d = ⌈log2 |Y|⌉, at least 1.
-
-    >>> [code_length(size) for size in (1, 2, 3, 16, 17)]
-    [1, 1, 2, 4, 5]
-    """
-    # theory A4: |Y| need not be a power of two; codes beyond it are decoded by a fixed public rule.
-    return max(1, (as_count(size, "size", minimum=1) - 1).bit_length())
+    claim = ApproxDP(base, log_delta)
+    channel = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
+    return replace(channel, scale=max(channel.scale, _ALGORITHM_02_LEAST_SCALE))
 
 
 def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
@@ -515,7 +434,7 @@ def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
     exact = as_positive(base_epsilon, "base_epsilon")
 
     def log() -> arb:
-        return d * (ball(exact).log() - 3 * ball(2 * d).log())
+        return d * (arb_ball(exact).log() - 3 * arb_ball(2 * d).log())
 
     return math.nextafter(lower(log), -math.inf)
 
@@ -529,9 +448,3 @@ def theorem_3(code_length: int) -> float:
     d = as_count(code_length, "code_length", minimum=1)
     # theory A4: the uniform branch must *not* be taken, and the noise stays below 1/2 everywhere.
     return (1 - 2.0**-d) * (1 - d / 2 * math.exp(-d))
-
-
-def printed_theorem_3(code_length: int) -> float:
-    """Return 1 - 2^-d - (d/2)e^-d, the bound as printed (weaker by the product of the two)."""
-    d = as_count(code_length, "code_length", minimum=1)
-    return 1 - 2.0**-d - d / 2 * math.exp(-d)

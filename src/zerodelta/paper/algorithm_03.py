@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
@@ -25,8 +24,8 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.sum_noise import RoundedGaussian, add_exactly
-from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP, calibrate, safe_end
+from zerodelta.mechanisms.sum_noise import RoundedGaussian, RoundedLaplace, add_exactly
+from zerodelta.privacy.claims import RDP, ApproxDP, Claim, GaussianDP, calibrate, safe_end
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
@@ -68,11 +67,7 @@ def descent_seconds(*, rows: int, dimension: int, steps: int, batch: int) -> flo
     return steps * (1e-4 + 2e-7 * dimension + batch * each)
 
 
-class Noise(Protocol):
-    """Adds exact noise to an integer vector."""
-
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector."""
+Noise: TypeAlias = RoundedGaussian | RoundedLaplace
 
 
 def descend(
@@ -216,21 +211,38 @@ def dp_sgd(
         steps=steps,
         batch=batch,
     )
-    # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
-    released: ReleasePlan[Rows] = ReleasePlan(
-        claim=target,
-        steps=(plan.proof_step(),),
-        answer=plan.run,
+    return release_point(
+        gradients,
+        target,
+        (plan.proof_step(),),
+        plan.run,
+        space=f"the ball {plan.ball!r}",
         error=plan.error(),
         seconds=plan.seconds(),
-        public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
-        assumed=plan.gradients.assumed(),
     )
-    return run_on(gradients, released)
 
 
-def run_on(gradients: Gradients, plan: ReleasePlan[Rows]) -> Release:
-    """Run a plan on the rows of planned gradients, which nobody has opened yet."""
+def release_point(
+    gradients: Gradients,
+    claim: Claim,
+    steps: tuple[Step, ...],
+    answer: Callable[[Rows, BitSource], Floats],
+    *,
+    space: str,
+    error: float,
+    seconds: float,
+) -> Release:
+    """Release one point found on the rows of planned gradients, which nobody has opened yet."""
+    # theory A6.7: this point is all that is released; no iterate, loss or stopping decision.
+    plan: ReleasePlan[Rows] = ReleasePlan(
+        claim=claim,
+        steps=steps,
+        answer=answer,
+        error=error,
+        seconds=seconds,
+        public=(space, "the number of rows", "every number in the steps"),
+        assumed=gradients.assumed(),
+    )
     return run(plan, cast(Source, gradients.source))
 
 

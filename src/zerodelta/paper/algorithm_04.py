@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.channel import Purifier
 from zerodelta.channels.mixes import GaussianMix
-from zerodelta.data.rows import Rows
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
+from zerodelta.paper.algorithm_03 import Descent, dp_sgd, plan_descent, release_point
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
-from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.gradients import GradientFunction, gradients_of
 from zerodelta.training.losses import Loss
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd(
     features: Any,
     labels: Any = None,
@@ -59,8 +56,6 @@ def pure_dp_sgd(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization, steps, batch
-        As in `dp_sgd`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -130,10 +125,10 @@ def pure_dp_sgd(
         steps=steps,
         batch=batch,
     )
-    return _published(plan, channel, claim=PureDP(epsilon), gradients=gradients, ball=ball)
+    return _published(plan, channel, PureDP(epsilon))
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def pure_dp_sgd_on_lattice(
     features: Any,
     labels: Any = None,
@@ -158,10 +153,6 @@ def pure_dp_sgd_on_lattice(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension, regularization
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a rounded Gaussian in place of the average.
     resolution : number, optional
@@ -221,31 +212,23 @@ def pure_dp_sgd_on_lattice(
         steps=steps,
         batch=gradients.rows if batch is None else batch,
     )
-    return _published(plan, channel, claim=PureDP(target), gradients=gradients, ball=ball)
+    return _published(plan, channel, PureDP(target))
 
 
-def _published(
-    plan: Descent,
-    channel: Purifier,
-    *,
-    claim: PureDP,
-    gradients: Gradients,
-    ball: Ball,
-) -> Release:
+def _published(plan: Descent, channel: Purifier, claim: PureDP) -> Release:
     """Run the descent, and release its end through the channel.
 
     Theory A6.8: the released point is projected back, so that the loss is defined there.
     """
-    released: ReleasePlan[Rows] = ReleasePlan(
-        claim=claim,
-        steps=(plan.proof_step(), channel.step()),
-        answer=lambda rows, drawn: channel.apply(plan.run(rows, drawn), drawn),
-        error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
+    return release_point(
+        plan.gradients,
+        claim,
+        (plan.proof_step(), channel.step()),
+        lambda rows, drawn: channel.apply(plan.run(rows, drawn), drawn),
+        space=f"the ball {plan.ball!r}",
+        error=plan.error() + float(plan.gradients.lipschitz) * channel.expected_error(),
         seconds=plan.seconds(),
-        public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
-        assumed=plan.gradients.assumed(),
     )
-    return run_on(gradients, released)
 
 
 def lattice_channel(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.training.frank_wolfe import Composition, GradientFunction, VertexSteps, step_epsilon
+from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
+from zerodelta.training.gradients import GradientFunction
 from zerodelta.training.losses import Loss
 from zerodelta.training.polytopes import Domain, as_polytope
 
@@ -163,17 +163,6 @@ def balanced_iterations(
     return max(1, math.ceil(math.pow(2 * float(gamma) / max(spread, 1e-12), 2 / 3)))
 
 
-def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fraction:
-    """Return 2 L₁ ‖C‖₁/n: how far ⟨s, ∇L⟩ moves when one of n records is replaced.
-
-    >>> score_sensitivity(lipschitz=1, length=2, rows=100)
-    Fraction(1, 25)
-    """
-    size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
-    # theory A11: the paper has L₁ ‖C‖₁/n, which is the sensitivity of adding a record
-    return 2 * size / as_count(rows, "rows", minimum=1)
-
-
 @partial(debited, rows=("features", "labels"))
 def approximate_frank_wolfe(
     features: Any,
@@ -199,17 +188,8 @@ def approximate_frank_wolfe(
 
     Parameters
     ----------
-    features : array, list or Source
-        One row for each example.
-    labels : array or list, optional
-        One label for each row; a function sees them as the last column.
-    loss : Loss or callable
-        f of the paper: a built-in loss (`zerodelta.losses`), or a function gradient(theta, rows)
-        that returns one gradient for each row. A row on which it fails counts as a zero gradient.
-    domain : Ball or array
-        C = conv(S): an l1 ball around 0, or the vertices S, one line each.
-    lipschitz : number
-        L₁, a bound on the entries of a gradient, to which larger ones are clipped.
+    features, labels, loss, domain, lipschitz, steps, rowwise
+        As in `frank_wolfe_pure`: f, C = conv(S) and L₁ of the paper.
     epsilon : number
         ε of the release.
     log_delta, delta : number
@@ -221,10 +201,6 @@ def approximate_frank_wolfe(
         for a quadratic loss.
     composition : "best" or "advanced"
         How T steps add up: as in the paper ("advanced"), or with at least ε/T each.
-    steps : int
-        Gradients are quantized to integers of at most this size.
-    rowwise : bool
-        Whether a function is called with one row at a time.
 
     Returns
     -------
@@ -284,9 +260,7 @@ def approximate_frank_wolfe(
     plan: ReleasePlan[Rows] = ReleasePlan(
         claim=target,
         steps=(steps_plan.step(mechanism),),
-        answer=lambda rows, bits: steps_plan.polytope.iterate(
-            steps_plan.run(mechanism, rows, bits)
-        ),
+        answer=lambda rows, bits: steps_plan.iterate(steps_plan.run(mechanism, rows, bits)),
         error=steps_plan.expected_error(mechanism, smoothness),
         seconds=steps_plan.seconds(),
         public=steps_plan.public(),

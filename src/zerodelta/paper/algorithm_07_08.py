@@ -7,13 +7,11 @@ is better in every respect.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,15 +22,16 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_05_06 import approximate_frank_wolfe
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
-from zerodelta.training.frank_wolfe import Composition, GradientFunction, VertexSteps, step_epsilon
+from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
+from zerodelta.training.gradients import GradientFunction
 from zerodelta.training.losses import Loss
 from zerodelta.training.polytopes import L1Ball
 from zerodelta.value import value
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
 #
 # It only ever sees what is already published, so nothing here needs to be private or exact; but
 # what it returns is published, so a failure of the solver becomes the vector 0 (theory A11).
-# `highspy` is used where installed (this file alone imports it), else the HiGHS inside scipy.
-
-Solver: TypeAlias = Literal["auto", "highspy", "scipy"]
 
 
 def sparse_recovery(
@@ -56,7 +52,6 @@ def sparse_recovery(
     sketch: Floats,
     *,
     tolerance: float,
-    solver: Solver = "auto",
     time_limit: float = 60.0,
 ) -> Floats:
     """Return argmin ‖θ‖₁ subject to ‖Φθ - b‖₁ <= ξ, and 0 if there is none or the solver fails.
@@ -73,10 +68,8 @@ def sparse_recovery(
         Φ, the public k x d matrix.
     tolerance : float
         ξ, the l1 error of the measurements that is allowed.
-    solver : "auto", "highspy" or "scipy"
-        Which HiGHS is called; "auto" takes highspy where it is installed.
     time_limit : float
-        In seconds, after which the solver has failed.
+        In seconds, after which the solver (SciPy's HiGHS) has failed.
 
     Returns
     -------
@@ -91,17 +84,11 @@ def sparse_recovery(
 
     """
     phi, b, xi = _checked(sketch, measurements, tolerance)
-    if solver not in ("auto", "highspy", "scipy"):
-        raise ParameterError(
-            "solver", solver, expected='"auto", "highspy" or "scipy"', remedy="leave it at auto"
-        )
-    installed = importlib.util.find_spec("highspy") is not None
-    solve = _by_highspy if solver == "highspy" or (solver == "auto" and installed) else _by_scipy
     dimension = phi.shape[1]
     if not np.isfinite(b).all():  # computed, not chosen: no error
         return np.zeros(dimension)
     try:
-        solution = solve(phi, b, xi, time_limit)
+        solution = _solved(phi, b, xi, time_limit)
     except Exception:  # the solver may do what it likes; its failure is an output (theory A14.4)
         solution = None
     if solution is None or solution.shape != (dimension,) or not np.isfinite(solution).all():
@@ -165,59 +152,24 @@ def _checked(
     return phi, b, xi
 
 
-def _program(phi: Floats, xi: float) -> tuple[Floats, Floats, Floats]:
-    """Return the costs of (u⁺, u⁻, r⁺, r⁻), the k equations, and the row Σ(r⁺ + r⁻) <= ξ."""
-    k, d = phi.shape
-    costs = np.concatenate([np.ones(2 * d), np.zeros(2 * k)])
-    equations = np.hstack([phi, -phi, np.eye(k), -np.eye(k)])
-    return costs, equations, 1.0 - costs
-
-
-def _by_scipy(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
+def _solved(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
+    """Return u⁺ - u⁻ of the least Σ(u⁺ + u⁻) with Φ(u⁺ - u⁻) + r⁺ - r⁻ = b, Σ(r⁺ + r⁻) <= ξ."""
     from scipy.optimize import linprog
 
-    costs, equations, budget = _program(phi, xi)
+    k, d = phi.shape
+    costs = np.concatenate([np.ones(2 * d), np.zeros(2 * k)])
     result = linprog(
         costs,
-        A_ub=budget[np.newaxis],
+        A_ub=1.0 - costs[np.newaxis],
         b_ub=[xi],
-        A_eq=equations,
+        A_eq=np.hstack([phi, -phi, np.eye(k), -np.eye(k)]),
         b_eq=b,
         method="highs",
         options={"time_limit": time_limit, "presolve": False},  # a dense LP has nothing to remove
     )
-    return _difference(result.x, phi.shape[1]) if result.status == 0 else None
-
-
-def _by_highspy(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
-    highspy: Any = importlib.import_module("highspy")
-    costs, equations, budget = _program(phi, xi)
-    (k, d), columns = phi.shape, len(costs)
-    matrix = np.vstack([equations, budget])
-    lines, entries = np.nonzero(matrix.T)  # column by column
-    problem: Any = highspy.HighsLp()
-    problem.num_col_, problem.num_row_ = columns, k + 1
-    problem.col_cost_ = costs
-    problem.col_lower_, problem.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-    problem.row_lower_ = np.append(b, -highspy.kHighsInf)
-    problem.row_upper_ = np.append(b, xi)
-    problem.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    problem.a_matrix_.start_ = np.searchsorted(lines, np.arange(columns + 1))
-    problem.a_matrix_.index_ = entries
-    problem.a_matrix_.value_ = matrix.T[lines, entries]
-    engine: Any = highspy.Highs()
-    engine.setOptionValue("output_flag", False)
-    engine.setOptionValue("time_limit", time_limit)
-    engine.setOptionValue("presolve", "off")
-    engine.passModel(problem)
-    engine.run()
-    if engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    if result.status != 0:
         return None
-    return _difference(np.array(engine.getSolution().col_value), d)
-
-
-def _difference(parts: Floats, dimension: int) -> Floats:
-    found: Floats = parts[:dimension] - parts[dimension : 2 * dimension]
+    found: Floats = result.x[:d] - result.x[d : 2 * d]
     return found + 0.0  # no negative zeros
 
 
@@ -316,7 +268,7 @@ class _Purification:
         polytope: L1Ball,
         sketch: Floats | None,
         claim: ApproxDP,
-        extra_epsilon: Rational,
+        extra_epsilon: Fraction,
         mixing_weight: Rational,
     ) -> _Purification:
         if sketch is None:
@@ -324,25 +276,24 @@ class _Purification:
             space = Ball(polytope.dimension, polytope.radius, norm=1)
         else:
             space = Ball(len(sketch), 2 * polytope.radius)
-        size = {
-            "norm": space.norm,
-            "dimension": space.dimension,
-            "weight": mixing_weight,
-            "claim": claim,
-            "epsilon": claim.exact_epsilon,
-            "extra_epsilon": extra_epsilon,
-        }
         # theory A1: the diameter of the ball that is mixed in, and Theorem W: half of the printed Δ
-        wanted = float(laplace_scale(diameter=2 * space.radius, **size))  # type: ignore[arg-type]
+        wanted = laplace_scale(
+            norm=space.norm,
+            dimension=space.dimension,
+            diameter=2 * space.radius,
+            weight=mixing_weight,
+            claim=claim,
+            epsilon=claim.exact_epsilon,
+            extra_epsilon=extra_epsilon,
+        )
         finest = float(space.radius) * 2.0**-44
-        spacing = Fraction(2) ** math.floor(math.log2(max(wanted / 8, finest)))
-        body = Body(lattice=space.lattice(spacing))
-        scale = laplace_scale(diameter=2 * body.radius, **size)  # type: ignore[arg-type]
-        channel = AlgorithmOne(
-            body=body,
-            scale=scale,
-            mixing_weight=as_weight(mixing_weight),
+        spacing = Fraction(2) ** math.floor(math.log2(max(float(wanted) / 8, finest)))
+        channel = AlgorithmOne.behind(
+            claim,
+            Body(lattice=space.lattice(spacing)),
             base_epsilon=claim.exact_epsilon,
+            extra_epsilon=extra_epsilon,
+            mixing_weight=mixing_weight,
         )
         return _Purification(channel=channel, sketch=sketch)
 
@@ -390,7 +341,7 @@ class _Purification:
         return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=approximate_frank_wolfe)
 def pure_frank_wolfe(
     features: Any,
     labels: Any = None,
@@ -420,8 +371,6 @@ def pure_frank_wolfe(
 
     Parameters
     ----------
-    features, labels, loss, lipschitz, smoothness, composition, steps, rowwise
-        As in `approximate_frank_wolfe`.
     domain : Ball
         C, an l1 ball around 0 of radius ‖C‖₁.
     epsilon : number
@@ -508,7 +457,7 @@ def pure_frank_wolfe(
     )
 
     def answer(rows: Rows, bits: BitSource) -> Floats:
-        theta = polytope.iterate(vertices.run(mechanism, rows, bits))
+        theta = vertices.iterate(vertices.run(mechanism, rows, bits))
         return purification.publish(theta, polytope, count, bits)
 
     plan: ReleasePlan[Rows] = ReleasePlan(

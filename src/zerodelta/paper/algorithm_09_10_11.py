@@ -1,23 +1,23 @@
 """Algorithms 9 to 11: propose-test-release, made pure, and bounded local sensitivity (A7, A8, C4).
 
 The local sensitivity is released with noise and a margin, the answer with noise for that bound,
-and the result is purified: by Algorithm 1 as in the paper, or by uniform mixing at no extra ε.
+and the result is purified by Algorithm 1. At no extra ε: `zd.bounded_local_sensitivity`.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from zerodelta.channels.kernels import AlgorithmOne, Body, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, Body
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import (
     BoundedRelease,
-    MixedBoundedRelease,
     ProposedRelease,
     uniform_cell,
 )
@@ -26,11 +26,9 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.testing import NoisyLocalSensitivity, ProposeTestRelease
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.robust import cell_side
@@ -192,9 +190,9 @@ def propose_test_release(
     return run(plan, source)
 
 
-# -- Algorithm 10 (`alg: pure_ptr`): pure propose-test-release, and free mixing (theory A7, C3) ---
+# -- Algorithm 10 (`alg: pure_ptr`): pure propose-test-release (theory A7, C3) --------------------
 # The paper mixes and adds Laplace noise afterwards, for an extra ε'. Replacing ⊥ by a uniform
-# point *is* mixing already, so the modern variant needs neither.
+# point *is* mixing already, so `zd.propose_test_release` needs neither.
 
 
 def twice_and_rest(
@@ -217,31 +215,7 @@ def twice_and_rest(
     return total, base, total - 2 * base
 
 
-def algorithm_one(
-    lattice: GridLattice,
-    *,
-    claim: ApproxDP,
-    base_epsilon: Fraction,
-    extra_epsilon: Fraction,
-    mixing_weight: Rational,
-) -> AlgorithmOne:
-    """Return Algorithm 1 on the box of the grid, behind a mechanism with this claim at its ε."""
-    # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
-    body = Body(lattice=lattice)
-    scale = laplace_scale(
-        norm=body.norm,
-        dimension=lattice.dimension,
-        diameter=2 * body.radius,
-        weight=mixing_weight,
-        claim=claim,
-        epsilon=base_epsilon,
-        extra_epsilon=extra_epsilon,
-    )
-    weight = as_rational(mixing_weight, "mixing_weight")
-    return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
-
-
-@debited
+@partial(debited, like=propose_test_release)
 def pure_propose_test_release(
     rows: Any,
     *,
@@ -256,12 +230,10 @@ def pure_propose_test_release(
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
 
-    Use it to reproduce Algorithm 10; `free_propose_test_release` is never worse.
+    Use it to reproduce Algorithm 10; `zd.propose_test_release` is never worse.
 
     Parameters
     ----------
-    rows, query, proposed_bound
-        As in `propose_test_release`.
     epsilon : number
         2ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -305,9 +277,10 @@ def pure_propose_test_release(
         log_delta=log_delta_from(delta, log_delta),
     )
     lattice = release.lattice
-    purifier = algorithm_one(
-        lattice,
-        claim=claim,
+    # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
+    purifier = AlgorithmOne.behind(
+        claim,
+        Body(lattice=lattice),
         base_epsilon=2 * base,
         extra_epsilon=extra,
         mixing_weight=mixing_weight,
@@ -330,72 +303,6 @@ def pure_propose_test_release(
             scale=purifier.scale,
             mixing_weight=purifier.mixing_weight,
         ),
-        public=PUBLIC,
-        assumed=assumed(query),
-    )
-    return run(plan, source)
-
-
-@debited
-def free_propose_test_release(
-    rows: Any,
-    *,
-    query: StableQuery,
-    proposed_bound: Rational,
-    epsilon: Rational,
-    test_share: Rational = "1/2",
-    **paying: Unpack[Paying],
-) -> Release:
-    """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
-
-    Use it for comparison with `pure_propose_test_release`, on the same queries.
-
-    Parameters
-    ----------
-    rows, query, proposed_bound
-        As in `propose_test_release`.
-    epsilon : number
-        The pure ε of the release.
-    test_share : number
-        The part of it that the test spends.
-
-    Returns
-    -------
-    Release
-        Its value is a point of the query's grid.
-
-    Notes
-    -----
-    **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = test_share·ε for the test, if N·dp·pm <=
-    e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it.
-    **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
-    **Error**: of a coordinate, if the test passes: about β/ε₂.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from zerodelta.queries import Median
-    >>> release = free_propose_test_release(
-    ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/10",
-    ...     epsilon=1)
-    >>> release.value.round(-1)
-    array([40.])
-
-    """
-    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
-    count = facts.rows or 0
-    release = ProposedRelease.free(
-        query=query,
-        lattice=query.lattice(count),
-        bound=query.bound_in_cells(proposed_bound, count),
-        epsilon=exact,
-        test_share=as_share(test_share, "test_share"),
-    )
-    plan = ReleasePlan(
-        claim=PureDP(exact),
-        steps=(release.step(),),
-        answer=release.apply,
-        error=forecast(release.lattice, bound=release.bound, epsilon=release.release_epsilon),
         public=PUBLIC,
         assumed=assumed(query),
     )
@@ -437,7 +344,7 @@ def pure_bounded_local_sensitivity(
 ) -> Release:
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
-    Use it to reproduce Algorithm 11; `bounded_local_sensitivity` needs no extra ε.
+    Use it to reproduce Algorithm 11; `zd.bounded_local_sensitivity` needs no extra ε.
 
     Parameters
     ----------
@@ -505,10 +412,10 @@ def pure_bounded_local_sensitivity(
         threshold=Fraction(release.margin),
         noise="rounded",
     )
-    purifier = algorithm_one(
-        lattice,
+    purifier = AlgorithmOne.behind(
         # theory A8: (2ε, δ/4), the paper says (2ε, δ)
-        claim=cast(ApproxDP, theorem.claim(Neighbors.REPLACE)),
+        theorem.claim(Neighbors.REPLACE),
+        Body(lattice=lattice),
         base_epsilon=2 * base,
         extra_epsilon=extra,
         mixing_weight=mixing_weight,
@@ -531,81 +438,6 @@ def pure_bounded_local_sensitivity(
             epsilon=base,
             scale=purifier.scale,
             mixing_weight=purifier.mixing_weight,
-        ),
-        public=_PUBLIC,
-        assumed=assumed(query),
-    )
-    return run(plan, source)
-
-
-@debited
-def bounded_local_sensitivity(
-    rows: Any,
-    *,
-    query: StableQuery,
-    epsilon: Rational,
-    mixing_weight: Rational,
-    bound_share: Rational = "1/2",
-    smallest_bound: int = 1,
-    **paying: Unpack[Paying],
-) -> Release:
-    """Release a query by Algorithm 11 with uniform mixing, as `zd.bounded_local_sensitivity` does.
-
-    Use it for comparison with `pure_bounded_local_sensitivity`, on the same queries.
-
-    Parameters
-    ----------
-    rows, query, smallest_bound
-        As in `pure_bounded_local_sensitivity`.
-    epsilon : number
-        The pure ε of the release.
-    mixing_weight : number
-        The probability ω of a uniform point.
-    bound_share : number
-        The part of it that the bound spends.
-
-    Returns
-    -------
-    Release
-        Its value is a point of the query's grid.
-
-    Notes
-    -----
-    **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = bound_share·ε for the bound, if
-    (1-w)(N·db·pm + db) <= w(e^ε - 1) (theory C4); the margin is the smallest that meets it.
-    **Neighbors**: replace-one, as in `pure_bounded_local_sensitivity`.
-    **Error**: of a coordinate, if the local sensitivity is 0: margin/ε₂, and w times the box.
-
-    Examples
-    --------
-    >>> from zerodelta.queries import CustomQuery
-    >>> from zerodelta.spaces import Box
-    >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
-    ...                     local=lambda rows: 0)
-    >>> release = bounded_local_sensitivity([0] * 30_000, query=query, epsilon=1,
-    ...                                     mixing_weight="1e-8")
-    >>> release.value.round(-4), release.certificate.status.value
-    (array([30000.]), 'asserted')
-
-    """
-    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
-    release = MixedBoundedRelease.of(
-        query=query,
-        lattice=query.lattice(facts.rows or 0),
-        epsilon=exact,
-        bound_share=as_share(bound_share, "bound_share"),
-        mixing_probability=as_weight(mixing_weight),
-        smallest_bound=as_count(smallest_bound, "smallest_bound", minimum=1),
-    )
-    plan = ReleasePlan(
-        claim=PureDP(exact),
-        steps=(release.step(),),
-        answer=release.apply,
-        error=forecast(
-            release.lattice,
-            bound=max(release.base.smallest_bound, release.base.margin),
-            epsilon=release.base.release_epsilon,
-            mixing_weight=release.mixing_probability,
         ),
         public=_PUBLIC,
         assumed=assumed(query),

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, laplace_scale
+from zerodelta.channels.kernels import AlgorithmOne, AlgorithmTwo, Body, code_length
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import as_items, tally
 from zerodelta.data.rows import Rows
@@ -65,7 +65,7 @@ def mode_log_delta(*, points: int, base_epsilon: Rational) -> float:
     >>> round(mode_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
     """
-    d = max(1, (as_count(points, "points", minimum=1) - 1).bit_length())
+    d = code_length(points)
     exact = as_positive(base_epsilon, "base_epsilon")
     # theory A5: Theorem 3 needs (2d)^3 = 8d³ here; the algorithm prints 2d³
     value = lower(lambda: -ball(8 * d**3 / exact).log() * d)
@@ -104,8 +104,6 @@ def mode(
         The dataset D, one item for each row.
     universe : list, int or Finite
         The public set 𝒳 of all items, or N for the integers 0..N-1.
-    epsilon : number
-        The pure ε of the release.
     unknown : item, optional
         The public item for which items outside the universe count; nowhere if not given.
     neighbors : Neighbors
@@ -150,7 +148,7 @@ def mode(
     return run(plan, source)
 
 
-@debited
+@partial(debited, like=mode)
 def embedded_mode(
     items: Any,
     *,
@@ -168,8 +166,6 @@ def embedded_mode(
 
     Parameters
     ----------
-    items, universe, unknown
-        As in `mode`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -209,17 +205,8 @@ def embedded_mode(
         noise="real",
     )
     test = ClearLead(items=space.size, epsilon=base, threshold=theorem.threshold)
-    length = max(1, (space.size - 1).bit_length())
-    scale = laplace_scale(
-        norm=math.inf,
-        dimension=length,
-        diameter=1,
-        weight=Fraction(1, 1 << length),
-        claim=theorem.claim(Neighbors.REPLACE),
-        epsilon=base,
-        extra_epsilon=extra,
-    )
-    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=base)
+    claim = theorem.claim(Neighbors.REPLACE)
+    purifier = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
 
     def answer(items: Any, bits: BitSource) -> Any:
         # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and nobody is told (a ⊥ in the
@@ -362,7 +349,7 @@ def adassp(
     return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source)
 
 
-@partial(debited, rows=("features", "target"))
+@partial(debited, rows=("features", "target"), like=adassp)
 def pure_adassp(
     features: Any,
     target: Any,
@@ -384,8 +371,6 @@ def pure_adassp(
 
     Parameters
     ----------
-    features, target, data_norm, target_bound, failure
-        As in `adassp`.
     epsilon : number
         ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -443,20 +428,12 @@ def pure_adassp(
         scale=statistics.scale,
     )
     lattice = BallLattice(ball=Ball(dimension, radius), spacing=radius / (1 << 40))
-    body = Body(lattice=lattice)
-    purifier = AlgorithmOne(
-        body=body,
-        scale=laplace_scale(
-            norm=2,
-            dimension=dimension,
-            diameter=2 * body.radius,
-            weight=weight,
-            claim=statistics.claim(),
-            epsilon=base,
-            extra_epsilon=extra,
-        ),
-        mixing_weight=weight,
+    purifier = AlgorithmOne.behind(
+        statistics.claim(),
+        Body(lattice=lattice),
         base_epsilon=base,
+        extra_epsilon=extra,
+        mixing_weight=weight,
     )
     caution = _caution(failure)
     error = adassp_error(
@@ -476,7 +453,7 @@ def pure_adassp(
     return run(plan, source)
 
 
-@partial(debited, rows=("features", "target"))
+@partial(debited, rows=("features", "target"), like=adassp)
 def lattice_adassp(
     features: Any,
     target: Any,
@@ -496,10 +473,6 @@ def lattice_adassp(
 
     Parameters
     ----------
-    features, target, data_norm, target_bound
-        As in `adassp`.
-    epsilon : number
-        The pure ε of the release.
     mixing_weight : number
         The probability ω of a rounded Gaussian in place of the coefficients.
     resolution : int, optional

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from zerodelta.channels.kernels import code_length
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, round_epsilon
+from zerodelta.marginals.mwem import Rounds, SamplePlan, plan_multiset, pure_mwem, round_epsilon
 from zerodelta.marginals.workloads import Workload, source_of
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_01_02 import choice_channel_for, code_length, theorem_3_log_delta
+from zerodelta.paper.algorithm_01_02 import choice_channel_for, theorem_3_log_delta
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -143,7 +145,7 @@ def mwem(
     return _release(rows, workload, rounds, claim.rho, claim)
 
 
-@debited
+@partial(debited, like=mwem)
 def approximate_mwem(
     rows: Any,
     *,
@@ -160,8 +162,6 @@ def approximate_mwem(
 
     Parameters
     ----------
-    rows, workload, rounds
-        As in `mwem`.
     epsilon : number
         ε of the claim, at most 8 ln(1/δ).
     log_delta, delta : number
@@ -257,7 +257,7 @@ def plan_embedded(
     )
 
 
-@debited
+@partial(debited, like=pure_mwem)
 def multiset_mwem(
     rows: Any,
     *,
@@ -274,10 +274,6 @@ def multiset_mwem(
 
     Parameters
     ----------
-    rows, workload
-        As in `pure_mwem`.
-    epsilon : number
-        The pure ε of the release.
     sample_size : int
         m, the number of synthetic rows.
     rounds : int
@@ -321,7 +317,7 @@ def multiset_mwem(
     return run(chosen.plan(), data)
 
 
-@debited
+@partial(debited, like=pure_mwem)
 def embedded_mwem(
     rows: Any,
     *,
@@ -338,8 +334,6 @@ def embedded_mwem(
 
     Parameters
     ----------
-    rows, workload
-        As in `pure_mwem`.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional

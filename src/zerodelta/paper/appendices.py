@@ -52,16 +52,12 @@ def mix_choice(
         What the mechanism chose. Any object whatever is mapped into the space first.
     space : Finite, Subsets or Multiset
         What may be published.
-    epsilon : number
-        The pure ε of the release.
     base_epsilon : number, optional
         ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
-    log_delta, delta : number
-        ln δ or δ of the mechanism, one of the two.
+    log_delta, delta, base_steps
+        As in `purify_ball`.
     mixing_weight : number
         The probability ω of a uniform element.
-    base_steps : tuple of Step
-        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
 
     Returns
     -------
@@ -98,14 +94,7 @@ def mix_choice(
             f"mixing proves ε = {float(needed):.6g} here, not {float(total):.6g}: pass that "
             f"epsilon, add noise to the base, or allow a larger mixing_weight."
         )
-    return publish(
-        value,
-        channel,
-        claim=PureDP(total),
-        steps=steps,
-        public=(f"the space {space!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-    )
+    return publish(value, channel, f"the space {space!r}", PureDP(total), steps)
 
 
 def mixed_epsilon(
@@ -219,16 +208,10 @@ def mix_on_grid(
         What the mechanism returned. Any object whatever is projected onto the box first.
     box : Box
         In which the output lies; it has K^d cells, K as large as δ allows.
-    epsilon : number
-        The pure ε of the release.
-    base_epsilon : number, optional
-        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
-    log_delta, delta : number
-        ln δ or δ of the mechanism, one of the two.
+    epsilon, base_epsilon, log_delta, delta, base_steps
+        As in `mix_choice`.
     mixing_weight : number
         The probability ω of a uniform cell.
-    base_steps : tuple of Step
-        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
 
     Returns
     -------
@@ -263,14 +246,7 @@ def mix_on_grid(
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = channel_for(box=box, epsilon=total, log_delta=log_of, mixing_weight=mixing_weight)
-    return publish(
-        value,
-        channel,
-        claim=PureDP(epsilon),
-        steps=steps,
-        public=(f"the box {box!r}", "every number in the steps"),
-        bare_rows=bool(base_steps),
-    )
+    return publish(value, channel, f"the box {box!r}", PureDP(total), steps)
 
 
 def channel_for(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from zerodelta.data.rows import Rows
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
@@ -21,11 +22,12 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import exact_sum
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
-from zerodelta.paper.algorithm_03 import descend, descent_seconds, run_on
+from zerodelta.paper.algorithm_03 import descend, descent_seconds, dp_sgd, release_point
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import ReleasePlan
+from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
@@ -41,7 +43,7 @@ _BLOCK = 1 << 21
 _SECONDS_A_LOSS = 3e-8
 
 
-@partial(debited, rows=("features", "labels"))
+@partial(debited, rows=("features", "labels"), like=dp_sgd)
 def laplace_noisy_descent(
     features: Any,
     labels: Any = None,
@@ -61,10 +63,6 @@ def laplace_noisy_descent(
 
     Parameters
     ----------
-    features, labels, loss, radius, data_norm, clip, dimension
-        As in `dp_sgd`.
-    epsilon : number
-        The pure ε of the release.
     steps : int, optional
         The number T of steps; `laplace_steps` by default.
 
@@ -110,15 +108,15 @@ def laplace_noisy_descent(
     # theory A6.9: Δ_1 = 2√d L under replace-one (printed √d L), here ⌈√(d (2L)²)⌉ in quanta.
     moved = math.isqrt(d * (2 * gradients.bound) ** 2 - 1) + 1
     noise = RoundedLaplace.for_epsilon(epsilon=target / count, sensitivity=moved)
-    step = noise.step()
     sigma = float(gradients.quantum * noise.scale)
     moment = (n * float(gradients.lipschitz)) ** 2 + 2 * d * sigma**2
     width = 2 * float(ball.radius)
     rate = width / math.sqrt(count * moment)
-    plan: ReleasePlan[Rows] = ReleasePlan(
-        claim=PureDP(target),
-        steps=(replace(step, numbers={**step.numbers, "count": count}, status=gradients.status),),
-        answer=lambda rows, drawn: descend(
+    return release_point(
+        gradients,
+        PureDP(target),
+        (replace(noise.step().times(count), status=gradients.status),),
+        lambda rows, drawn: descend(
             gradients.on(rows),
             ball=ball,
             steps=count,
@@ -128,12 +126,10 @@ def laplace_noisy_descent(
             regularization=0.0,
             bits=drawn,
         ),
+        space=f"the ball {ball!r}",
         error=2 * width * math.sqrt(moment / count) / n,
         seconds=descent_seconds(rows=n, dimension=d, steps=count, batch=n),
-        public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
-        assumed=gradients.assumed(),
     )
-    return run_on(gradients, plan)
 
 
 def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
@@ -165,18 +161,10 @@ def exponential_mechanism_on_grid(
 
     Parameters
     ----------
-    features : array or list
-        One row for each example.
-    labels : array or list
-        One label for each row.
+    features, labels, radius, data_norm
+        As in `dp_sgd`.
     loss : Loss
         A built-in loss (`zerodelta.losses`).
-    epsilon : number
-        The pure ε of the release.
-    radius : number
-        Of the ball around 0.
-    data_norm : number
-        The l2 norm to which rows are clipped.
     cells : int
         The bounding cube has `cells`^d cells; their centers within the ball are the choices.
 
@@ -224,7 +212,7 @@ def exponential_mechanism_on_grid(
         seconds=len(points) * gradients.rows * _SECONDS_A_LOSS,
         public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
-    return run_on(gradients, plan)
+    return run(plan, cast(Source, gradients.source))
 
 
 def grid_points(*, ball: Ball, cells: int) -> Floats:

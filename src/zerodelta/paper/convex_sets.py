@@ -7,7 +7,6 @@ A2), and no volume at all where none is known. Every bound is rounded outwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -24,7 +23,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import product_laplace_radius
 from zerodelta.spaces import Ball
 from zerodelta.spaces.lattices import Coordinates, Given, as_length, common_dimension, plain
-from zerodelta.spaces.space import EuclideanSpace, named_numbers
+from zerodelta.spaces.space import EuclideanSpace
 
 
 @final
@@ -124,21 +123,9 @@ class ConvexSet:
         """
         log_of = log_delta_from(delta, log_delta)
         return min(
-            upper(lambda: self._log_radius(mixing_weight, base_epsilon, log_of, 1).exp()),
+            upper(lambda: self._log_radius(mixing_weight, base_epsilon, log_of).exp()),
             upper(lambda: ball(self.diameter)),
         )
-
-    def printed_radius(
-        self,
-        *,
-        mixing_weight: Rational,
-        base_epsilon: Rational,
-        log_delta: float | None = None,
-        delta: Rational | None = None,
-    ) -> float:
-        """Return the Δ_q that the lemma as printed gives, with r/4R and the right V_q."""
-        log_of = log_delta_from(delta, log_delta)
-        return upper(lambda: self._log_radius(mixing_weight, base_epsilon, log_of, 4).exp())
 
     def noise_scale(
         self,
@@ -174,19 +161,17 @@ class ConvexSet:
         )
 
         def log() -> arb:
-            at_one = self._log_radius(mixing_weight, base_epsilon, 0.0, 1)
+            at_one = self._log_radius(mixing_weight, base_epsilon, 0.0)
             return self.dimension * (ball(wanted).log() - at_one)
 
         return min(lower(log), 0.0)
 
-    def _log_radius(
-        self, mixing_weight: Rational, base_epsilon: Rational, log_delta: float, slack: int
-    ) -> arb:
+    def _log_radius(self, mixing_weight: Rational, base_epsilon: Rational, log_delta: float) -> arb:
         w, t = as_weight(mixing_weight, "mixing_weight"), as_epsilon(base_epsilon)
         log_tv = ball((1 - w) / w).log() - (1 + ball(t).exp()).log() + ball(log_delta)
         # Theorem W: TV <= p_min V_q (rΔ/R)^d suffices, and p_min = ω/vol(Θ)
         return (
-            ball(slack * self.diameter / self.inner_radius).log()
+            ball(self.diameter / self.inner_radius).log()
             + (log_tv + self._log_volume_ratio()) / self.dimension
         )
 
@@ -351,13 +336,6 @@ class LqBall(EuclideanSpace):
             "norm": plain(self.norm),
             "center": self.center.numbers(),
         }
-
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> LqBall:
-        """Return the space of a description."""
-        names = ("dimension", "radius", "norm", "center")
-        dimension, radius, norm, center = named_numbers(numbers, "lq-ball", names)
-        return cls(dimension, radius, norm=norm, center=center)
 
     def __repr__(self) -> str:
         return f"LqBall({self.dimension}, {self.radius}, norm={self.norm}, center={self.center})"

@@ -128,8 +128,13 @@ def note_of(release: Release) -> str:
     note = getattr(release.value, "note", None)
     if isinstance(note, str):
         return note
-    warning = getattr(getattr(release.plan, "found", None), "warning", "")
-    return warning if isinstance(warning, str) else ""
+    plan: Any = release.plan
+    found = getattr(plan, "found", None)  # how keys of a table were
+    if found is None:
+        return ""
+    rest = 1 if plan.parts else 0  # statistics have a line of all other rows
+    told: str = found.warning if len(release.value) > rest else found.none_found
+    return told
 
 
 def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:

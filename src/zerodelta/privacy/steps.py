@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -80,6 +80,10 @@ class Step:
     def __post_init__(self) -> None:
         written = {name: plain(value) for name, value in self.numbers.items()}
         object.__setattr__(self, "numbers", MappingProxyType(written))
+
+    def times(self, count: int) -> Step:
+        """Return the step that is this one so many times."""
+        return replace(self, numbers={**self.numbers, "count": count})
 
     def is_exact(self) -> bool:
         """Tell whether every part is of exactly the type it should be, and of no subclass."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError, RecordError
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.rational import as_rational
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable
 from zerodelta.privacy.intervals import values_of
@@ -252,9 +253,16 @@ class _Reader:
         return made.reshape(shape)
 
     def _table(self, parts: Mapping[str, Any], depth: int) -> Any:
-        keys = {name: self.value(labels, depth + 1) for name, labels in parts["keys"]}
-        numbers = {name: self.value(column, depth + 1) for name, column in parts["numbers"]}
+        keys = {_name(name): self.value(labels, depth + 1) for name, labels in parts["keys"]}
+        numbers = {_name(name): self.value(column, depth + 1) for name, column in parts["numbers"]}
         return self._classes["Table"](keys, numbers, note=parts["note"])
+
+
+def _name(given: Any) -> str:
+    """Return the name of a column, as only texts are."""
+    if type(given) is not str:
+        raise TypeError
+    return given
 
 
 def _apart(values: list[Any]) -> list[Any]:
@@ -499,10 +507,11 @@ def _is_inside(value: Any, record: Record) -> bool:
     """Tell whether quantiles, means and variances lie within the bounds that the record states."""
     ranged = record.task in (*_INSIDE, *_SPREADS)
     if isinstance(value, LightTable):
-        keys = record.parameters.get("by") or ()  # a key may be named like a statistic
+        keys = record.parameters.get("by") or ()
         if ranged and not keys:
             return False
-        names = set(value.columns) - set([keys] if isinstance(keys, str) else keys)
+        named = [keys] if isinstance(keys, str) else [_name(key) for key in keys]
+        names = set(value.columns) - set(named)  # a key may be named like a statistic
         return all(
             _fits(value[name], ends, statistic)
             for column, ends in _declared(record).items()
@@ -575,9 +584,8 @@ def _pair(given: Any) -> tuple[Any, Any] | None:
 
 
 def _number(given: Any) -> Fraction:
-    number = Fraction(given)
-    if isinstance(given, bool) or not math.isfinite(float(number)):
-        raise ValueError
+    number = as_rational(given, "bounds")
+    float(number)  # or it is too large to be one
     return number
 
 

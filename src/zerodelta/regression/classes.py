@@ -344,9 +344,7 @@ def compare_classifiers(
     lost, all_of_it = (
         next(
             method.error
-            for method in classifier_methods(
-                epsilon=exact, n=size, dimension=d, classes=None if count == 2 else count
-            )
+            for method in classifier_methods(epsilon=exact, n=size, dimension=d, classes=count)
             if method.name == "objective"
         )
         for size in (rows, 1)

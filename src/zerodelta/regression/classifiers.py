@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, RowBox, as_radius
+from zerodelta.regression.encoded_columns import (
+    ColumnBounds,
+    Encoding,
+    RowBox,
+    as_radius,
+    too_large,
+)
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import (
     LOG_ODDS,
@@ -32,7 +36,7 @@ from zerodelta.regression.objective import (
     softmax_curvature,
     temperature,
 )
-from zerodelta.regression.rows import ClassLabels, LabeledRows, as_classes, declared_classes
+from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, post_processed, run
@@ -47,23 +51,16 @@ _LENGTH = 3
 number."""
 
 
-def fit_logistic(
-    rows: Any,
-    labels: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    classes: Sequence[Any] | None = None,
-    intercept: bool = True,
-) -> Release:
-    """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
+@value
+class ClassifierQuestion:
+    """A `LinearModel` is asked for public classes and rows of bounded length.
 
-    Rows and labels are arrays or frames, or two selections of one data set, whose columns are
-    encoded (`Encoding`): then `data_norm` and `classes` follow from the schema unless given.
+    `softmax`: whether two classes are told apart by two lines, as more of them always are.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
-    **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic loss with
-    K-norm noise in the objective, computed with a certified error bound. Time is not covered.
+    **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic or softmax
+    loss with K-norm noise in the objective, computed with a certified error bound. Time is not
+    covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
     with a missing cell, or whose label is no class, is the zero row.
     **Error**: the expected excess of the mean log loss over the best line's. Of an array, for rows
@@ -73,56 +70,14 @@ def fit_logistic(
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> release = fit_logistic(rows, rows[:, 0] > 0, epsilon=4, data_norm=1, classes=[False, True])
-    >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
+    >>> question = ClassifierQuestion(classes=(False, True), data_norm=1)
+    >>> model = question.release(rows, rows[:, 0] > 0, epsilon=4).value
+    >>> model.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
     array([ True, False])
-    """
-    known = as_classes(declared_classes(labels) if classes is None else classes)
-    few = len(known) == 2
-    require(few, "classes", known, expected="two labels", remedy="use fit_multinomial for more")
-    question = ClassifierQuestion.of(
-        rows, classes=known, data_norm=data_norm, intercept=intercept, method="objective"
-    )
-    return question.release(rows, labels, epsilon=epsilon)
-
-
-def fit_multinomial(
-    rows: Any,
-    labels: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    classes: Sequence[Any] | None = None,
-    intercept: bool = True,
-) -> Release:
-    """Release a `LinearModel` with one line for each class: softmax; all else as `fit_logistic`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> labels = np.digitize(rows[:, 0], [-0.2, 0.2])
-    >>> release = fit_multinomial(rows, labels, epsilon=4, data_norm=1, classes=[0, 1, 2])
-    >>> release.value.decision([[-0.7, 0], [0.7, 0]]).argmax(axis=1)
-    array([0, 2])
-    """
-    return ClassifierQuestion.of(
-        rows,
-        classes=as_classes(declared_classes(labels) if classes is None else classes),
-        data_norm=data_norm,
-        intercept=intercept,
-        method="objective",
-        softmax=True,
-    ).release(rows, labels, epsilon=epsilon)
-
-
-@value
-class ClassifierQuestion:
-    """A linear classifier is asked for public classes and rows of bounded length.
-
-    `softmax`: whether two classes are told apart by two lines, as more of them always are.
     """
 
     classes: tuple[Any, ...]
-    data_norm: Rational | None
+    data_norm: Rational | None = None
     intercept: bool = True
     method: str = "auto"
     softmax: bool = False
@@ -134,39 +89,13 @@ class ClassifierQuestion:
     radius: Rational | None = None
     """Instead of `data_norm`: how far scaled numbers reach on the way to a corner."""
 
-    @staticmethod
-    def of(
-        rows: Any,
-        *,
-        classes: tuple[Any, ...],
-        data_norm: Rational | None,
-        intercept: bool,
-        method: str,
-        softmax: bool = False,
-        bounds: ColumnBounds | None = None,
-        radius: Rational | None = None,
-    ) -> ClassifierQuestion:
-        """Return the question; of a data set the columns are encoded, and bound the rows."""
-        encoding = None
-        if isinstance(rows, Dataset):
-            centered = as_flag(intercept, "intercept")
-            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
+    def __post_init__(self) -> None:
         require(
-            radius is None or (data_norm is None and (bounds or encoding) is not None),
+            self.radius is None or (self.data_norm is None and self._box is not None),
             "radius",
-            radius,
+            self.radius,
             expected="None beside data_norm, which says the same",
             remedy="pass bounds= (of a data set they are declared) and no data_norm",
-        )
-        return ClassifierQuestion(
-            classes=classes,
-            data_norm=data_norm,
-            intercept=intercept,
-            method=method,
-            softmax=softmax,
-            encoding=encoding,
-            bounds=bounds,
-            radius=radius,
         )
 
     @property
@@ -275,15 +204,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        width = features.width
-        large = self.encoding is not None and not facts.may_hold(8 * width)
-        require(
-            not (large and self.method == "objective"),
-            "method",
-            self.method,
-            expected="one that reads rows one after another: all of them together need "
-            f"{facts.planned_rows} · {width} numbers in memory",
-            remedy='pass method="auto" or "descent"',
+        large = too_large(
+            facts, self.encoding, features.width, self.method, holds="objective", other="descent"
         )
         return tuple(m for m in methods if not (large and m.name == "objective"))
 
@@ -338,7 +260,7 @@ def classifier_methods(
     row_length: Rational | None = None,
     signal: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods to fit a classifier, best first: softmax, or logistic without `classes`.
+    """Return the methods to fit a classifier, best first: softmax, or logistic of two classes.
 
     Errors are expected excesses of the mean loss, for rows and a signal as in `Expected`.
 
@@ -349,8 +271,9 @@ def classifier_methods(
     shape = Shape.of(
         rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
     )
-    plan = plan_logistic(shape) if classes is None else plan_multinomial(shape, classes=classes)
-    return _methods(plan, expected, classes=classes or 2)
+    several = 2 if classes is None else classes
+    plan = plan_logistic(shape) if several == 2 else plan_multinomial(shape, classes=several)
+    return _methods(plan, expected, classes=several)
 
 
 def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:

@@ -19,8 +19,10 @@ from zerodelta.data.kinds import Boolean, Category, Kind, Number, Text
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.objective import Expected
 from zerodelta.spaces import Box
+from zerodelta.spine.plan import Facts
 from zerodelta.value import value
 
 # -- How long scaled rows may be: the length of a corner, or a shorter one that clips rows --------
@@ -299,6 +301,32 @@ class Encoding:
         one_hot = np.repeat([_one_hot(kind) for kind in self.kinds], list(map(_width, self.kinds)))
         instead = np.where(one_hot, 0.0, lower / 2 + upper / 2)
         return np.where(np.isnan(table), instead, table)
+
+
+def unit_encoding(rows: Any, intercept: Any) -> Encoding | None:
+    """Return how the columns of a data set become features in [-1, 1]; None for other rows."""
+    if not isinstance(rows, Dataset):
+        return None
+    return Encoding.of(rows.kinds).to_unit(centered=as_flag(intercept, "intercept"))
+
+
+def too_large(
+    facts: Facts, encoding: Encoding | None, width: int, method: str, *, holds: str, other: str
+) -> bool:
+    """Tell whether the rows of a data set are too many for the method that holds them all.
+
+    If it is that method that was asked for it is refused.
+    """
+    large = encoding is not None and not facts.may_hold(8 * width)
+    require(
+        not (large and method == holds),
+        "method",
+        method,
+        expected="one that reads rows one after another: all of them together need "
+        f"{facts.planned_rows} · {width} numbers in memory",
+        remedy=f'pass method="auto" or "{other}"',
+    )
+    return large
 
 
 def _one_hot(kind: Kind) -> bool:

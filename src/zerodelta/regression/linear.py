@@ -8,30 +8,24 @@ largest target).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
-from zerodelta.errors import is_name, require
+from zerodelta.errors import is_name
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.certified_losses import STEPS, PseudoHuber
-from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.encoded_columns import Encoding, too_large, unit_encoding
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import TARGETS, Shape, plan_huber
 from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
-from zerodelta.regression.statistics import (
-    LENGTH,
-    exact_statistics,
-    plan_statistics,
-)
+from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, run
 from zerodelta.value import value
@@ -42,24 +36,13 @@ _ELSEWHERE = {
 }
 
 
-def fit_linear(
-    rows: Any,
-    targets: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    bounds_y: tuple[Rational, Rational] | None = None,
-    intercept: bool = True,
-    method: str = "auto",
-) -> Release:
-    """Release a `LinearModel` with one line of coefficients: what `LinearRegression` fits.
+@value
+class LinearQuestion:
+    """A `LinearModel` with one line is asked for rows of bounded length and bounded targets.
 
     `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise
     on XᵀX and Xᵀy), or "auto", the one with the least predicted error. `zerodelta.paper` has
     regression by purified Gaussian statistics, `lattice_adassp`.
-
-    Rows and targets are arrays or frames, or two selections of one data set, whose columns are
-    encoded (`Encoding`): then `data_norm` and `bounds_y` follow from the schema unless given.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5).
@@ -72,19 +55,12 @@ def fit_linear(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(20_000, 2))
-    >>> release = fit_linear(rows, 3 * rows[:, 0] + 1, epsilon=4, data_norm=1, bounds_y=(-2, 4))
-    >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0].round(1)
+    >>> targets = 3 * rows[:, 0] + 1
+    >>> question = LinearQuestion.of(rows, targets, data_norm=1, bounds_y=(-2, 4))
+    >>> model = question.release(rows, targets, epsilon=4).value
+    >>> model.decision([[0.7, 0], [-0.7, 0]])[:, 0].round(1)
     array([ 3.1, -1.1])
     """
-    question = LinearQuestion.of(
-        rows, targets, data_norm=data_norm, bounds_y=bounds_y, intercept=intercept, method=method
-    )
-    return question.release(rows, targets, epsilon=epsilon)
-
-
-@value
-class LinearQuestion:
-    """A line is asked for rows of bounded length and bounded targets."""
 
     data_norm: Rational | None
     bounds_y: tuple[Rational, Rational] | None
@@ -98,18 +74,16 @@ class LinearQuestion:
         rows: Any,
         targets: Any,
         *,
-        data_norm: Rational | None,
-        bounds_y: tuple[Rational, Rational] | None,
-        intercept: bool,
-        method: str,
+        data_norm: Rational | None = None,
+        bounds_y: tuple[Rational, Rational] | None = None,
+        intercept: bool = True,
+        method: str = "auto",
     ) -> LinearQuestion:
         """Return the question; what a data set declares is taken from there unless it is given."""
-        encoding = None
-        if isinstance(rows, Dataset):
+        encoding = unit_encoding(rows, intercept)
+        if encoding is not None:
             declared = declared_bounds(targets)
             bounds_y = declared if bounds_y is None else bounds_y
-            centered = as_flag(intercept, "intercept")
-            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
             data_norm = encoding.box.corner if data_norm is None else data_norm
         return LinearQuestion(
             data_norm=data_norm,
@@ -165,14 +139,8 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        large = self.encoding is not None and not facts.may_hold(8 * width)
-        require(
-            not (large and self.method == "huber"),
-            "method",
-            self.method,
-            expected="one that reads rows one after another: all of them together need "
-            f"{facts.planned_rows} · {width} numbers in memory",
-            remedy='pass method="auto" or "statistics"',
+        large = too_large(
+            facts, self.encoding, width, self.method, holds="huber", other="statistics"
         )
         # of a cluster's rows only sums leave it, unless another method is named
         stay = large or (facts.remote and self.method == "auto")
@@ -226,7 +194,7 @@ def linear_methods(
     return ranked(*(planner(shape).method for planner in _PLANNERS.values()))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Candidate:
     """A method that is planned: its forecast, its proof and, from opened rows to θ, the fit."""
 

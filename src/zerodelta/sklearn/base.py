@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from typing import Any, TypeVar
@@ -26,17 +28,19 @@ from zerodelta.data.arrays import ArraySource, public_table
 from zerodelta.data.cells import numbers
 from zerodelta.data.columns import Unread
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.source import Account
 from zerodelta.errors import ParameterError, RecordError, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
-from zerodelta.privacy.release import Release
+from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.privacy.release_file import save
 from zerodelta.privacy.written_values import written
 from zerodelta.regression.classes import fit_classes
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import as_classes, declared_classes
+from zerodelta.spine.help import inherited
 from zerodelta.spine.plan import Question
 from zerodelta.spine.verbs import as_own, paying
 
@@ -90,13 +94,15 @@ def check_examples(
     return rows, targets
 
 
-def remember(estimator: Any, encoding: Encoding | None) -> None:
-    """Keep how the columns of a data set became features; None for arrays and frames."""
-    estimator._encoding = encoding
-    if encoding is not None:
-        estimator.encoded_names_ = np.array(encoding.names, dtype=object)
-    elif hasattr(estimator, "encoded_names_"):
-        del estimator.encoded_names_
+def column_bounds(estimator: Any, rows: Any) -> tuple[ColumnBounds, Encoding | None]:
+    """Return the estimator's bounds of the features, or those that a data set declares.
+
+    With a data set comes how its columns become features.
+    """
+    if not isinstance(rows, Dataset):
+        return ColumnBounds.of_columns(estimator.bounds, estimator), None
+    encoding = Encoding.of(rows.kinds)
+    return ColumnBounds.declared(estimator.bounds, encoding), encoding
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Floats:  # noqa: N803
@@ -141,8 +147,52 @@ _OF_RELEASE = frozenset({"release_", "certificate_", "diagnostics_"})
 _OF_LEDGER = frozenset({"ledger", "again"})
 
 
-class SavedEstimator:
-    """What estimators have in common that can be saved: all that make a release."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """What all of them have in common; their parameters are the fields of their classes.
+
+    Parameters
+    ----------
+    epsilon : number
+        What one ``fit`` costs; there is no default.
+    bounds : (lower, upper), or a mapping from column names to such pairs
+        Public bounds of the features, numbers or one for each column; values beyond are clipped.
+        For a data set as declared, a category as one column of zeros and ones for each option.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows were used,
+        clipped to the bounds, and unreadable. Of a data set; of other rows it may be refused.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
+
+    Attributes
+    ----------
+    encoded_names_ : array
+        Only after a fit on a data set: the names of the features, in their order; a category has
+        one for each option ("city=oslo").
+    diagnostics_ : Diagnostics or None
+        How the rows were read, if `diagnostics` asks for that.
+    release_, certificate_ : Release, Certificate
+        What was published, and what is proven of it.
+
+    Notes
+    -----
+    **Elsewhere**: scores and predictions of rows, a `GridSearchCV` over them and a transformer
+    fitted on the rows are not covered: see `zerodelta.select_model` and `BoundedScaler`.
+    """
+
+    epsilon: Rational | None = None
+    diagnostics: Rational | None = None
+    ledger: Account | None = None
+    again: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        classes = [each for each in cls.__mro__ if issubclass(each, PrivateEstimator)]
+        first, *others = (each.__doc__ for each in classes)
+        names = [name for each in classes for name in inspect.get_annotations(each)]
+        cls.__doc__ = inherited(first, *others, parameters=dict.fromkeys(["epsilon", *names]))
 
     def save(
         self, path: str | os.PathLike[str], *, sign: str | os.PathLike[str] | None = None
@@ -157,11 +207,22 @@ class SavedEstimator:
             A private key to sign it with.
 
         """
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
-        release: Release = self.release_  # type: ignore[attr-defined]
-        save(release, path, key=sign, estimator=_written(self))
+        save(self.release_, path, key=sign, estimator=_written(self))
+
+    def _publish(self, release: Release, encoding: Encoding | None) -> None:
+        """Show the release, and keep how the columns of a data set became features."""
+        self.release_: Release = release
+        self.certificate_: Certificate = release.certificate
+        self.diagnostics_: Diagnostics | None = release.diagnostics
+        self._encoding = encoding  # None for arrays and frames
+        if encoding is not None:
+            self.encoded_names_ = np.array(encoding.names, dtype=object)
+        elif hasattr(self, "encoded_names_"):
+            del self.encoded_names_
+
+    def __sklearn_tags__(self) -> Any:
+        return accepting_any_value(super().__sklearn_tags__())
 
 
 def _written(estimator: Any) -> dict[str, Any]:
@@ -223,28 +284,29 @@ def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
     return tags
 
 
-def fit_columns(estimator: Any, task: Callable[..., Release], X: Any, **options: Any) -> Any:  # noqa: N803
-    """Ask a task of rows without labels, keep release and bounds, and return the value.
+def fit_columns(
+    estimator: PrivateEstimator,
+    task: Callable[..., Release],
+    X: Any,  # noqa: N803
+    **options: Any,
+) -> Any:
+    """Ask a task of rows without labels, publish the answer, and return it.
 
     Bounds are the estimator's, or those that the columns of a data set were declared with.
     """
-    epsilon, rows = required_epsilon(estimator.epsilon), check_rows(estimator, X)
-    encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-    if encoding is None:
-        bounds = ColumnBounds.of_columns(estimator.bounds, estimator)
-    else:
-        bounds = ColumnBounds.declared(estimator.bounds, encoding)
+    given: Any = estimator
+    epsilon, rows = required_epsilon(given.epsilon), check_rows(given, X)
+    bounds, encoding = column_bounds(given, rows)
     release = as_own(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-        method=estimator.method,
-        diagnostics=estimator.diagnostics,
+        method=given.method,
+        diagnostics=given.diagnostics,
         **options,
     )
-    remember(estimator, encoding)
-    estimator._bounds, estimator.diagnostics_ = bounds, release.diagnostics
-    estimator.release_, estimator.certificate_ = release, release.certificate
+    given._bounds = bounds
+    given._publish(release, encoding)
     return release.value
 
 
@@ -292,13 +354,26 @@ def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floa
     return scores if usable.all() else np.where(usable, scores, intercept)
 
 
-class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A linear regressor; its subclasses fit."""
+class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """A linear regressor; its subclasses fit.
 
-    coef_: Floats
-    intercept_: Any
-    release_: Release
-    certificate_: Certificate
+    Parameters
+    ----------
+    bounds_y : (lower, upper)
+        Public bounds of the targets, which are clipped to them; for a data set as declared.
+    fit_intercept : bool
+        Whether the line may miss the origin.
+
+    Attributes
+    ----------
+    coef_, intercept_ : array of shape (n_features,), number
+        The published line, in the units of the data.
+
+    Notes
+    -----
+    **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
+    """
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """Return rows @ coef_ + intercept_, of rows clipped as the fit clipped them."""
@@ -307,24 +382,35 @@ class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: 
         return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
 
     def __sklearn_tags__(self) -> Any:
-        tags = accepting_any_value(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # few rows are mostly noise
         return tags
 
-    def _publish(self, release: Release) -> None:
-        """Show the coefficients of a `LinearModel`, and its certificate."""
-        self.coef_, self.intercept_ = release.value.coefficients[0], release.value.intercept[0]
-        self.release_, self.certificate_ = release, release.certificate
+    def _publish(self, release: Release, encoding: Encoding | None) -> None:
+        """Show the coefficients of a `LinearModel`, too."""
+        super()._publish(release, encoding)
+        self.coef_: Floats = release.value.coefficients[0]
+        self.intercept_: Any = release.value.intercept[0]
 
 
-class PrivateClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier with public `classes`; its subclasses fit and give scores."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """A classifier with public `classes`; its subclasses fit and give scores.
 
-    classes: Sequence[Any] | None
-    classes_: npt.NDArray[Any]
-    temperature_: float
-    release_: Release
-    certificate_: Certificate
+    Parameters
+    ----------
+    classes : sequence of labels
+        All labels that can occur, whatever is in y; public. For a data set as declared.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes in order.
+    temperature_ : float
+        Probabilities are those of scores over this public number, larger where noise dominates.
+    """
+
+    classes: Sequence[Any] | None = None
 
     @abstractmethod
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
@@ -356,27 +442,40 @@ class PrivateClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type
         return np.asarray(log_softmax(scores, axis=1))
 
     def __sklearn_tags__(self) -> Any:
-        tags = accepting_any_value(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # few rows are mostly noise
         tags.classifier_tags.multi_class = self.classes is None or len(self.classes) != 2
         return tags
 
-    def _publish(self, release: Release, known: tuple[Any, ...], *, temperature: float) -> None:
-        """Show the release, its certificate, and the public classes and temperature."""
+    def _known(self, y: Any) -> tuple[Any, ...]:
+        """Return the public classes in order: those given, or those that a data set declares."""
+        return sorted_classes(declared_classes(y) if self.classes is None else self.classes)
+
+    def _publish_classes(
+        self, release: Release, encoding: Encoding | None, known: tuple[Any, ...], scale: float
+    ) -> None:
+        """Show the public classes and temperature, too."""
         labels = np.array(known)
         if labels.ndim != 1:  # such as tuples
             labels = np.empty(len(known), dtype=object)
             labels[:] = known
-        self.classes_, self.temperature_ = labels, temperature
-        self.release_, self.certificate_ = release, release.certificate
+        self.classes_: npt.NDArray[Any] = labels
+        self.temperature_ = scale
+        self._publish(release, encoding)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClassStatistics(PrivateClassifier):
-    """A classifier of features inside public `bounds`, made of one release; its subclasses ask."""
+    """A classifier of features inside public `bounds`, made of one release; its subclasses ask.
 
-    epsilon: Rational | None
-    bounds: Any
-    diagnostics: Rational | None
+    Notes
+    -----
+    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
+    **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
+    depends on data.
+    """
+
+    bounds: Any = None
 
     def _fit(
         self,
@@ -385,14 +484,9 @@ class ClassStatistics(PrivateClassifier):
         question: Callable[[ColumnBounds, tuple[Any, ...]], Question],
     ) -> Any:
         """Ask the question of labeled rows, publish the answer, and return it."""
-        epsilon = required_epsilon(self.epsilon)
-        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
+        epsilon, known = required_epsilon(self.epsilon), self._known(y)
         rows, labels = check_examples(self, X, y)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
+        bounds, encoding = column_bounds(self, rows)
         release = fit_classes(
             question(bounds, known),
             rows,
@@ -401,9 +495,7 @@ class ClassStatistics(PrivateClassifier):
             epsilon=epsilon,
             diagnostics=self.diagnostics,
         )
-        self.diagnostics_ = release.diagnostics
-        self._publish(release, known, temperature=release.value.temperature)
-        remember(self, encoding)
+        self._publish_classes(release, encoding, known, release.value.temperature)
         return release.value
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
-from zerodelta.data.source import Account
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.regression.classes import CentroidQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.encoded_columns import ColumnBounds
 from zerodelta.regression.forest import ForestQuestion
-from zerodelta.regression.rows import ClassLabels, LabeledRows, declared_classes
+from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.sklearn.base import (
     ClassStatistics,
     PrivateClassifier,
     check_examples,
+    column_bounds,
     debited_fit,
-    remember,
     required_epsilon,
     rows_to_predict,
-    sorted_classes,
 )
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed
@@ -63,6 +60,7 @@ _SURE = 2.0
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class MLPClassifier(PrivateClassifier):
     """One hidden layer of tanh units, for two or more public classes, under pure ε-DP.
 
@@ -71,37 +69,15 @@ class MLPClassifier(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
-    classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
     hidden_units, rounds : int
         The size of the layer, and the number of gradient steps; rarely need a change.
     radius : number
         How far from its public start the network may go; rarely needs a change.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
-    classes_ : array
-        The classes in order.
     network_ : TanhNetwork
         Its shape; the parameters are `release_.value`.
-    temperature_ : float
-        Probabilities are those of logits over this public number.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
 
     Notes
     -----
@@ -109,9 +85,7 @@ class MLPClassifier(PrivateClassifier):
     number of rounds that depends on rows.
     **Neighbors**: replace-one, where the number of rows is public, or what a data set says.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: internal Gaussian rounds of descent, and one
-    point of a ball published (theory R2, B2 or S2). Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
+    point of a ball published (theory R2, B2 or S2).
     **Public**: all parameters and the shape of X. Rows with a NaN, or with a label that is no
     class, count as nothing; labels that all match no class, or bounds that clip every row, cannot
     raise and give noise that looks like a model. Predictions take a NaN for the middle of its
@@ -133,40 +107,17 @@ class MLPClassifier(PrivateClassifier):
 
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        classes: Sequence[Any] | None = None,
-        hidden_units: int = 8,
-        rounds: int = 100,
-        radius: Rational = 2.5,
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.hidden_units = hidden_units
-        self.rounds = rounds
-        self.radius = radius
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    bounds: Any = None
+    hidden_units: int = 8
+    rounds: int = 100
+    radius: Rational = 2.5
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
         """Publish a network; this is the one release that the certificate is about."""
-        epsilon = required_epsilon(self.epsilon)
-        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
+        epsilon, known = required_epsilon(self.epsilon), self._known(y)
         rows, labels = check_examples(self, X, y)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
+        bounds, encoding = column_bounds(self, rows)
         read = ClassLabels(known)
         source = LabeledRows(rows, labels, read=read, encode=encoding)
         facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
@@ -193,9 +144,8 @@ class MLPClassifier(PrivateClassifier):
         release = study.minimize(network, **options)  # as planned
         excess = (1 - learned) * math.log(len(known))
         release = post_processed(release, value=release.value, error=excess)
-        self.network_, self._shown, self.diagnostics_ = network, shown, release.diagnostics
-        self._publish(release, known, temperature=_SURE / learned)
-        remember(self, encoding)
+        self.network_, self._shown = network, shown
+        self._publish_classes(release, encoding, known, _SURE / learned)
         return self
 
     def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:
@@ -271,6 +221,7 @@ def _learned(network: TanhNetwork, descent: Descent) -> float:
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class NearestCentroid(ClassStatistics):
     """The class whose mean row is nearest, under pure ε-DP; for few rows or many features.
 
@@ -279,59 +230,29 @@ class NearestCentroid(ClassStatistics):
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
-    classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
     block : str
         The norm of the noise of a class: "max" (rows anywhere inside their bounds) or "l2", which
         projects rows to a ball around the middle of the bounds: less noise, best for up to about 15
         features if most rows lie there, useless for rows in a corner.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the declared bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
-    classes_ : array
-        The classes in order.
     centroids_ : array of shape (n_classes, n_features)
         The published means, in the units of the data.
     class_prior_ : array
         The parts of the rows that classes have, equal ones where noise would hide them.
-    encoded_names_ : array
-        Only after a fit on a data set: the names of the encoded columns; a category has one for
-        each option ("city=oslo").
-    temperature_ : float
-        Probabilities are those of scores over this public number, larger where noise dominates.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: `centroids_` and `class_prior_`, which are in `release_.value`,
     `diagnostics_` if asked for, and `certificate_`.
-    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: one block of noise for each class (theory
-    G2), and a row is in one class. Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
+    G2), and a row is in one class.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that
     is no class, count as nothing; labels that all match no class, or bounds that clip every row,
     cannot raise and give noise that looks like a model. Predictions take a missing cell for the
     middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two selections of
     one `zd.open` data set.
-    **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
-    depends on data.
 
     Examples
     --------
@@ -346,27 +267,7 @@ class NearestCentroid(ClassStatistics):
 
     """
 
-    centroids_: Floats
-    class_prior_: Floats
-
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        classes: Sequence[Any] | None = None,
-        block: str = "max",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.block = block
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    block: str = "max"
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> NearestCentroid:  # noqa: N803
@@ -376,7 +277,8 @@ class NearestCentroid(ClassStatistics):
             return CentroidQuestion(bounds=bounds, classes=known, block=self.block)
 
         model = self._fit(X, y, question)
-        self.centroids_, self.class_prior_ = model.centers, model.priors
+        self.centroids_: Floats = model.centers
+        self.class_prior_: Floats = model.priors
         return self
 
 
@@ -384,6 +286,7 @@ class NearestCentroid(ClassStatistics):
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomForestClassifier(ClassStatistics):
     """Random trees for classes that no plane tells apart, under pure ε-DP.
 
@@ -393,58 +296,28 @@ class RandomForestClassifier(ClassStatistics):
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
-    classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
     n_estimators, max_depth : int, optional
         The number of trees, and of the questions on the way to a leaf; by default from n·ε.
     random_state : int, optional
         The seed of the splits, which are public. **It has no say in the noise**: two fits with one
         seed differ. By default new splits are drawn for each fit.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the declared bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
-    classes_ : array
-        The classes in order.
     forest_ : Forest
         The splits, and for each leaf the logarithms of the classes' probabilities.
-    encoded_names_ : array
-        Only after a fit on a data set: the names of the encoded columns; a category has one for
-        each option ("city=oslo").
-    temperature_ : float
-        Probabilities are those of scores over this public number, larger where noise dominates.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: `forest_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
-    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: Laplace noise on all counts (theory P1);
-    with T trees a row adds T to them. Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
+    with T trees a row adds T to them.
     **Public**: all parameters and the shape of X, and all splits. Rows with a missing cell, or with
     a label that is no class, count as nothing; labels that all match no class, or bounds that clip
     every row, cannot raise and give noise that looks like a model. Predictions take a missing cell
     for the middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two
     selections of one `zd.open` data set.
-    **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
-    depends on data.
 
     Examples
     --------
@@ -456,28 +329,9 @@ class RandomForestClassifier(ClassStatistics):
 
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        classes: Sequence[Any] | None = None,
-        n_estimators: int | None = None,
-        max_depth: int | None = None,
-        random_state: int | None = None,
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.random_state = random_state
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    n_estimators: int | None = None
+    max_depth: int | None = None
+    random_state: int | None = None
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> RandomForestClassifier:  # noqa: N803

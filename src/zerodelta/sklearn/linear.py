@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Account
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -24,18 +23,16 @@ from zerodelta.regression.rows import (
     RowLimits,
     Targets,
     declared_bounds,
-    declared_classes,
 )
 from zerodelta.sklearn.base import (
     PrivateClassifier,
     PrivateRegressor,
     check_examples,
+    column_bounds,
     debited_fit,
     linear_scores,
-    remember,
     required_epsilon,
     rows_to_predict,
-    sorted_classes,
 )
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import left, post_processed
@@ -48,51 +45,23 @@ from zerodelta.value import value
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(PrivateRegressor):
     """Linear regression under pure ε-DP.
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
     data_norm : number
         A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
         the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
         zeros; by default √columns, which clips no row (clipped ones bias a line).
-    bounds_y : (lower, upper)
-        Public bounds of the targets, which are clipped to them; for a data set as declared.
-    fit_intercept : bool
-        Whether the line may miss the origin.
     method : str
-        "huber", "statistics" or "auto", the one with the least predicted error: see
-        `zerodelta.regression.fit_linear`.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the declared bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
-
-    Attributes
-    ----------
-    coef_, intercept_ : array of shape (n_features,), number
-        The published line, in the units of the data.
-    encoded_names_ : array
-        Only after a fit on a data set: what the coefficients belong to, in their order; a category
-        has one for each option ("city=oslo").
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
+        "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (noise on XᵀX and
+        Xᵀy) or "auto", the one with the least predicted error.
 
     Notes
     -----
-    **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
-    **Guarantee**: one ``fit`` is pure ε-DP, running time aside. Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
+    **Guarantee**: one ``fit`` is pure ε-DP, running time aside.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a target that
     is no number, count as nothing; a prediction for such a row is the intercept. A `data_norm` or
     `bounds_y` that clips every row, or that all rows are far inside, cannot raise and gives noise
@@ -124,26 +93,10 @@ class LinearRegression(PrivateRegressor):
 
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        data_norm: Rational | None = None,
-        bounds_y: tuple[Rational, Rational] | None = None,
-        fit_intercept: bool = True,
-        method: str = "auto",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    data_norm: Rational | None = None
+    bounds_y: tuple[Rational, Rational] | None = None
+    fit_intercept: bool = True
+    method: str = "auto"
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> LinearRegression:  # noqa: N803
@@ -159,9 +112,7 @@ class LinearRegression(PrivateRegressor):
             method=self.method,
         )
         release = question.release(rows, targets, epsilon=epsilon, diagnostics=self.diagnostics)
-        self.diagnostics_ = release.diagnostics
-        self._publish(release)
-        remember(self, question.encoding)
+        self._publish(release, question.encoding)
         return self
 
 
@@ -169,13 +120,12 @@ class LinearRegression(PrivateRegressor):
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticRegression(PrivateClassifier):
     """Logistic regression, multinomial for more than two classes, under pure ε-DP.
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
     data_norm : number
         A public bound on the l2 norm of a row; longer rows are clipped to it, in predictions as in
         the fit. With `bounds` or for a data set, of the row with its numbers scaled to [-1, 1] and
@@ -188,47 +138,25 @@ class LogisticRegression(PrivateClassifier):
         rows beyond are clipped to that length, and lose their size. By default 1, unless n and ε
         are so small that the forecast is to learn as little of whole rows as of clipped ones in a
         corner: then 1/2 (for one to three numbers as far as a face).
-    classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
     fit_intercept : bool
         Whether scores at the origin may differ from 0.
     method : str
         "objective" (noise in it), "descent" (on internal answers), or "auto", the one with the
         least predicted error.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the declared bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
-    classes_ : array
-        The classes in order.
     coef_, intercept_ : arrays of shape (1 or n_classes, n_features), (1 or n_classes,)
         The published lines, in the units of the data; one for two classes, positive for the second.
     data_norm_ : float or None
         The length to which longer rows, scaled if there are bounds, were clipped; None if none can
         be longer. A public number.
-    encoded_names_ : array
-        Only after a fit on a data set: what the coefficients belong to, in their order; a category
-        has one for each option ("city=oslo").
-    temperature_ : float
-        Probabilities are those of scores over this public number, above 1 where noise dominates.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
     **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
-    **Guarantee**: one ``fit`` is pure ε-DP (theorems C9 and N, or R2), running time aside. Scores
-    and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows are not
-    covered: see `zerodelta.select_model` and `BoundedScaler`.
+    **Guarantee**: one ``fit`` is pure ε-DP (theorems C9 and N, or R2), running time aside.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that is
     no class, count as nothing; labels that all match no class, or a `data_norm` far below or above
     all rows, cannot raise and give noise that looks like a model. A prediction for a row with a
@@ -251,53 +179,33 @@ class LogisticRegression(PrivateClassifier):
 
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        data_norm: Rational | None = None,
-        bounds: Any = None,
-        radius: Rational | None = None,
-        classes: Sequence[Any] | None = None,
-        fit_intercept: bool = True,
-        method: str = "auto",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.data_norm = data_norm
-        self.bounds = bounds
-        self.radius = radius
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    data_norm: Rational | None = None
+    bounds: Any = None
+    radius: Rational | None = None
+    fit_intercept: bool = True
+    method: str = "auto"
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
-        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
+        known = self._known(y)
         rows, labels = check_examples(self, X, y)
-        question = ClassifierQuestion.of(
-            rows,
+        question = ClassifierQuestion(
             classes=known,
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
             method=self.method,
+            encoding=unit_encoding(rows, self.fit_intercept),
             bounds=self._bounds_of(rows),
             radius=self.radius,
         )
         release = question.release(rows, labels, epsilon=epsilon, diagnostics=self.diagnostics)
-        self.diagnostics_ = release.diagnostics
         limits = release.value.limits
         self.data_norm_ = None if limits is None or limits.norm is None else float(limits.norm)
         self.coef_, self.intercept_ = release.value.coefficients, release.value.intercept
-        self._publish(release, known, temperature=release.value.temperature)
-        remember(self, question.encoding)
+        temperature = release.value.temperature
+        self._publish_classes(release, question.encoding, known, temperature)
         return self
 
     def _bounds_of(self, rows: Any) -> ColumnBounds | None:
@@ -331,6 +239,7 @@ and a longer radius only where that leaves twenty steps for each unit of it."""
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class SparseRegression(PrivateRegressor):
     """Linear regression with few coefficients that are not 0, under pure ε-DP.
 
@@ -342,48 +251,16 @@ class SparseRegression(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
-    bounds_y : (lower, upper)
-        Public bounds of the targets, which are clipped to them; for a data set as declared.
     radius : number, optional
         The largest l1 norm of the coefficients. By default 1 or, where n and ε make it cheap, the
         largest power of two up to 8 for which there are steps enough: a column in bounds that are
         k times too wide needs a coefficient that is k times larger.
-    fit_intercept : bool
-        Whether the line may miss the origin.
     method : str
         "composition", "transcript" or "auto": how the choices of features add up.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
-        rows were used, clipped to the bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
-
-    Attributes
-    ----------
-    coef_, intercept_ : array of shape (n_features,), number
-        The published line, in the units of the data.
-    encoded_names_ : array
-        Only after a fit on a data set: what the coefficients belong to, in their order; a category
-        has one for each option ("city=oslo").
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
 
     Notes
     -----
-    **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
-    **Guarantee**: one ``fit`` is pure ε-DP (theory C2): T choices of one feature, ε/T each. Scores
-    and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows are not
-    covered: see `zerodelta.select_model` and `BoundedScaler`.
+    **Guarantee**: one ``fit`` is pure ε-DP (theory C2): T choices of one feature, ε/T each.
     **Public**: all parameters and the shape of X. Bounds that clip every row cannot raise and give
     noise that looks like a model. Rows with a NaN, or with a target that is no number, count as
     nothing; a prediction for such a row is the intercept.
@@ -400,28 +277,11 @@ class SparseRegression(PrivateRegressor):
 
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        bounds_y: tuple[Rational, Rational] | None = None,
-        radius: Rational | None = None,
-        fit_intercept: bool = True,
-        method: Method = "auto",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.bounds_y = bounds_y
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    bounds: Any = None
+    bounds_y: tuple[Rational, Rational] | None = None
+    radius: Rational | None = None
+    fit_intercept: bool = True
+    method: Method = "auto"
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
@@ -429,13 +289,10 @@ class SparseRegression(PrivateRegressor):
         epsilon = required_epsilon(self.epsilon)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
         rows, targets = check_examples(self, X, y)
-        bounds_y, encoding = self.bounds_y, None
-        if isinstance(rows, Dataset):
-            declared, encoding = declared_bounds(targets), Encoding.of(rows.kinds)
-            bounds = ColumnBounds.declared(self.bounds, encoding)
+        bounds_y, (bounds, encoding) = self.bounds_y, column_bounds(self, rows)
+        if encoding is not None:
+            declared = declared_bounds(targets)
             bounds_y = declared if bounds_y is None else bounds_y
-        else:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
         read, columns = Targets.of(bounds_y, intercept), len(bounds.half)
         scaled = _Scaled(bounds=bounds, intercept=intercept)
         width = columns + intercept
@@ -460,11 +317,9 @@ class SparseRegression(PrivateRegressor):
             method=self.method,
             diagnostics=beside,
         )
-        self.diagnostics_ = release.diagnostics
         model = scaled.model(release.value, read)
         error = read.half**2 * steps.error
-        self._publish(post_processed(release, value=model, error=error))
-        remember(self, encoding)
+        self._publish(post_processed(release, value=model, error=error), encoding)
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -14,13 +15,12 @@ from sklearn.base import (
     clone,
 )
 
-from zerodelta.data.source import Account
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.regression.encoded_columns import ColumnBounds, RowBox, as_radius
 from zerodelta.sklearn.base import (
-    SavedEstimator,
+    PrivateEstimator,
     accepting_any_value,
     check_rows,
     debited_fit,
@@ -35,6 +35,7 @@ from zerodelta.tasks.kmeans import kmeans
 
 
 @final
+@dataclass(kw_only=True, eq=False, repr=False)
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Scale columns from public bounds to [-1, 1]; nothing is learned from rows, so it is free.
 
@@ -69,16 +70,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     """
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        data_norm: Rational | None = None,
-        radius: Rational | None = None,
-    ) -> None:
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.radius = radius
+    bounds: Any = None
+    data_norm: Rational | None = None
+    radius: Rational | None = None
 
     def fit(self, X: Any, y: Any = None) -> BoundedScaler:  # noqa: N803
         """Check the parameters against the columns; no value is read."""
@@ -124,7 +118,8 @@ def _clipped(rows: Floats, norm: float, reach: float) -> Floats:
 
 
 @final
-class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class KMeans(PrivateEstimator):
     """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
@@ -133,31 +128,22 @@ class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     ----------
     n_clusters : int
         The number of centers.
-    epsilon : int, float, Fraction or str
-        The privacy parameter of one ``fit``.
-    bounds : pair, or mapping of column names to pairs
-        Public bounds, two numbers or two lists. Rows are clipped to them; bounds that clip every
-        row cannot raise and give centers that are noise. For a data set as declared.
     method : str
         What `zerodelta.kmeans` accepts.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
-        were used, clipped to the bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
+    Notes
+    -----
     **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
-    **Guarantee**: one ``fit`` is pure ε-DP, `proven`. Scores and predictions of rows, a
-    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
-    `zerodelta.select_model` and `BoundedScaler`.
+    **Guarantee**: one ``fit`` is pure ε-DP, `proven`.
     **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
     **Public**: all parameters and the shape of X. Rows with a NaN count as nothing, and
-    predictions take a NaN for the middle of its bounds.
+    predictions take a NaN for the middle of its bounds. Bounds that clip every row cannot raise
+    and give centers that are noise.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(7)
     >>> X = np.concatenate([rng.normal(c, 0.3, size=(5000, 2)) for c in ([2, 2], [7, 8])])
     >>> model = KMeans(n_clusters=2, epsilon=1, bounds=(0, 10)).fit(X)
@@ -166,24 +152,9 @@ class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 8,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        method: str = "auto",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.method = method
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    n_clusters: int = 8
+    bounds: Any = None
+    method: str = "auto"
 
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
@@ -209,17 +180,10 @@ class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
             squares[:, place] = ((rows - center) ** 2).sum(axis=1)
         return squares
 
-    def __sklearn_tags__(self) -> Any:
-        return accepting_any_value(super().__sklearn_tags__())
-
 
 @final
-class PCA(
-    SavedEstimator,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal components under pure ε-DP; use it in place of `sklearn.decomposition.PCA`.
 
     There is no `singular_values_`, `noise_variance_` or `n_samples_`.
@@ -228,23 +192,11 @@ class PCA(
     ----------
     n_components : int, optional
         How many; by default all. More cost nothing.
-    epsilon : number
-        What one ``fit`` costs; there is no default.
-    bounds : (lower, upper), or a mapping from column names to such pairs
-        Public bounds of the columns, numbers or one for each; values beyond are clipped. For a data
-        set as declared.
     radius : number, optional
         What `zerodelta.pca` accepts: rows are projected to a ball, by default only where noise is
         forecast to be worse than the bias that this has for rows in a corner of their bounds.
     method : str
         What `zerodelta.pca` accepts.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
-        were used, clipped to the bounds, and unreadable.
-    ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
-    again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -256,19 +208,13 @@ class PCA(
         The mean row.
     n_components_ : int
         How many there are.
-    diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
-    release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: all attributes above, which are `release_.value`, and `certificate_`.
     **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: K-norm noise on the exact sums of products.
-    Scores and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows
-    are not covered: see `zerodelta.select_model` and `BoundedScaler`. Nor are transformed rows,
-    of ``fit_transform`` too: they belong to who may see the rows.
+    Transformed rows, of ``fit_transform`` too, belong to who may see the rows: nothing hides them.
     **Public**: all parameters and the shape of X. Rows with a missing cell count as the middle of
     all bounds in an array, and as nothing in a data set; ``transform`` takes a missing cell for
     the middle of its bounds.
@@ -284,26 +230,10 @@ class PCA(
 
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        epsilon: Rational | None = None,
-        bounds: Any = None,
-        radius: Rational | None = None,
-        method: str = "auto",
-        diagnostics: Rational | None = None,
-        ledger: Account | None = None,
-        again: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.radius = radius
-        self.method = method
-        self.diagnostics = diagnostics
-        self.ledger = ledger
-        self.again = again
+    n_components: int | None = None
+    bounds: Any = None
+    radius: Rational | None = None
+    method: str = "auto"
 
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
@@ -328,6 +258,3 @@ class PCA(
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        return accepting_any_value(super().__sklearn_tags__())

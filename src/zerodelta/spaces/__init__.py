@@ -1,12 +1,11 @@
 """What may be published: finite sets, boxes, balls, multisets, and their lattices.
 
-Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_extra`, `box`, `ball`
-(one space each), `lattices` (boxes and balls as integers), `ranking` (numbering of subsets),
-`coordinates` (exact parameters), `reading` (any object read without raising), `from_numbers`
-(certificates).
+Where to look: `space` (the contract; any object read without raising), `finite` (options, subsets,
+multisets, one more element), `boxes` (boxes and balls), `lattices` (these as integers; exact
+coordinates), `keys` (universes of keys that are never listed).
 """
 
-from zerodelta.spaces.boxes import Ball, Box, is_known, lattice_from_numbers, space_from_numbers
+from zerodelta.spaces.boxes import Ball, Box, is_known
 from zerodelta.spaces.finite import Finite, Multiset, Subsets, WithExtra
 from zerodelta.spaces.lattices import BallLattice, GridLattice
 from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space
@@ -24,6 +23,4 @@ __all__ = [
     "Subsets",
     "WithExtra",
     "is_known",
-    "lattice_from_numbers",
-    "space_from_numbers",
 ]

@@ -1,9 +1,9 @@
-"""Boxes, and balls in the l1, l2 and linf norms (theory B2); spaces read from a certificate."""
+"""Boxes, and balls in the l1, l2 and linf norms (theory B2)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -27,7 +27,7 @@ from zerodelta.spaces.lattices import (
     common_dimension,
     plain,
 )
-from zerodelta.spaces.space import EuclideanSpace, Space, as_norm, named_numbers, read_vector
+from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector
 
 # -- Boxes: every coordinate between its own public bounds (theory B2, cube) ----------------------
 
@@ -157,12 +157,6 @@ class Box(EuclideanSpace):
             "upper": self.upper.numbers(),
             "dimension": self.dimension,
         }
-
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Box:
-        """Return the space of a description."""
-        lower, upper, dimension = named_numbers(numbers, "box", ("lower", "upper", "dimension"))
-        return cls(lower, upper, dimension=dimension)
 
     def __repr__(self) -> str:
         return f"Box({self.lower}, {self.upper}, dimension={self.dimension})"
@@ -331,13 +325,6 @@ class Ball(EuclideanSpace):
             "center": self.center.numbers(),
         }
 
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Ball:
-        """Return the space of a description."""
-        names = ("dimension", "radius", "norm", "center")
-        dimension, radius, norm, center = named_numbers(numbers, "ball", names)
-        return cls(dimension, radius, norm=norm, center=center)
-
     def __repr__(self) -> str:
         return f"Ball({self.dimension}, {self.radius}, norm={self.norm:g}, center={self.center})"
 
@@ -355,64 +342,6 @@ def _length(vector: npt.NDArray[np.float64], norm: float) -> float:
     return largest * float(scaled.sum() if norm == 1 else math.sqrt((scaled * scaled).sum()))
 
 
-# -- Spaces and lattices read back from the numbers of a certificate ------------------------------
-
-_SPACES: dict[str, type[Space]] = {
-    "finite": Finite,
-    "subsets": Subsets,
-    "multiset": Multiset,
-    "box": Box,
-    "ball": Ball,
-    "with-extra": WithExtra,
-}
-
-
 def is_known(space: object) -> bool:
     """Tell whether this is a space that this library wrote: a subclass may publish anything."""
-    return any(type(space) is kind for kind in _SPACES.values())
-
-
-def space_from_numbers(numbers: Mapping[str, Any]) -> Space:
-    """Return the space of a description; the inverse of `Space.describe`.
-
-    >>> space_from_numbers({"kind": "subsets", "of": 100, "chosen": 5})
-    Subsets(of=100, size=5)
-    """
-    kind = _kind(numbers)
-    if kind not in _SPACES:
-        raise _unknown(kind, list(_SPACES))
-    return _SPACES[kind].from_numbers(numbers)
-
-
-def lattice_from_numbers(numbers: Mapping[str, Any]) -> GridLattice | BallLattice:
-    """Return the lattice of a description, refusing one whose bound does not follow from it.
-
-    >>> lattice_from_numbers(Ball(3, 1).lattice("1/8").describe()).log_count_upper()
-    7.987864096085688
-    """
-    kind = _kind(numbers)
-    if kind == "grid":
-        names = ("lower", "upper", "dimension", "cells")
-        lower, upper, dimension, cells = named_numbers(numbers, kind, names)
-        return Box(lower, upper, dimension=dimension).grid(cells)
-    if kind == "ball-lattice":
-        dimension, radius, norm, center, spacing, bound = named_numbers(
-            numbers, kind, ("dimension", "radius", "norm", "center", "spacing", "bound")
-        )
-        lattice = Ball(dimension, radius, norm=norm, center=center).lattice(spacing)
-        if type(bound) is not int or lattice.bound != bound:
-            raise ParameterError(
-                "bound", bound, expected=f"{lattice.bound}", remedy="use describe() unchanged"
-            )
-        return lattice
-    raise _unknown(kind, ["grid", "ball-lattice"])
-
-
-def _kind(numbers: Mapping[str, Any]) -> str:
-    return str(numbers.get("kind")) if isinstance(numbers, Mapping) else type(numbers).__name__
-
-
-def _unknown(kind: str, known: list[str]) -> ParameterError:
-    return ParameterError(
-        "kind", kind, expected=f"one of {', '.join(known)}", remedy="use describe() unchanged"
-    )
+    return type(space) in (Finite, Subsets, Multiset, Box, Ball, WithExtra)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -13,10 +13,10 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, is_list
 from zerodelta.exact.rational import as_count, number_text
-from zerodelta.spaces.space import FiniteSpace, named_numbers, read_integer, read_items, read_number
+from zerodelta.spaces.space import FiniteSpace, read_integer, read_items, read_number
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
-"""What can be written into a certificate and read back; tuples hold options again."""
+"""What can be written into a certificate; tuples hold options again."""
 
 
 @final
@@ -123,17 +123,6 @@ class Finite(FiniteSpace):
         """Return the size, or the options as integers, strings and tagged lists."""
         return self._size if self.options is None else [plain_option(item) for item in self.options]
 
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Finite:
-        """Return the space of a description."""
-        (given,) = named_numbers(numbers, "finite", ("of",))
-        return cls.from_described_options(given)
-
-    @classmethod
-    def from_described_options(cls, given: int | list[Any]) -> Finite:
-        """Invert `described_options`."""
-        return cls(map(read_option, given) if isinstance(given, list) else given)
-
     def __repr__(self) -> str:
         if self.options is None:
             return f"Finite({number_text(self._size)})"
@@ -197,7 +186,7 @@ def checked_option(option: Any) -> Option:
 
 
 def plain_option(option: Option) -> int | str | list[Any]:
-    """Write an option so that its type survives JSON and a proof step."""
+    """Write an option so that its type shows in JSON and in a proof step."""
     if isinstance(option, bool):
         return ["bool", int(option)]
     if isinstance(option, float):
@@ -207,29 +196,6 @@ def plain_option(option: Option) -> int | str | list[Any]:
     if isinstance(option, tuple):
         return ["tuple", *map(plain_option, option)]
     return option
-
-
-def read_option(given: Any) -> Option:
-    """Read what `plain_option` wrote."""
-    match given:
-        case bool():
-            pass
-        case int() | str():
-            return given
-        case ["bool", 0 | 1 as flag]:
-            return bool(flag)
-        case ["float", str(text)]:
-            try:
-                return float.fromhex(text)
-            except (ValueError, OverflowError):
-                pass
-        case ["none"]:
-            return None
-        case ["tuple", *parts]:
-            return tuple(map(read_option, parts))
-    raise ParameterError(
-        "option", given, expected="an option as describe() writes it", remedy="use describe()"
-    )
 
 
 # -- Numbering of subsets by the combinatorial number system, exactly and without enumeration -----
@@ -385,12 +351,6 @@ class Multiset(FiniteSpace):
         universe = self.universe.described_options()
         return {"kind": "multiset", "universe": universe, "chosen": self.chosen}
 
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Multiset:
-        """Return the space of a description."""
-        universe, chosen = named_numbers(numbers, "multiset", ("universe", "chosen"))
-        return cls(Finite.from_described_options(universe), chosen)
-
     def __repr__(self) -> str:
         universe = self.universe
         shown = repr(universe) if universe.options else number_text(universe.size)
@@ -486,12 +446,6 @@ class Subsets(FiniteSpace):
         """
         return {"kind": "subsets", "of": self.of, "chosen": self.chosen}
 
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Subsets:
-        """Return the space of a description."""
-        of, chosen = named_numbers(numbers, "subsets", ("of", "chosen"))
-        return cls(of=of, size=chosen)
-
     def __repr__(self) -> str:
         return f"Subsets(of={number_text(self.of)}, size={number_text(self.chosen)})"
 
@@ -569,20 +523,6 @@ class WithExtra(FiniteSpace):
         """
         described = [list(pair) for pair in self.base.describe().items()]
         return {"kind": "with-extra", "of": described, "extra": plain_option(self.extra)}
-
-    @classmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> WithExtra:
-        """Return the space of a description."""
-        from zerodelta.spaces.boxes import space_from_numbers  # which knows this space too
-
-        described, extra = named_numbers(numbers, "with-extra", ("of", "extra"))
-        try:
-            base = space_from_numbers(dict(described))
-        except (TypeError, ValueError) as error:
-            raise ParameterError(
-                "of", described, expected="a finite space", remedy="use describe() unchanged"
-            ) from error
-        return cls(base, read_option(extra))  # type: ignore[arg-type]  # refused if not finite
 
     def __repr__(self) -> str:
         return f"{self.base!r} or {self.extra!r}"

@@ -116,8 +116,7 @@ class TextKeys(KeyUniverse):
         return key
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class RangeKeys(KeyUniverse):
     """The whole numbers from `lower` to `upper`, one class.
 
@@ -146,8 +145,7 @@ class RangeKeys(KeyUniverse):
         return key
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class CodeKeys(KeyUniverse):
     """The codes 0, 1, … of declared options, one class; what is shown is the option."""
 

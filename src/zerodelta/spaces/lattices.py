@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.logs import ball as arb_ball
-from zerodelta.exact.logs import log_lattice_count_lower, log_lattice_count_upper, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_rational, inner_ends, is_long
 from zerodelta.exact.sums import IntegerArray, arithmetic
 from zerodelta.value import value
@@ -248,18 +246,6 @@ class GridLattice(_Grid):
         """The number of cells, of shape (1,)."""
         return np.array([self.cells])
 
-    def log_count_upper(self) -> float:
-        """Return a float at least ln of the number of points, d ln(cells)."""
-        return upper(lambda: self.dimension * arb_ball(self.cells).log())
-
-    def log_count_lower(self) -> float:
-        """Return a float at most ln of the number of points."""
-        return lower(lambda: self.dimension * arb_ball(self.cells).log())
-
-    def describe(self) -> dict[str, Any]:
-        """Return the numbers of the box, and `cells`."""
-        return {**self.box.describe(), "kind": "grid", "cells": self.cells}
-
 
 @value
 class UnequalGrid(_Grid):
@@ -410,23 +396,6 @@ class BallLattice:
         if not _is_integers(integers, self.dimension):
             return False
         return self._norm_of(integers.astype(np.object_)) <= self.bound
-
-    def log_count_upper(self) -> float:
-        """Return a float at least ln of the number of points (`exact.volumes`)."""
-        return log_lattice_count_upper(self.norm, self.dimension, self.bound)
-
-    def log_count_lower(self) -> float:
-        """Return a float at most ln of the number of points."""
-        return log_lattice_count_lower(self.norm, self.dimension, self.bound)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the numbers of the ball, the spacing and the bound that follows from them."""
-        return {
-            **self.ball.describe(),
-            "kind": "ball-lattice",
-            "spacing": plain(self.spacing),
-            "bound": self.bound,
-        }
 
 
 def _as_cells(count: int) -> int:

@@ -11,7 +11,7 @@ import numbers
 import operator
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.logs import log_lower, log_upper
 
 # -- Any Python object read as a number, as items, or as a vector, without ever raising -----------
 # What an internal analysis hands over depends on data, and an exception is an output (theory
@@ -206,12 +205,10 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return the space as JSON of integers, strings and lists, with its "kind", exactly."""
+        """Return the space as JSON of integers, strings and lists, with its "kind", exactly.
 
-    @classmethod
-    @abstractmethod
-    def from_numbers(cls, numbers: Mapping[str, Any]) -> Space:
-        """Return the space of a description; the inverse of `describe`."""
+        Different spaces have different descriptions.
+        """
 
 
 class FiniteSpace(Space):
@@ -231,14 +228,6 @@ class FiniteSpace(Space):
     @abstractmethod
     def element(self, index: int) -> Any:
         """Return the element of a number 0..size-1, without enumerating."""
-
-    def log_size_upper(self) -> float:
-        """Return a float at least ln of the number of elements."""
-        return log_upper(self.size)
-
-    def log_size_lower(self) -> float:
-        """Return a float at most ln of the number of elements."""
-        return log_lower(self.size)
 
 
 class EuclideanSpace(Space):
@@ -293,19 +282,3 @@ def as_norm(norm: float, name: str = "norm") -> float:
             name, norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
         )
     return float(norm)
-
-
-def named_numbers(numbers: Mapping[str, Any], kind: str, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the values of exactly these names from a description of this kind."""
-    if not isinstance(numbers, Mapping) or numbers.get("kind") != kind:
-        raise ParameterError(
-            "numbers", numbers, expected=f'a mapping with "kind": "{kind}"', remedy="use describe()"
-        )
-    if set(numbers) != {"kind", *names}:
-        raise ParameterError(
-            f"keys of a {kind}",
-            sorted(map(str, numbers)),
-            expected=f"exactly kind, {', '.join(names)}",
-            remedy="use describe() of the same version",
-        )
-    return tuple(numbers[name] for name in names)

@@ -35,6 +35,7 @@ from zerodelta.privacy.parameters import as_flag, decimal_meant
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import digest_of
 from zerodelta.spaces import Space
+from zerodelta.spine.help import STANDARD, completed
 from zerodelta.value import value
 
 # -- What was asked, as JSON can write it: public parameters and declared data, never a row -------
@@ -178,13 +179,6 @@ def _texts(value: Any) -> list[str]:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_DOCUMENTED = """\
-ledger : Ledger, optional
-    Whose budget is debited by ε before a row is read; that of the data set, too, if it has one.
-again : bool, default False
-    Whether to pay once more for a question that a data set's ledger has seen before.
-"""
 
 
 class Paying(TypedDict, total=False):
@@ -383,12 +377,15 @@ def as_own(verb: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def debited(function: Callable[P, T], *, rows: tuple[str, ...] = ()) -> Callable[P, T]:
-    """Give a verb that makes one release the keywords `ledger` and `again`, documented.
+def debited(
+    function: Callable[P, T], *, rows: tuple[str, ...] = (), like: Callable[..., Any] | None = None
+) -> Callable[P, T]:
+    """Give a verb that makes one release the keywords `ledger` and `again`.
 
     Its signature ends in ``**paying: Unpack[Paying]``, of which it sees nothing. So does that of a
     constructor, such as a study's, whose program is part of the question and not known yet. `rows`
-    are parameters that rows come in, beside those that are so everywhere (`ROWS`).
+    are parameters that rows come in, beside those that are so everywhere (`ROWS`). What its
+    docstring leaves out is as in that of the verb that it is `like`, or as everywhere.
     """
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
@@ -416,16 +413,10 @@ def debited(function: Callable[P, T], *, rows: tuple[str, ...] = ()) -> Callable
         inspect.Parameter("again", keyword, default=False, annotation="bool"),
     ]
     paid.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    paid.__doc__ = _documented(function.__doc__)
+    paid.__doc__ = completed(
+        function.__doc__,
+        None if like is None else like.__doc__,
+        STANDARD,
+        parameters=[*names, "ledger", "again"],
+    )
     return paid
-
-
-def _documented(text: str | None) -> str | None:
-    # the two keywords come at the end of the section "Parameters"
-    start = (text or "").find("----------\n")
-    if text is None or start < 0:
-        return text
-    indent = text[text.rfind("\n", 0, start) + 1 : start]
-    end = text.find("\n\n", start)
-    lines = "".join(f"\n{indent}{line}" for line in _DOCUMENTED.splitlines())
-    return text[:end] + lines + text[end:] if end >= 0 else text

@@ -29,7 +29,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.certificate import PROGRAM, UNGUARDED
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spine.plan import ReleasePlan, rows_told, units_step
@@ -384,7 +384,8 @@ class StudyPlan:
             f"  predicted error    {self.predicted_error:.3g} ({error})",
             f"  basic composition  {self.noise_by_basic_composition:.4g} × it: {verdict}",
         ]
-        return "\n".join(lines)
+        beware = large(self.epsilon * (2 if self.added else 1))
+        return "\n".join([*lines, *([f"  beware             {beware}"] if beware else [])])
 
 
 def denotes(value: Any, space: Space) -> bool:

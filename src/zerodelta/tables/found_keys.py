@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final, overload
+from typing import Any, overload
 
 from zerodelta.data.columns import as_objects
 from zerodelta.data.keys import KeySource
@@ -160,8 +159,7 @@ def _for_browser(cell: Any) -> str:
 # lemma (P3) the second part is not divided over the groups.
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class KeysPlan:
     """Which keys are published, at what cost; made of public numbers by `plan_keys`."""
 

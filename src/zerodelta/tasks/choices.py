@@ -99,8 +99,6 @@ def mode(
     universe : list or int
         All items there can be, or N for the integers 0..N-1, N up to 2^53. Public; for a data set
         as declared, with "missing" and "other" where these are options.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     unknown : item
         The public item for which items outside the universe count; nowhere if not given.
     method : str
@@ -110,9 +108,6 @@ def mode(
     expected_gap : number, optional
         About how far the mode is ahead of all other items, known without the rows: methods are
         compared, and the asymmetric one is tuned, at that gap instead of the worst one.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used and unreadable.
 
     Returns
     -------
@@ -347,20 +342,11 @@ def select(
     bounds : (lower, upper)
         Of the cells of a table; they are clipped to them. For a data set, by default as declared,
         if that is the same for all columns.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     monotone : bool
         Whether between any two neighbors all stated scores move in the same direction: half the
         noise.
-    missing : "skip", None or number
-        What a missing cell of a table counts as: "skip" (0, it adds nothing; the default for
-        frames), None (none is missing; if one is it counts as the middle of the bounds; the default
-        for arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", or "auto", which is the same.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------

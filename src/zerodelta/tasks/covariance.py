@@ -164,8 +164,6 @@ def covariance(
         default as declared.
     data_norm : number
         Instead of bounds: the largest l2 norm that a row can have; longer rows are clipped to it.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
         What a missing cell of a frame, list or array counts as: "skip" (its row counts nowhere; the
         default for frames), None (none is missing; if one is, its row is at the center; the default
@@ -173,9 +171,6 @@ def covariance(
     method : str
         "frobenius" (noise for rows of bounded length), "max" (for columns with bounds of their own)
         or "auto", the one with the least predicted error.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -204,7 +199,7 @@ def covariance(
     return _ask(question, rows, columns, missing, epsilon, diagnostics)
 
 
-@debited
+@partial(debited, like=covariance)
 def correlation(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -220,11 +215,6 @@ def correlation(
     """Release the correlation matrix of columns, like ``np.corrcoef(rows.T)``, but private.
 
     Use it for how strongly columns go together, whatever their units.
-
-    Parameters
-    ----------
-    rows, columns, bounds, data_norm, epsilon, missing, method, diagnostics
-        As for `covariance`.
 
     Returns
     -------
@@ -334,7 +324,7 @@ def _correlations(scaled: Floats, least: Floats) -> Floats:
 _WHOLE, _HALF = Fraction(1), Fraction(1, 2)
 
 
-@debited
+@partial(debited, like=covariance)
 def pca(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -356,31 +346,13 @@ def pca(
 
     Parameters
     ----------
-    rows : data set, array, list, frame or Source
-        What `zd.open` returns, or several columns. Values beyond the bounds are clipped.
-    columns : list of str, optional
-        Which columns of a data set or a frame, numbers, booleans or dates; by default all.
     components : int, optional
         How many; by default as many as there are columns. More cost nothing.
-    bounds : (lower, upper)
-        Of every column, numbers or one for each column, known without the rows; for a data set, by
-        default as declared.
-    data_norm : number
-        Instead of bounds: the largest l2 norm that a row can have; longer rows are clipped to it.
     radius : number, optional
         With bounds: rows, scaled by them, are projected to a ball that ends so far on the way from
         the middle to a corner (not before the faces). 1 projects none: variances are not biased
         then, but there is four times the noise of 1/2. By default 1, or 1/2 where n and ε are so
         small that noise is forecast to be worse than the bias of rows in a corner of their bounds.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
-    missing : "skip", None or number
-        As for `covariance`.
-    method : str
-        As for `covariance`.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -541,7 +513,7 @@ def _planner(title: str) -> Planner:
         title=title,
         fields=("n", "dimension", "width"),
         fixed=SKIPPED,
-        people=NAMES,
+        people=NAMES.replace("100", "{width}"),
         python="people, names",
         shell="{names}",
     )

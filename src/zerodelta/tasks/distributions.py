@@ -123,18 +123,11 @@ def cdf(
     bounds : (lower, upper)
         Without `at`: where the points of the step function lie, known without the rows; for a data
         set, by default as declared.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     grid : int or sequence
         Without `at`: the points of the step function, as for `quantile`.
-    missing : "skip", None or number
-        As for `quantile`.
     method : str
         With `at` "counts" (of the rows between neighboring values, and of blocks of these), without
         "quantiles"; or "auto".
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -323,17 +316,12 @@ def histogram(
         Instead of a universe, for numbers: public edges, as for `np.histogram` (a bin has its lower
         edge, the last one both; what lies beyond counts nowhere), or how many bins of equal width
         the declared bounds of a data set are cut into.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     unknown : item
         The public item for which items outside the universe count; nowhere if not given.
         If given, the counts add up to the number of items, and one noise less is needed.
     method : str
         "k-norm" (noise fitted to the two counts that one row moves), "laplace", or "auto", the one
         with the least predicted error; under add-remove "laplace" only.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used and unreadable.
 
     Returns
     -------

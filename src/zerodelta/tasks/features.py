@@ -103,11 +103,6 @@ def decision_tree(
     thresholds : mapping of columns to lists of numbers
         The public questions "is this column above that?", 1 to 80 in all. A row with a missing
         cell in one of these columns counts for no tree.
-    epsilon : int, float, Fraction or str
-        The privacy parameter of this one release.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -228,8 +223,6 @@ def select_features(
         The target column, by name or position (-1: the last).
     size : int
         How many features to choose.
-    epsilon : int, float, Fraction or str
-        The privacy parameter of this one release.
     bounds : pair, optional
         Public bounds of the features: two numbers, or two lists. Values are clipped to them. For a
         data set by default as declared.
@@ -247,9 +240,6 @@ def select_features(
         times `size`. "auto": the less noise.
     mixing_probability : number
         With which probability "gram" publishes a random set, at most.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used, clipped to the bounds, and unreadable.
 
     Returns
     -------

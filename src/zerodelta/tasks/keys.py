@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,16 +85,11 @@ def heavy_hitters(
     universe : kind, or dict of kinds
         For rows that were not opened: ``zd.text(20, alphabet=…)``, ``zd.number(0, 2**64 - 1,
         integer=True)``, or one for each column. A key outside counts nowhere. Public.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     false_keys : number, default "1/100"
         How many of the keys may be invented by noise, on average: by default one, in one of 100
         such lists. More means lower thresholds: 1 finds a tenth more keys of large universes.
     goal : "counts" or "keys"
         What matters more; "keys" finds 2 to 4 % more keys, with counts that err half as much again.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used and unreadable.
 
     Returns
     -------
@@ -230,7 +226,7 @@ _MOST_KNOWN = 1 << 24
 """Whole numbers in a larger range are unknown keys: most of them do not occur."""
 
 
-@debited
+@partial(debited, like=heavy_hitters)
 def top_k(
     data: Any = None,
     columns: str | Sequence[str] | None = None,
@@ -256,12 +252,8 @@ def top_k(
     ----------
     data : data set, list, array, series, frame or file
         What `zd.open` returns, or anything that it opens, with `universe`. Each row has one key.
-    columns : str or list of str, optional
-        Which columns make up a key; by default all.
     k : int
         How many are wanted. Of unknown keys there may be fewer.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     universe : list, int, kind or dict of kinds
         For rows that were not opened: all keys there can be, N for 0..N-1, or what `heavy_hitters`
         takes. Texts, and more than 2^24 whole numbers, are unknown keys. Public.
@@ -280,9 +272,6 @@ def top_k(
         methods are compared at that gap instead of the worst one.
     false_keys : number, default "1/100"
         As for `heavy_hitters`, of unknown keys.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used and unreadable.
 
     Returns
     -------
@@ -358,13 +347,6 @@ class TopKQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
         exact, universe = as_usable_epsilon(epsilon), self.source.universe
-        require(
-            self.k <= universe.size,
-            "k",
-            self.k,
-            expected=f"at most the {universe.size} keys there are",
-            remedy="pass a smaller k, or ask for a histogram",
-        )
         methods = top_k_methods(
             epsilon=exact,
             keys=universe.size,
@@ -416,8 +398,15 @@ def top_k_methods(
     """
     exact, size = as_usable_epsilon(epsilon), as_count(keys, "keys", minimum=1)
     wanted = as_count(k, "k", minimum=1)
+    require(
+        wanted <= size,
+        "k",
+        k,
+        expected=f"at most the {size} keys there are",
+        remedy="pass a smaller k, or ask for a histogram",
+    )
     gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
-    rivals = -(-max(size - wanted, 0) // wanted)
+    rivals = -(-(size - wanted) // wanted)
 
     def of(name: str, why: str) -> Method:
         noise = _noise(name, exact, size, wanted, neighbors, gap)

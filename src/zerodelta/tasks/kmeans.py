@@ -73,8 +73,6 @@ def kmeans(
         The columns of a data set or a data frame to use; default all.
     clusters : int
         The number of centers.
-    epsilon : int, float, Fraction or str
-        The privacy parameter of this one release.
     bounds : pair
         Public bounds, two numbers or two lists with one for each column; for a data set by default
         as declared. Rows are clipped to them; bounds several times wider than the data cost
@@ -84,9 +82,6 @@ def kmeans(
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
         directions, for more than 5 columns). "one-center": a noisy mean, moved to the middle of the
         bounds as far as its noise is large, as every center. "auto": the least forecast.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the
-        rows were used, clipped to the bounds, and unreadable.
 
     Returns
     -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,8 +80,6 @@ def answer_queries(
         its position in an array. A data set has them declared.
     workload : int or list of tuples of columns, optional
         k for all tables of k columns (default: 2, or 1 of a single column), or the tables.
-    epsilon : int, float, Fraction or str
-        The privacy parameter.
     unknown : category, optional
         What an out-of-domain value counts as in columns that have this category. Elsewhere it
         counts nowhere, so that its row is spread evenly over the cells.
@@ -90,9 +89,6 @@ def answer_queries(
         least predicted error. After `where`, for units and under add-remove the number of rows is
         private: then "counts" or "laplace" (add-remove: "laplace"), and frequencies are fractions
         of what their noisy cells add up to.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -197,7 +193,7 @@ def queries_methods(
 _MOST_ROWS = 1 << 32
 
 
-@debited
+@partial(debited, like=answer_queries)
 def synthesize(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -220,19 +216,10 @@ def synthesize(
     ----------
     rows : data set, array, list of rows, data frame or Source
         What `zd.open` returns, or one row for each person.
-    columns : sequence of str, optional
-        The columns of a data set: categories, booleans and dates; by default all.
     domain : mapping
         The public categories of each column, as in `answer_queries`; at most 2^24 combinations.
-    epsilon : int, float, Fraction or str
-        The privacy parameter.
     size : int, optional
         How many rows to make; by default n, or the public number to plan with where n is private.
-    workload, unknown, method : optional
-        Which tables are measured, and how: as in `answer_queries`.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used, clipped to the bounds, and unreadable.
 
     Returns
     -------

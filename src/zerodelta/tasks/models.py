@@ -270,15 +270,11 @@ def vote(
         8(ln K + 1)/ε for K options, at least 3, at most one for each `least_rows` rows.
     least_rows : int
         How many rows a block needs, on average, for a useful choice.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     example : array, optional
         Public made-up rows on which `choose` is tried first, where its mistakes show; by default
         some within the declared bounds.
     missing : "skip", None or number
         What a missing cell of a frame or an array is read as; a data set has it declared.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set.
 
     Returns
     -------
@@ -491,8 +487,6 @@ def select_model(
         is handed to `train` and `score`.
     columns : sequence of str, optional
         The columns of a data set or a data frame to use; default all.
-    epsilon : int, float, Fraction or str
-        The privacy parameter of this one release.
     train : callable, optional
         ``train(study, candidate)`` asks at most `rounds` internal queries and returns parameters.
         Without it candidates are fixed, public predictors, and permute-and-flip chooses among
@@ -521,9 +515,6 @@ def select_model(
         Whether functions of a study see one row at a time.
     example : array, optional
         Public made-up rows on which functions are tried first.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
-        of the rows were used, clipped to the declared bounds, and unreadable.
 
     Returns
     -------

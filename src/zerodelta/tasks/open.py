@@ -11,7 +11,7 @@ from zerodelta.data.chosen import DEFAULT_MEMORY, Base, Unit
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Kind
 from zerodelta.data.pieces import Keeping
-from zerodelta.data.readers import is_path, places
+from zerodelta.data.readers import found_files, is_path, places
 from zerodelta.data.schema import Schema, check_names
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count
@@ -136,12 +136,17 @@ def open(
     )
 
 
+_MOST_FILES = 100
+"""How many files of a source a ledger knows by name: it looks each of them up."""
+
+
 def _files(source: Any) -> list[str]:
-    """Return the paths and patterns that a source of files was given as."""
+    """Return the paths and patterns that a source was given as, and the first files they name."""
     if not is_path(source):
         return []
     given = source if isinstance(source, (list, tuple)) else [source]
-    return [str(Path(each).expanduser()) for each in given]
+    named = [str(Path(each).expanduser()) for each in given]
+    return list(dict.fromkeys([*named, *map(str, found_files(source)[:_MOST_FILES])]))
 
 
 def _is_folder(folder: Any) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,8 +102,6 @@ def quantile(
     bounds : (lower, upper)
         Where the points lie, known without the rows; for a data set, by default as declared. Not
         needed if `grid` lists the points.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     grid : int or sequence
         How many points lie evenly between the bounds (2^40 + 1 if not given, which is the most;
         whole numbers deserve their own, and have it by default where a column was declared
@@ -112,15 +111,8 @@ def quantile(
         The aim is at least so many rows inside the first and the last one, because near the ends
         the empty part of wide bounds would be chosen instead. If not given it is about 60/ε (less
         on coarse grids), at most n/10; pass 0 if rows fill the bounds to their ends.
-    missing : "skip", None or number
-        What a missing cell of a frame, list or array counts as: "skip" (nowhere; the default for
-        frames), None (none is missing; if one is it counts as the middle point; the default for
-        arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", or "auto", which is the same.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -154,7 +146,7 @@ def quantile(
     return ask(question, source, epsilon=epsilon, beside=beside)
 
 
-@debited
+@partial(debited, like=quantile)
 def median(
     rows: Any,
     columns: str | None = None,
@@ -173,25 +165,8 @@ def median(
 
     Parameters
     ----------
-    rows : data set, array, list, series, frame or Source
-        What `zd.open` returns, or one column. Values are clipped to the bounds and moved to the
-        nearest point.
-    columns : str, optional
-        Which column of a data set or a frame.
-    bounds : (lower, upper)
-        Where the points lie, known without the rows; for a data set, by default as declared. Not
-        needed if `grid` lists the points.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     grid : int or sequence
         The points, or how many lie evenly between the bounds, as for `quantile`.
-    missing : "skip", None or number
-        As for `quantile`.
-    method : str
-        "permute-and-flip", or "auto", which is the same.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -376,7 +351,7 @@ def declared_grid(source: Source) -> int | None:
 _MOST_ASKED = 10_000
 
 
-@debited
+@partial(debited, like=quantile)
 def quantiles(
     rows: Any,
     columns: str | None = None,
@@ -398,32 +373,17 @@ def quantiles(
 
     Parameters
     ----------
-    rows : data set, array, list, series, frame or Source
-        What `zd.open` returns, or one column. Values are clipped to the bounds and moved to the
-        nearest point.
-    columns : str, optional
-        Which column of a data set or a frame.
     q : sequence of numbers from 0 to 1
         Which quantiles, in any order, each as it is written.
-    bounds : (lower, upper)
-        Where the points lie, known without the rows; for a data set, by default as declared. Not
-        needed if `grid` lists the points.
-    epsilon : number
-        The privacy loss of all quantiles together, as an int, a float, a Fraction or a text.
     grid : int or sequence
         The points, or how many lie evenly between the bounds (2^40 + 1 if not given), as for
         `quantile`; whole numbers deserve their own.
     margin : int
         The aims are at least so many rows inside the first and the last one; about
         2·ln(points)/ε if not given. Pass 0 if rows fill the bounds to their ends.
-    missing : "skip", None or number
-        As for `quantile`.
     method : str
         "joint" (the joint exponential mechanism), "counts" (of all points of a small grid), or
         "auto", the one with the least predicted error. One quantile: as for `quantile`, too.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------

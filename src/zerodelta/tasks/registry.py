@@ -21,6 +21,8 @@ class Listed(NamedTuple):
     help: str = ""
     command: str = ""
     """The name of the command, where that is not the task's."""
+    verb: str = ""
+    """The name of its verb, where that is not the task's."""
 
 
 INDEX: Mapping[str, Listed] = {
@@ -42,7 +44,9 @@ INDEX: Mapping[str, Listed] = {
     "select": Listed("choices", "The column with the largest sum; all have the same bounds."),
     "covariance": Listed("covariance", "The covariance matrix of columns."),
     "correlation": Listed("covariance", "The correlation matrix of columns."),
-    "queries": Listed("marginals", "All tables of two (or k) categorical columns."),
+    "queries": Listed(
+        "marginals", "All tables of two (or k) categorical columns.", verb="answer_queries"
+    ),
     "synthesize": Listed("marginals", "Synthetic rows of categorical columns."),
     "select_features": Listed("features", "Which columns explain another one best."),
     "decision_tree": Listed("features", "A small decision tree for a boolean column.", "tree"),
@@ -68,6 +72,12 @@ COMMANDS: Mapping[str, str] = {
     listed.command or name.replace("_", "-"): name for name, listed in INDEX.items() if listed.help
 }
 """Tasks by the names of their commands."""
+
+
+def verbs() -> dict[str, str]:
+    """Return the verbs and their files; estimators, studies and `purify` are not of this room."""
+    named = ((listed.verb or name, listed) for name, listed in INDEX.items())
+    return {name: listed.file for name, listed in named if listed.file != "estimators"}
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,8 +122,6 @@ def propose_test_release(
         Where the answer can be: numbers, or one for each coordinate.
     cells : int
         Cells of the grid of answers, for each coordinate.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     test_share : number in (0, 1)
         The part of ε for the test.
     missing : None or number
@@ -242,7 +240,7 @@ def plain(value: Any) -> Any:
 # -- Noise for a privately bounded local sensitivity, for any query (theory C4) -------------------
 
 
-@debited
+@partial(debited, like=propose_test_release)
 def bounded_local_sensitivity(
     rows: Any,
     columns: str | list[str] | None = None,
@@ -270,8 +268,6 @@ def bounded_local_sensitivity(
     rows : any
         What `query` and `local` are called with; a data set or a `Source` is opened
         for them.
-    columns : str or list of str, optional
-        Which columns of a data set or a frame; it is opened for them then.
     query : callable or StableQuery
         ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
         `zerodelta.mechanisms.stable_queries`, for which `local` and `change` are known.
@@ -279,25 +275,12 @@ def bounded_local_sensitivity(
         ``local(rows)`` returns the l1 local sensitivity of the query.
     change : number
         The sensitivity of `local`.
-    bounds : (lower, upper)
-        Where the answer can be: numbers, or one for each coordinate.
-    cells : int
-        Cells of the grid of answers, for each coordinate.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     bound_share : number in (0, 1)
         The part of ε for the bound.
     mixing_probability : number in (0, 1)
         With this probability the answer is a uniform point of the grid.
-    missing : None or number
-        What a missing cell of a frame counts as that is opened: None (none is missing) or a number.
-        Skipping them is refused.
     method : str
         "mixing" is the only one.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
-        and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
-        of rows, and unreadable.
 
     Returns
     -------
@@ -415,8 +398,6 @@ def trimmed_mean(
         The ⌊trim·n⌋ smallest and as many largest rows are left out.
     bounds : (lower, upper)
         Of the rows, known without them; for a data set, by default as declared.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     spread : number
         A public guess of the standard deviation of the rows, better a little too large. It tunes
         the noise; a wrong guess costs accuracy, never privacy. Without one the noise is tuned for
@@ -428,9 +409,6 @@ def trimmed_mean(
     method : str
         "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
         (noise for the width of the bounds), or "auto", the one with the least predicted error.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------

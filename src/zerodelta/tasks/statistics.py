@@ -89,15 +89,8 @@ def count(
         What `zd.open` returns, or rows.
     columns : str, optional
         The column whose present cells are counted; by default rows are, whatever is missing.
-    by : str, list of str, or dict
-        As for `table`: then the value is a table with a line for each group.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
         As for `mean`; "skip" counts the present cells of an array of one column.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -324,8 +317,6 @@ def mean(
         infinities too. The width of a list of rows is that of its first.
     columns : str or list of str, optional
         Which columns of a data set or a frame; by default all.
-    by : str, list of str, or dict
-        As for `table`: then the value is a table with a line for each group.
     bounds : (lower, upper)
         Of every column, numbers or one for each column (a box), known without the rows; for a data
         set, by default as declared.
@@ -333,18 +324,9 @@ def mean(
         Instead of bounds: the largest norm that a row can have.
     norm : 1, 2 or math.inf
         Of which norm `data_norm` is the bound.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
-    missing : "skip", None or number
-        What a missing cell of a frame, list or array counts as: "skip" (nowhere, as in SQL; the
-        default for frames), None (none is missing; if one is it counts as the center; the default
-        for arrays, with less noise) or a number. A data set has it declared.
     method : str
         "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1): in which norm noise is drawn, or "auto",
         the one with the least predicted error.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -634,17 +616,8 @@ def sum(
         What `zd.open` returns, or one or several columns; values are clipped to the bounds.
     columns : str or list of str, optional
         Which columns of a data set or a frame; by default all.
-    by : str, list of str, or dict
-        As for `table`: then the value is a table with a line for each group.
     bounds : (lower, upper)
         Of every column, known without the rows; for a data set, by default as declared.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
-    missing : "skip", None or number
-        As for `mean`; what is skipped adds nothing.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -795,7 +768,7 @@ def _sum_steps(n: int, epsilon: Fraction) -> int:
 # -- The variance and the standard deviation of bounded columns, of all rows or by group ----------
 
 
-@debited
+@partial(debited, like=sum)
 def variance(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -811,24 +784,6 @@ def variance(
 
     Use it for the spread of one or several columns; with means and counts see `table`, in the
     unit of the data `std`.
-
-    Parameters
-    ----------
-    rows : data set, array, list, series, frame or Source
-        What `zd.open` returns, or one or several columns; values are clipped to the bounds.
-    columns : str or list of str, optional
-        Which columns of a data set or a frame; by default all.
-    by : str, list of str, or dict
-        As for `table`: then the value is a table with a line for each group.
-    bounds : (lower, upper)
-        Of every column, known without the rows; for a data set, by default as declared.
-    epsilon : number
-        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
-    missing : "skip", None or number
-        As for `mean`.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------
@@ -854,7 +809,7 @@ def variance(
     return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics)
 
 
-@debited
+@partial(debited, like=variance)
 def std(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -870,11 +825,6 @@ def std(
 
     Use it for the spread of one or several columns, in their own unit; it is the root of the
     released `variance`.
-
-    Parameters
-    ----------
-    rows, columns, by, bounds, epsilon, missing, diagnostics
-        As for `variance`.
 
     Returns
     -------

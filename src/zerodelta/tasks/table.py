@@ -92,12 +92,8 @@ def table(
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
         count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are
         always counted.
-    epsilon : number
-        The privacy loss of the whole table, as an int, a float, a Fraction or a text like "1/2".
     bounds : dict, or (lower, upper)
         Of each column in `of`, known without the rows; for a data set, by default as declared.
-    missing : "skip", None or number
-        As for `mean`, for a frame or an array; a data set has it declared.
     goal : str
         How ε is shared where not all is measured together. "equal shares", the default: each of k
         parts is at most k times as wrong as it would be alone with all of ε, by the forecast.
@@ -109,9 +105,6 @@ def table(
         From 1e-6 to 1e6.
     false_keys : number, default "1/100"
         Of keys that nobody listed: how many may be invented by noise, on average.
-    diagnostics : number, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable.
 
     Returns
     -------

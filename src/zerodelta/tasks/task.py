@@ -85,7 +85,7 @@ class Planner:
 
     title: str
     fields: tuple[str, ...]
-    """Names in `zerodelta.ui.forms.FIELDS`, beside ε."""
+    """Names in `zerodelta.ui.server.FIELDS`, beside ε."""
     people: str
     """How the data set of the example is opened, in Python."""
     python: str = ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -346,7 +345,7 @@ class Stepwise:
     def steps(self) -> tuple[Step, ...]:
         """What is proved: `size` choices and as many fits."""
         taken = self._choice().step(), self._fit(1).step(quantum=Fraction(1, _STEPS))
-        return tuple(replace(step, numbers={**step.numbers, "count": self.size}) for step in taken)
+        return tuple(step.times(self.size) for step in taken)
 
     def select(self, rows: Rows, bits: BitSource) -> tuple[int, ...]:
         """Return the positions of the chosen features, among the features."""

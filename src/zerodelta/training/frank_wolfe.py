@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from zerodelta.spine.plan import ReleasePlan, rows_told
 from zerodelta.spine.run import Beside, aside, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.gradients import try_gradient
+from zerodelta.training.gradients import GradientFunction, try_gradient
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.training.polytopes import (
     Domain,
@@ -50,6 +50,7 @@ from zerodelta.training.polytopes import (
     optimization_error,
     shrinking_parts,
 )
+from zerodelta.value import value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -59,9 +60,6 @@ if TYPE_CHECKING:
 # Rows leave only as one integer sum a step, and of that only which vertex is best (theory C2,
 # A11).
 
-GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
-"""gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
-
 _ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
 """Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
 
@@ -70,8 +68,7 @@ Composition: TypeAlias = Literal["best", "advanced"]
 """How T steps add up: as in the paper, or at least ε/T each."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
+@value
 class VertexSteps:
     """The public plan of T steps; `run` is handed the rows.
 
@@ -148,12 +145,8 @@ class VertexSteps:
 
     def step(self, mechanism: Selection) -> Step:
         """Return the proof step of all T choices."""
-        single = mechanism.step()
-        return replace(
-            single,
-            numbers={**single.numbers, "count": self.iterations},
-            status=Status.ASSERTED if self.assumed else Status.PROVEN,
-        )
+        status = Status.ASSERTED if self.assumed else Status.PROVEN
+        return replace(mechanism.step().times(self.iterations), status=status)
 
     def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
         """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
@@ -392,8 +385,6 @@ def frank_wolfe_pure(
         An l1 ball around 0, or the vertices S, one line each.
     lipschitz : number
         L₁, a bound on the entries of a gradient, to which larger ones are clipped.
-    epsilon : number
-        The pure ε of the release.
     iterations : int, optional
         The number T of steps; by default the best one, which needs `smoothness`.
     smoothness : number, optional

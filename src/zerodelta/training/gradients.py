@@ -317,7 +317,7 @@ def _largest_slopes(squares: npt.NDArray[np.int64], bound: int) -> npt.NDArray[n
 
 
 GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
-"""gradient(theta, rows): the (n, d) gradients of n rows."""
+"""gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
 
 Layers: TypeAlias = Sequence[tuple[int, Rational]]
 """Sizes and clipping norms of consecutive parts of the parameters."""

@@ -68,8 +68,42 @@ class Loss(ABC):
         return gradients.reshape(len(rows), -1)
 
 
+class _TwoClasses(Loss):
+    """A loss of y·margin; y = -1 for the first class, +1 for the second."""
+
+    classes: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes)
+
+    def read(self, labels: Floats) -> Floats:
+        """Return -1, +1 or NaN."""
+        first, second = (float(as_rational(label, "classes")) for label in self.classes)
+        signs: Floats = np.where(labels == second, 1.0, np.where(labels == first, -1.0, np.nan))
+        return signs
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+
+class _BoundedLabels(Loss):
+    """A loss of the residual from a label within public bounds, of curvature at most 1."""
+
+    label_bound: Rational
+
+    def read(self, labels: Floats) -> Floats:
+        """Return the clipped labels; NaN stays NaN."""
+        most = float(as_rational(self.label_bound, "label_bound"))
+        return np.clip(labels, -most, most)
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+
 @value
-class Logistic(Loss):
+class Logistic(_TwoClasses):
     """ln(1 + e^(-y·margin)), for two classes; y = -1 for the first class, +1 for the second.
 
     Parameters
@@ -86,13 +120,6 @@ class Logistic(Loss):
 
     classes: tuple[float, float] = (0, 1)
 
-    def __post_init__(self) -> None:
-        _check_classes(self.classes)
-
-    def read(self, labels: Floats) -> Floats:
-        """Return -1, +1 or NaN."""
-        return _signs(labels, self.classes)
-
     def value(self, margins: Floats, labels: Floats) -> Floats:
         """Return ln(1 + e^(-y m)), without overflow."""
         scores = -labels * margins
@@ -105,17 +132,13 @@ class Logistic(Loss):
             slope: Floats = -labels / (1.0 + np.exp(labels * margins))
         return slope
 
-    def slope_bound(self, margin: Fraction) -> Fraction:
-        """Return 1."""
-        return Fraction(1)
-
     def curvature_bound(self) -> Fraction:
         """Return 1/4."""
         return Fraction(1, 4)
 
 
 @value
-class Hinge(Loss):
+class Hinge(_TwoClasses):
     """max(0, 1 - y·margin), the loss of a support vector machine; y as for `Logistic`.
 
     Parameters
@@ -127,13 +150,6 @@ class Hinge(Loss):
 
     classes: tuple[float, float] = (0, 1)
 
-    def __post_init__(self) -> None:
-        _check_classes(self.classes)
-
-    def read(self, labels: Floats) -> Floats:
-        """Return -1, +1 or NaN."""
-        return _signs(labels, self.classes)
-
     def value(self, margins: Floats, labels: Floats) -> Floats:
         """Return max(0, 1 - y m)."""
         value: Floats = np.maximum(0.0, 1.0 - labels * margins)
@@ -144,13 +160,9 @@ class Hinge(Loss):
         slope: Floats = np.where(labels * margins < 1.0, -labels, 0.0)
         return slope
 
-    def slope_bound(self, margin: Fraction) -> Fraction:
-        """Return 1."""
-        return Fraction(1)
-
 
 @value
-class Squared(Loss):
+class Squared(_BoundedLabels):
     """(margin - y)²/2, for regression.
 
     Parameters
@@ -164,10 +176,6 @@ class Squared(Loss):
 
     def __post_init__(self) -> None:
         as_positive(self.label_bound, "label_bound")
-
-    def read(self, labels: Floats) -> Floats:
-        """Return the clipped labels."""
-        return _clipped(labels, self.label_bound)
 
     def value(self, margins: Floats, labels: Floats) -> Floats:
         """Return (m - y)²/2."""
@@ -183,13 +191,9 @@ class Squared(Loss):
         """Return margin + label_bound."""
         return margin + as_positive(self.label_bound, "label_bound")
 
-    def curvature_bound(self) -> Fraction:
-        """Return 1."""
-        return Fraction(1)
-
 
 @value
-class Huber(Loss):
+class Huber(_BoundedLabels):
     """(m - y)²/2 up to a residual of `threshold`, linear beyond: regression with outliers.
 
     Parameters
@@ -208,10 +212,6 @@ class Huber(Loss):
         as_positive(self.label_bound, "label_bound")
         as_positive(self.threshold, "threshold")
 
-    def read(self, labels: Floats) -> Floats:
-        """Return the clipped labels."""
-        return _clipped(labels, self.label_bound)
-
     def value(self, margins: Floats, labels: Floats) -> Floats:
         """Return the Huber function of the residual."""
         limit = float(as_rational(self.threshold, "threshold"))
@@ -229,10 +229,6 @@ class Huber(Loss):
         """Return the threshold, or the largest residual if that is less."""
         largest = margin + as_positive(self.label_bound, "label_bound")
         return min(largest, as_positive(self.threshold, "threshold"))
-
-    def curvature_bound(self) -> Fraction:
-        """Return 1."""
-        return Fraction(1)
 
 
 @value
@@ -311,14 +307,3 @@ def _total(columns: Floats) -> Floats:
     for j in range(1, columns.shape[1]):
         total += columns[:, j]
     return total
-
-
-def _signs(labels: Floats, classes: tuple[float, float]) -> Floats:
-    first, second = (float(as_rational(label, "classes")) for label in classes)
-    signs: Floats = np.where(labels == second, 1.0, np.where(labels == first, -1.0, np.nan))
-    return signs
-
-
-def _clipped(labels: Floats, bound: Rational) -> Floats:
-    most = float(as_rational(bound, "label_bound"))
-    return np.clip(labels, -most, most)  # NaN stays NaN

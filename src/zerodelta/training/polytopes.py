@@ -65,17 +65,6 @@ class Polytope(ABC):
         Integers for integer sums, floats for a row of floats.
         """
 
-    def iterate(self, chosen: Sequence[int]) -> Floats:
-        """Return θ_T: θ ← (1 - η_t) θ + η_t s_t from θ_0 = 0, a function of the choices alone.
-
-        >>> L1Ball(dimension=2, radius=Fraction(1)).iterate([2, 0, 1])
-        array([-0.16666667, -0.5       ])
-        """
-        theta = np.zeros(self.dimension)
-        for step, index in enumerate(chosen):
-            theta = self.toward(theta, step, index)
-        return theta
-
     def toward(self, theta: Floats, step: int, index: int) -> Floats:
         """Return (1 - η_t) θ + η_t s for step t and the vertex s of that number."""
         eta = float(step_size(step))

@@ -1,1 +1,0 @@
-"""Saved releases, read back: `zd.load`. `privacy/release_file.py` has the format."""
