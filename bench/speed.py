@@ -81,10 +81,14 @@ def cases() -> dict[str, Callable[[], Any]]:
             ).log_delta("1/2")
         ),
         "a million Gaussian draws": (
-            lambda: RoundedGaussian(sensitivity_squared=1, variance=100).apply(zeros, SystemBits())
+            lambda: RoundedGaussian.for_mu_squared(mu_squared="1/100", sensitivity_squared=1).apply(
+                zeros, SystemBits()
+            )
         ),
         "a million Laplace draws": (
-            lambda: RoundedLaplace(sensitivity=1, scale=10).apply(zeros, SystemBits())
+            lambda: RoundedLaplace.for_epsilon(epsilon="1/10", sensitivity=1).apply(
+                zeros, SystemBits()
+            )
         ),
         "mean of a million rows of ten": lambda: zd.mean(table, data_norm=1, epsilon=1),
         "mode of 1e7 integers": lambda: mode(codes, universe=1000, epsilon=1),

@@ -46,7 +46,10 @@ from bench.tasks_peers import SKIPPED, Answers, Asked, ask
 from bench.tasks_rows import EPSILONS, OURS, STAND_IN, Estimate, Row, count, measured, show
 
 import zerodelta as zd
-from zerodelta.privacy.theorems.regression import huber_noise_epsilon, logistic_noise_epsilon
+from zerodelta.privacy.theorems.regression import (
+    HuberObjectivePerturbation,
+    LogisticObjectivePerturbation,
+)
 from zerodelta.regression.objective import (
     LOG_ODDS,
     TARGETS,
@@ -414,12 +417,15 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
     of the objective moves the minimum by, along all directions. A part in a thousand is not
     measurable.
     """
-    expected, curvature, given = LOG_ODDS, LOG_ODDS.curvature, {"strength": plan.strength}
+    expected, curvature, strength = LOG_ODDS, LOG_ODDS.curvature, plan.strength
     if plan.base.theorem == "huber-objective-perturbation":
         expected, curvature = TARGETS, 0.9
-        whole = huber_noise_epsilon(epsilon=plan.epsilon, **given)
+        fit: Any = HuberObjectivePerturbation(noise_epsilon=plan.epsilon, strength=strength)
     else:
-        whole = logistic_noise_epsilon(epsilon=plan.epsilon, roundness=plan.roundness, **given)
+        fit = LogisticObjectivePerturbation(
+            noise_epsilon=plan.epsilon, strength=strength, roundness=plan.roundness
+        )
+    whole = fit.within(plan.epsilon).noise_epsilon
     bends = [curvature * variance for variance in expected.variances(d + 1, intercept=True)]
     moved = sum(bend / (n * bend + float(plan.strength)) ** 2 for bend in bends)
     output = float(plan.channel.scale) ** 2 / plan.noise_scale_squared * sum(bends) / moved

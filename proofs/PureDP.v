@@ -288,7 +288,7 @@ by apply/RlebP; rewrite /=; lra.
 Qed.
 End Testing.
 
-(* --- selection: the epsilon of privacy/theorems/noise.py, selection_epsilon ------------------ *)
+(* --- selection: the epsilon of privacy/theorems/noise.py, _Selection.cost ------------------ *)
 Section Selection.
 Variables (D : Type) (neighbors : D -> D -> Prop) (Y : finType).
 Variables (score : D -> Y -> R) (sensitivity scale : R).
@@ -417,7 +417,7 @@ move=> N0 L H; apply: pointwise_DP => d d' nb y; apply: le_trans (H d d' nb y) _
 by apply: le_mulr (N0 d' y) _; apply/RlebP; rewrite power_exp; apply: exp_le.
 Qed.
 
-(* label partition-laplace: the condition is partition_laplace_epsilon <= eps *)
+(* label partition-laplace: the condition is PartitionLaplace.cost <= eps *)
 Theorem table_replace scale eps : 0 < scale -> integer_noise (/ scale) (/ scale) p ->
   2 * INR unit_rows * INR row_total / scale <= eps ->
   pure_DP_events (replace_rows unit_rows) (@noisy_table real_field Row J amount p) eps.

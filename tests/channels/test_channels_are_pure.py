@@ -42,7 +42,7 @@ from zerodelta.channels.mixes import (
 )
 from zerodelta.exact.logs import ball, to_float_up
 from zerodelta.privacy.claims import ApproxDP
-from zerodelta.privacy.theorems.mixing import smallest_weight, uniform_mass
+from zerodelta.privacy.theorems.mixing import UniformMixing, smallest_weight
 from zerodelta.privacy.verify import proves_epsilon
 from zerodelta.spaces import Ball, Box, Finite
 
@@ -273,7 +273,8 @@ def test_the_smallest_weight_is_enough_for_random_bases(data: Any, epsilon: Frac
         if delta == 0:
             return
         log_delta = to_float_up((ball(delta) * (1 + ball(F(1, 2**50)))).log())
-    weight = smallest_weight(epsilon=epsilon, log_delta=log_delta, log_mass=uniform_mass(size))
+    log_mass = UniformMixing(size=size, weight=F(1, 2)).log_mass
+    weight = smallest_weight(epsilon=epsilon, log_delta=log_delta, log_mass=log_mass)
     if weight == 1:
         return
     purifier = FiniteMix(space=Finite(size), mixing_weight=weight)

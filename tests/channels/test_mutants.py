@@ -20,7 +20,6 @@ from channels.cases import BODIES, MIXING, W, algorithm_one
 from channels.channel_laws import Row, body_of, fit, mixed, row, rows_of, values_of
 from channels.noise_laws import cube_noise, cube_uniform_plus_noise
 from channels.verdicts import exp_below, is_broken, is_pure, largest_ratio
-from zerodelta.channels import channel
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.kernels import KernelMix
 from zerodelta.channels.mixes import FiniteMix, GaussianMix, GridMix, LaplaceMix
@@ -28,7 +27,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli, uniform_below
 from zerodelta.exact.logs import ball
 from zerodelta.privacy.theorems import mixing
-from zerodelta.privacy.theorems.mixing import gaussian_net_mass, kernel_mass, largest_log_delta
+from zerodelta.privacy.theorems.mixing import GaussianNet, KNormKernel
 from zerodelta.spaces import Ball, BallLattice, Box, Finite, GridLattice
 
 F = Fraction
@@ -120,8 +119,8 @@ def test_the_radius_for_the_diameter_is_caught_in_theorem_k() -> None:
         drawn = {z: cube_uniform_plus_noise(*z, radius, scale) for z in cells}
         rows.append(mixed(kept, drawn, W))
     assert holds(rows, purifier.log_delta_required(T))
-    mass = kernel_mass(dimension=2, diameter=radius, scale=scale)
-    assert caught(rows, largest_log_delta(epsilon=T, weight=W, log_mass=mass))
+    theorem = KNormKernel(dimension=2, diameter=F(radius), scale=scale, weight=W)
+    assert caught(rows, theorem.log_delta_required(T))
 
 
 @pytest.mark.parametrize(("radius", "spacing"), [(1, F(1, 2)), (3, F(1))])
@@ -135,11 +134,11 @@ def test_a_ball_lattice_without_its_boundary_layer_is_caught(
     assert short < lattice.bound
     assert holds(rows_of(purifier), purifier.log_delta_required(T))
     variance = F(short, 2) + F(1, 12)
-    mass = gaussian_net_mass(dimension=2, bound=short, variance=variance)
+    theorem = GaussianNet(dimension=2, bound=short, variance=variance, weight=W)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GaussianMix, "variance", property(lambda _: variance))
         rows = rows_of(purifier)
-    assert caught(rows, largest_log_delta(epsilon=T, weight=W, log_mass=mass))
+    assert caught(rows, theorem.log_delta_required(T))
 
 
 @pytest.mark.parametrize("name", [*NEARLY_TIGHT, "kernel-linf-1d"])
@@ -151,11 +150,13 @@ def test_e_to_the_t_instead_of_e_to_the_t_minus_one_is_caught(
     rows = rows_of(purifier)
     assert holds(rows, purifier.log_delta_required(epsilon), epsilon)
 
+    largest = mixing.largest_log_delta
+
     def wrong(*, epsilon: Fraction, weight: Fraction, log_mass: float) -> float:
-        right = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=log_mass)
+        right = largest(epsilon=epsilon, weight=weight, log_mass=log_mass)
         return min(right + float(epsilon) - math.log(math.expm1(epsilon)), -1e-6)
 
-    monkeypatch.setattr(channel, "largest_log_delta", wrong)
+    monkeypatch.setattr(mixing, "largest_log_delta", wrong)
     assert caught(rows, purifier.log_delta_required(epsilon), epsilon)
 
 

@@ -193,11 +193,11 @@ _SKETCH = "paper/test_sparse_recovery.py"
 
 HELD: dict[Any, list[Adds | Chooses] | str] = {
     # -- noise and choices: their step says the law
-    RoundedLaplace: [Adds(RoundedLaplace(sensitivity=2, scale="7/3"))],
-    RoundedGaussian: [Adds(RoundedGaussian(sensitivity_squared=2, variance=5))],
-    CountNoise: [Adds(CountNoise(dimension=3, scale="7/3"))],
+    RoundedLaplace: [Adds(RoundedLaplace(sensitivity=F(2), scale=F(7, 3)))],
+    RoundedGaussian: [Adds(RoundedGaussian(sensitivity_squared=F(2), variance=F(5)))],
+    CountNoise: [Adds(CountNoise(dimension=3, scale=F(7, 3)))],
     KNorm: [
-        Adds(KNorm(norm=norm, dimension=3, sensitivity=2, scale="7/3"), step=_in_quanta)
+        Adds(KNorm(norm=norm, dimension=3, sensitivity=F(2), scale=F(7, 3)), step=_in_quanta)
         for norm in (1, 2, math.inf)
     ],
     PartitionNoise: [_partition("laplace", "6/7"), _partition("k-norm", "3/7")],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,7 +38,7 @@ from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
 from zerodelta.data.spark import spark_reader
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.noise_tails import NoiseLaw, integer_radius, tail_of_one
+from zerodelta.exact.noise_tails import NOISE_LAWS, Law, NoiseLaw
 from zerodelta.paper.convex_sets import LqBall
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
@@ -261,10 +260,17 @@ def test_every_class_with_a_test_of_its_own_has_it() -> None:
     assert not gone, f"no such test: {gone}"
 
 
-FAMILIES = typing.get_args(typing.get_type_hints(NoiseLaw)["family"])
+FAMILIES = sorted({family for family, _ in NOISE_LAWS})
 
 
 def test_every_law_of_noise_has_a_sampler() -> None:
+    missing = walk.missing(
+        walk.subclasses(Law),
+        NOISE_LAWS.values(),
+        file="src/zerodelta/exact/noise_tails.py",
+        name="NOISE_LAWS",
+    )
+    assert not missing, "\n".join(missing)
     new = set(FAMILIES) - SAMPLER_OF.keys()
     assert not new, f"add {new} to SAMPLER_OF in tests/completeness/laws.py"
     assert SAMPLER_OF.keys() == set(FAMILIES)
@@ -277,16 +283,26 @@ def test_the_tail_of_a_law_is_that_of_its_sampler(family: str, norm: float) -> N
     if family != "k-norm" and norm != 1:
         return
     law = noise_law(family, Fraction(9, 2), 2 if family in ("counts", "k-norm") else 1, norm=norm)
-    radius = integer_radius(law, Fraction(3, 10))
+    radius = law.integer_radius(Fraction(3, 10))
     outside = sum(abs(each) > radius for each in _drawn(law, _DRAWS))
-    expected = float(tail_of_one(law, radius + Fraction(1, 2)).mid())
+    expected = float(law.tail(radius + Fraction(1, 2)).mid())
     assert abs(outside - _DRAWS * expected) < 5 * math.sqrt(_DRAWS * expected * (1 - expected))
+
+
+@pytest.mark.parametrize(("family", "norm"), NOISE_LAWS)
+def test_error_and_variance_of_a_law_are_those_of_its_sampler(family: str, norm: float) -> None:
+    together = 3 if family in ("counts", "k-norm") else 1
+    law = noise_law(family, 40, together, norm=norm)
+    drawn = _drawn(law, _DRAWS)
+    assert law.error() == pytest.approx(sum(map(abs, drawn)) / _DRAWS, rel=0.1)
+    variance = sum(each**2 for each in drawn) / _DRAWS
+    assert law.covariance([1], [1]) == pytest.approx(variance, rel=0.2)
 
 
 _DRAWS = 3000
 
 
-def _drawn(law: NoiseLaw, draws: int) -> list[int]:
+def _drawn(law: Law, draws: int) -> list[int]:
     """One coordinate of so many draws from the sampler of a law."""
     sampler, bits = SAMPLER_OF[law.family], ReplayBits("tails")
     told = {"scale": law.scale, "dimension": law.dimension, "norm": law.norm, "size": draws}

@@ -260,7 +260,9 @@ def test_a_release_with_half_the_noise_is_found(monkeypatch: pytest.MonkeyPatch)
     drawn = KNorm.apply
 
     def half(self: KNorm, sums: Any, bits: BitSource) -> Any:
-        less = KNorm(norm=self.norm, dimension=self.dimension, sensitivity=1, scale=self.scale / 2)
+        less = KNorm(
+            norm=self.norm, dimension=self.dimension, sensitivity=F(1), scale=self.scale / 2
+        )
         return drawn(less, sums, bits)
 
     monkeypatch.setattr(KNorm, "apply", half)

@@ -14,8 +14,8 @@ import zerodelta as zd
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.mixing import grid_mass, largest_log_delta, uniform_mass
-from zerodelta.privacy.theorems.testing import free_mode_threshold, free_test_threshold
+from zerodelta.privacy.theorems.mixing import GridMixing, Mixing, UniformMixing
+from zerodelta.privacy.theorems.testing import PureProposeTestRelease, StableMode
 
 Make = Callable[[random.Random, Fraction], zd.Certificate]
 
@@ -34,23 +34,24 @@ def step(theorem: str, neighbors: Neighbors = Neighbors.REPLACE, **numbers: Any)
 
 
 def mixed(
-    chance: random.Random, bit: Fraction, log_mass: float, theorem: str, **numbers: Any
+    chance: random.Random, bit: Fraction, kind: type[Mixing], **numbers: Any
 ) -> zd.Certificate:
     epsilon, weight = rational(chance, 0.1, 3), rational(chance, 0.001, 0.3)
-    edge = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=log_mass)
+    theorem = kind(**numbers, weight=weight)
+    edge = theorem.log_delta_required(epsilon)
     given = zd.ApproxDP(epsilon * rational(chance, 0.5, 1), min(edge - float(bit) * abs(edge), 0.0))
     base = Step(theorem="given", numbers=given.numbers(), status=Status.ASSERTED)
-    return one(epsilon, base, step(theorem, **numbers, weight=weight))
+    return one(epsilon, base, theorem.step())
 
 
 def uniform(chance: random.Random, bit: Fraction) -> zd.Certificate:
     size = chance.randint(2, 10 ** chance.randint(1, 40))
-    return mixed(chance, bit, uniform_mass(size), "uniform-mixing", size=size)
+    return mixed(chance, bit, UniformMixing, size=size)
 
 
 def grid(chance: random.Random, bit: Fraction) -> zd.Certificate:
     shape = {"cells": chance.randint(2, 1000), "dimension": chance.randint(1, 500)}
-    return mixed(chance, bit, grid_mass(**shape), "grid-mixing", **shape)
+    return mixed(chance, bit, GridMixing, **shape)
 
 
 def selection(chance: random.Random, bit: Fraction) -> zd.Certificate:
@@ -87,7 +88,7 @@ def keys(chance: random.Random, bit: Fraction) -> zd.Certificate:
 
 def mode(chance: random.Random, bit: Fraction) -> zd.Certificate:
     epsilon, points = rational(chance, 0.1, 2), chance.randint(10, 10**6)
-    edge = free_mode_threshold(points=points, epsilon=epsilon)
+    edge = StableMode.smallest(points=points, epsilon=epsilon).threshold
     numbers: dict[str, Any] = {"points": points, "epsilon": epsilon}
     tau = edge * (1 + bit)
     return one(epsilon, step("stable-mode", **numbers, threshold=tau, noise="real"))
@@ -101,7 +102,7 @@ def tested(chance: random.Random, bit: Fraction) -> zd.Certificate:
         "test_epsilon": rational(chance, 0.1, 1),
         "release_epsilon": rational(chance, 0.2, 1),
     }
-    tau = free_test_threshold(**numbers) * (1 + bit)
+    tau = PureProposeTestRelease.smallest(**numbers).threshold * (1 + bit)
     epsilon = numbers["test_epsilon"] + numbers["release_epsilon"]
     return one(epsilon, step("pure-propose-test-release", **numbers, threshold=tau, noise="real"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,22 +12,13 @@ from scipy.integrate import quad
 from scipy.special import gammaincc
 
 from zerodelta.exact.logs import precision
-from zerodelta.exact.noise_tails import (
-    NoiseLaw,
-    exceeded,
-    form_radius,
-    integer_radius,
-    rest_radius,
-    tail_of_one,
-)
+from zerodelta.exact.noise_tails import NOISE_LAWS, Law
 
 TWENTIETH = Fraction(1, 20)
 
 
-def law(family: Any, scale: Fraction | int, dimension: int = 1, norm: float = 1.0) -> NoiseLaw:
-    return NoiseLaw(
-        family=family, scale=Fraction(scale), unit=Fraction(1), dimension=dimension, norm=norm
-    )
+def law(family: str, scale: Fraction | int, dimension: int = 1, norm: float = 1.0) -> Law:
+    return NOISE_LAWS[family, norm](scale=Fraction(scale), dimension=dimension)
 
 
 def rounded_mass(scale: Fraction, k: int) -> arb:
@@ -48,7 +38,7 @@ def test_the_interval_of_an_integer_is_the_smallest_that_covers(
     scale: Fraction, level: Fraction
 ) -> None:
     with precision(128):
-        k = integer_radius(law("laplace", scale), 1 - level)
+        k = law("laplace", scale).integer_radius(1 - level)
         assert rounded_mass(scale, k) >= arb(level.numerator) / level.denominator
         if k > 0:
             assert rounded_mass(scale, k - 1) < arb(level.numerator) / level.denominator
@@ -58,7 +48,7 @@ def test_the_interval_of_an_integer_is_the_smallest_that_covers(
 
 def test_coverage_at_small_scales_is_what_the_theory_says() -> None:
     covers = [
-        float(rounded_mass(Fraction(b), integer_radius(law("laplace", b), TWENTIETH)))
+        float(rounded_mass(Fraction(b), law("laplace", b).integer_radius(TWENTIETH)))
         for b in (1, 2)
     ]
     assert [round(each, 3) for each in covers] == [0.970, 0.961]
@@ -78,13 +68,13 @@ def test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers(
     scale: Fraction, level: Fraction
 ) -> None:
     with precision(128):
-        k = integer_radius(law("geometric", scale), 1 - level)
+        k = law("geometric", scale).integer_radius(1 - level)
         wanted = arb(level.numerator) / level.denominator
         assert discrete_mass(scale, k) >= wanted
         assert k == 0 or discrete_mass(scale, k - 1) < wanted
-        tail = tail_of_one(law("geometric", scale), Fraction(k))
+        tail = law("geometric", scale).tail(Fraction(k))
         assert tail.overlaps(1 - discrete_mass(scale, k))
-        assert tail_of_one(law("geometric", scale), Fraction(-1)) == 1
+        assert law("geometric", scale).tail(Fraction(-1)) == 1
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1), Fraction(2), Fraction(9, 2)])
@@ -99,14 +89,14 @@ def test_forms_of_discrete_laplace_noise_are_covered(
     mass = np.exp(-np.abs(z) / float(scale))
     mass = np.outer(mass, mass) / mass.sum() ** 2
     sizes = np.abs(float(form[0]) * z[:, None] + float(form[1]) * z[None, :])
-    radius = float(form_radius(law("geometric", scale), coefficients, TWENTIETH))
+    radius = float(law("geometric", scale).form_radius(coefficients, TWENTIETH))
     assert mass[sizes <= radius].sum() >= 0.95
     narrow = radius - float(sum(map(abs, coefficients)) + scale / 10)
     assert scale < 1 or mass[sizes <= narrow].sum() < 0.95
     lines = np.array([[float(c) for c in coefficients]] * 2)
     half = float(sum(map(abs, coefficients))) / 2
     near = (radius - half) * np.array([1.003, 0.99])
-    assert exceeded(law("geometric", scale), lines, near, TWENTIETH).tolist() == [
+    assert law("geometric", scale).exceeded(lines, near, TWENTIETH).tolist() == [
         True,
         False,
     ]
@@ -127,7 +117,7 @@ def test_a_count_has_the_tail_of_its_simplices(p: int) -> None:
         exact = (
             2 * arb(total.numerator) / total.denominator * (-arb(t.numerator) / t.denominator).exp()
         )
-        assert tail_of_one(law("counts", 3, p), 3 * t).overlaps(exact)
+        assert law("counts", 3, p).tail(3 * t).overlaps(exact)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -141,7 +131,7 @@ def test_a_coordinate_in_a_cube_has_the_tail_of_its_integral(d: int) -> None:
             )
 
         exact = acb.integral(density, acb(t.numerator) / t.denominator, 120).real
-        found = tail_of_one(law("k-norm", 1, d, math.inf), t)
+        found = law("k-norm", 1, d, math.inf).tail(t)
         assert abs(float((exact - found).mid())) < 1e-12
 
 
@@ -154,7 +144,7 @@ def test_a_coordinate_in_a_ball_has_the_tail_of_the_sphere(d: int) -> None:
     scale = math.sqrt(math.pi) * gamma(nu + 0.5) * 2**nu
     for t in (0.3, 4.0, 9.0):
         exact = 2 * quad(lambda x: x**nu * kv(nu, x) / scale, t, 80, epsabs=1e-13)[0]
-        found = float(tail_of_one(law("k-norm", 2, d, 2.0), 2 * Fraction(t)).mid())
+        found = float(law("k-norm", 2, d, 2.0).tail(2 * Fraction(t)).mid())
         assert exact - 1e-11 <= found <= exact + (1e-11 if d % 2 else 2e-5)
 
 
@@ -173,7 +163,7 @@ def test_two_laplace_noises_exceed_what_their_tail_says(pair: tuple[float, float
         far = laplace_pair_tail(2 * abs(pair[0]), 2 * abs(pair[1]), middle) <= 0.05
         low, high = (low, middle) if far else (middle, high)
     just = np.array([high * 0.9999, high * 1.003])
-    assert exceeded(noise, np.array([pair, pair]), just, a).tolist() == [False, True]
+    assert noise.exceeded(np.array([pair, pair]), just, a).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("coefficients", [(1.0, -0.25), (0.6, 0.6), (1.0, 0.0)])
@@ -198,7 +188,7 @@ def test_two_coordinates_in_a_cube_exceed_what_their_integral_says(
         return float(found[0])
 
     found = float(
-        form_radius(law("k-norm", 1, d, math.inf), tuple(map(Fraction, coefficients)), TWENTIETH)
+        law("k-norm", 1, d, math.inf).form_radius(tuple(map(Fraction, coefficients)), TWENTIETH)
     )
     if b == 0:  # one coefficient: the least integer
         assert tail(found + 0.5) <= 0.05
@@ -211,20 +201,20 @@ def test_forms_of_counts_noise_have_the_laws_that_symmetry_gives_them() -> None:
     """All p + 1 counts that add up to 0 are alike: minus a sum of p, or a difference of two."""
     p, line = 4, np.ones((1, 4))
     noise = law("counts", 5, p)
-    k = integer_radius(law("counts", 5 << 30, p), TWENTIETH) / (1 << 30)
+    k = law("counts", 5 << 30, p).integer_radius(TWENTIETH) / (1 << 30)
     edge = np.array([k * 0.9995]), np.array([k * 1.0005])
-    assert not exceeded(noise, line, edge[0], TWENTIETH)[0]
-    assert exceeded(noise, line, edge[1], TWENTIETH)[0]
-    low = float(form_radius(noise, (Fraction(1), Fraction(-1)), TWENTIETH)) - 1
+    assert not noise.exceeded(line, edge[0], TWENTIETH)[0]
+    assert noise.exceeded(line, edge[1], TWENTIETH)[0]
+    low = float(noise.form_radius((Fraction(1), Fraction(-1)), TWENTIETH)) - 1
     # z_1 - z_2 = (z_1 + z_1 + rest) with roles of the counts exchanged: knots 0, 1, -1 and -1, 0, 1
-    same = float(form_radius(noise, (Fraction(2), *[Fraction(1)] * 3), TWENTIETH)) - 2.5
+    same = float(noise.form_radius((Fraction(2), *[Fraction(1)] * 3), TWENTIETH)) - 2.5
     assert low == pytest.approx(same, rel=1e-3)
 
 
 @pytest.mark.parametrize("r", [2, 3, 10])
 def test_equal_laplace_noises_have_the_tail_of_a_sum_of_gammas(r: int) -> None:
     """P(|Γ_r - Γ'_r| > x): the mean over one of them of the tail of the other."""
-    found = float(form_radius(law("laplace", 1), (Fraction(1),) * r, TWENTIETH)) - r / 2
+    found = float(law("laplace", 1).form_radius((Fraction(1),) * r, TWENTIETH)) - r / 2
 
     def above(u: float) -> float:
         return float(gammaincc(r, found + u)) * u ** (r - 1) * math.exp(-u) / math.factorial(r - 1)
@@ -233,9 +223,9 @@ def test_equal_laplace_noises_have_the_tail_of_a_sum_of_gammas(r: int) -> None:
 
 
 def test_what_complete_counts_leave_is_covered() -> None:
-    k = integer_radius(law("counts", 2, 3), TWENTIETH)
-    assert rest_radius(law("counts", 2, 3), 3, TWENTIETH) == k + 2
-    many = rest_radius(law("laplace", 2), 50, TWENTIETH)
+    k = law("counts", 2, 3).integer_radius(TWENTIETH)
+    assert law("counts", 2, 3).rest_radius(3, TWENTIETH) == k + 2
+    many = law("laplace", 2).rest_radius(50, TWENTIETH)
     noise = np.random.default_rng(3).laplace(scale=2, size=(20_000, 50)).round().sum(axis=1)
     assert np.mean(np.abs(noise) <= many) >= 0.95
     assert many < 3 * np.quantile(np.abs(noise), 0.95)
@@ -244,7 +234,7 @@ def test_what_complete_counts_leave_is_covered() -> None:
 @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 2), Fraction(2), Fraction(2**40)])
 def test_what_complete_counts_with_discrete_noise_leave_is_covered(scale: Fraction) -> None:
     """A difference of two negative binomials; of a normal law Chernoff covers √(2 ln 40)/1.96."""
-    many = rest_radius(law("geometric", scale), 50, TWENTIETH)
+    many = law("geometric", scale).rest_radius(50, TWENTIETH)
     q, generator = math.exp(-1 / scale), np.random.default_rng(3)
     pair = generator.negative_binomial(50, 1 - q, size=(2, 200_000)).astype(float)
     beyond = np.abs(pair[0] - pair[1])
@@ -254,10 +244,10 @@ def test_what_complete_counts_with_discrete_noise_leave_is_covered(scale: Fracti
 
 def test_tails_of_many_counts_and_of_wide_scales_are_found_quickly_and_rightly() -> None:
     wide = Fraction(2**60)
-    k = integer_radius(law("laplace", wide), TWENTIETH)
+    k = law("laplace", wide).integer_radius(TWENTIETH)
     assert k == pytest.approx(2**60 * math.log(20), rel=1e-12)
-    many = integer_radius(law("counts", 100, 4096), TWENTIETH)
+    many = law("counts", 100, 4096).integer_radius(TWENTIETH)
     assert many == pytest.approx(
         200 * math.log(20), rel=1e-2
     )  # nearly Laplace noise of twice the scale
-    assert form_radius(law("laplace", 1), (Fraction(0),), TWENTIETH) == 0
+    assert law("laplace", 1).form_radius((Fraction(0),), TWENTIETH) == 0

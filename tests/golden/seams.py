@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -47,6 +47,8 @@ __all__ = [
     "forecast",
     "frozen",
     "mechanisms",
+    "names",
+    "owners",
     "places",
     "purifiers",
     "replayed",
@@ -213,6 +215,22 @@ class Hand:
 def places() -> list[tuple[Any, str]]:
     """Return everything at which noise is added: classes and modules, with names in them."""
     return [*mechanisms(), *_BESIDE, *_NAMED]
+
+
+def owners(owner: Any) -> list[Any]:
+    """Return what has a method of `places`: of a class that is abstract, all that can be made."""
+    if not inspect.isabstract(owner):
+        return [owner]
+    return [each for below in owner.__subclasses__() for each in owners(below)]
+
+
+def names(found: Iterable[tuple[Any, str]]) -> set[str]:
+    """Return what the places are called."""
+    return {
+        f"{each.__name__.rpartition('.')[2]}.{name}"
+        for owner, name in found
+        for each in {owner, *owners(owner)}
+    }
 
 
 @contextmanager

@@ -174,8 +174,10 @@ def test_a_row_that_counts_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_another_noise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = NoiseOfMean.apply
-    monkeypatch.setattr(NoiseOfMean, "apply", lambda self, sums, bits: drawn(self, sums, bits) + 1)
+    drawn = NoiseOfMean.noise
+    monkeypatch.setattr(
+        NoiseOfMean, "noise", lambda self, count, bits: drawn(self, count, bits) + 1
+    )
     seen = [line.partition(" · ")[2].partition("\n")[0] for line in differences("mean")]
     assert {"sums 0", "value"} <= set(seen)
     assert "handed" not in seen

@@ -21,7 +21,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import joint_quantiles_epsilon
+from zerodelta.privacy.theorems.noise import JointQuantiles
 
 F = Fraction
 EPSILON = F(3, 4)
@@ -258,7 +258,7 @@ def test_certificates_say_what_the_theorem_does(
 
 def test_gaps_that_cannot_be_are_refused() -> None:
     with pytest.raises(GuaranteeError):
-        joint_quantiles_epsilon(rate=F(1), levels=3, least_gap=F(1, 3), groups=1, neighbors=ADD)
+        JointQuantiles(rate=F(1), levels=3, least_gap=F(1, 3), groups=1).cost(ADD)
     step = Step(
         theorem="joint-quantiles",
         numbers={"rate": F(1, 4), "levels": 1, "least_gap": F(3, 4), "groups": 1},

@@ -272,4 +272,4 @@ def test_a_certificate_of_a_joint_draw_proves_exactly_epsilon() -> None:
     with pytest.raises(CertificateError):
         verify(Certificate(claim=PureDP(EPSILON - HAIR), steps=(joint.step(),)))
     with pytest.raises(ParameterError):
-        JointTopK.for_epsilon(epsilon=1, k=1, sensitivity=1, monotone=1)  # type: ignore[arg-type]
+        JointTopK.for_epsilon(epsilon=1, k=1, sensitivity=1, monotone="yes")

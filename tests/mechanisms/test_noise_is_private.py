@@ -157,7 +157,7 @@ def log_delta(variance: Fraction, shift: int, epsilon: Fraction, reach: int) -> 
 def test_gaussian_delta_is_at_most_what_is_claimed(
     epsilon: Fraction, variance: Fraction, shift: int
 ) -> None:
-    mechanism = RoundedGaussian(sensitivity_squared=shift**2, variance=variance)
+    mechanism = RoundedGaussian(sensitivity_squared=Fraction(shift**2), variance=variance)
     exact = log_delta(variance, shift, epsilon, reach=60)
     assert exact <= mechanism.claim.log_delta(epsilon)
     if variance > 50:

@@ -293,7 +293,9 @@ def test_g2_for_units_is_exactly_epsilon() -> None:
 
 def test_groups_answered_apart_cost_twice_the_epsilon_of_an_added_row() -> None:
     """The most frequent of two options in each of two groups; t = 1/b for one row more or less."""
-    mechanism = PermuteAndFlip(sensitivity=1, scale=2, monotone=True, neighbors=ADD_REMOVE)
+    mechanism = PermuteAndFlip(
+        sensitivity=Fraction(1), scale=Fraction(2), monotone=True, neighbors=ADD_REMOVE
+    )
 
     def law(counts: Sums) -> Law:
         first, second = (

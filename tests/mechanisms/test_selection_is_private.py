@@ -117,7 +117,7 @@ def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism() -> Non
             exact = law(scores, scale=2)
             losses.append(sum((exact[i] * gap for i, gap in enumerate(gaps)), ExpRational.of(0)))
         assert losses[0] <= losses[1]
-        bound = ExponentialMechanism(sensitivity=1, scale=2).error(len(scores))
+        bound = ExponentialMechanism(sensitivity=Fraction(1), scale=Fraction(2)).error(len(scores))
         assert float(losses[1]) <= bound
 
 
@@ -125,8 +125,8 @@ def test_the_first_of_the_options_that_are_only_bounded_is_itself() -> None:
     """Whichever place of the rest wins is handed on, and not drawn a second time."""
     far = -(10**9)
     for mechanism in (
-        ExponentialMechanism(sensitivity=1, scale=1),
-        PermuteAndFlip(sensitivity=1, scale=1),
+        ExponentialMechanism(sensitivity=Fraction(1), scale=Fraction(1)),
+        PermuteAndFlip(sensitivity=Fraction(1), scale=Fraction(1)),
     ):
         for place in range(4):
             scores, members = np.array([far, 0]), np.array([1, 4])

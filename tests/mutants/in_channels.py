@@ -101,8 +101,8 @@ MUTANTS = (
     ),
     Mutant(
         file="channels/kernels.py",
-        old="width, numbers = 2 * self.body.radius,",
-        new="width, numbers = self.body.radius,",
+        old="width, d = 2 * self.body.radius,",
+        new="width, d = self.body.radius,",
         tests=(
             "channels/test_channels_are_pure.py::test_the_accepted_delta_is_as_tight_as_theory_says",
             "channels/test_channels_are_pure.py::test_a_larger_delta_is_refused",

@@ -21,7 +21,7 @@ MUTANTS = (
         tests=(f"{TAILS}test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers",),
     ),
     Mutant(  # variances and forecasts of rounded Laplace noise
-        file="mechanisms/partition_noise.py",
+        file="exact/noise_tails.py",
         old="return product / (2 * math.sinh(half_rate) ** 2)",
         new="return product * math.cosh(half_rate) / (2 * math.sinh(half_rate) ** 2)",
         tests=(
@@ -31,20 +31,20 @@ MUTANTS = (
     ),
     Mutant(  # b ln(1/a), as if noise were not rounded to nearest
         file="exact/noise_tails.py",
-        old="return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))",
-        new="return bool(tail_of_one(law, Fraction(k + 1)) <= ball(a))",
+        old="return bool(law.tail(k + Fraction(1, 2)) <= ball(a))",
+        new="return bool(law.tail(Fraction(k + 1)) <= ball(a))",
         tests=(f"{TAILS}test_the_interval_of_an_integer_is_the_smallest_that_covers",),
     ),
     Mutant(  # longer than needed
         file="exact/noise_tails.py",
-        old="return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))",
-        new="return bool(tail_of_one(law, Fraction(k)) <= ball(a))",
+        old="return bool(law.tail(k + Fraction(1, 2)) <= ball(a))",
+        new="return bool(law.tail(Fraction(k)) <= ball(a))",
         tests=(f"{TAILS}test_the_interval_of_an_integer_is_the_smallest_that_covers",),
     ),
     Mutant(  # of a pair, rounding adds 1 to (1-m)u - (1+m)v
         file="privacy/intervals.py",
-        old="return exceeded(sums.law, coefficients, gap - rounding, a)",
-        new="return exceeded(sums.law, coefficients, gap + rounding, a)",
+        old="return noise.exceeded(coefficients, gap - rounding, a)",
+        new="return noise.exceeded(coefficients, gap + rounding, a)",
         tests=(f"{INTERVALS}test_fieller_covers_for_every_noise_that_laplace_pairs_can_have",),
     ),
     Mutant(
@@ -100,8 +100,8 @@ MUTANTS = (
     ),
     Mutant(  # the last of complete counts as if it were not a sum of rounded ones
         file="exact/noise_tails.py",
-        old="return math.floor(integer_radius(law, a) + Fraction(1, 2) + half)",
-        new="return integer_radius(law, a)",
+        old="return math.floor(self.integer_radius(a) + Fraction(1, 2) + Fraction(free, 2))",
+        new="return self.integer_radius(a)",
         tests=(f"{TAILS}test_what_complete_counts_leave_is_covered",),
     ),
     Mutant(

@@ -19,14 +19,14 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old="return sum(rates, Fraction(0)) if neighbors is Neighbors.REPLACE else max(rates)",
-        new="return max(rates)",
+        old="return self.up + self.down if replaced else max(self.up, self.down)",
+        new="return max(self.up, self.down)",
         tests=(f"{PRIVATE}::test_a_certificate_of_keys_proves_exactly_epsilon", EXACTLY),
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old="* (1 if monotone else 2)\n    return moved",
-        new="\n    return moved",
+        old="return (2 if self.monotone else 4) * self.sensitivity / self.scale",
+        new="return 2 * self.sensitivity / self.scale",
         tests=(f"{PRIVATE}::test_joint_top_k_is_pure_on_every_pair_of_scores",),
     ),
     Mutant(

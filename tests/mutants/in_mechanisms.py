@@ -61,8 +61,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/sum_noise.py",
-        old='scale = moved / as_positive(epsilon, "epsilon")',
-        new='scale = moved / (2 * as_positive(epsilon, "epsilon"))',
+        old='unit.epsilon / as_positive(epsilon, "epsilon")',
+        new='unit.epsilon / (2 * as_positive(epsilon, "epsilon"))',
         tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
     ),
     Mutant(
@@ -75,8 +75,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/sum_noise.py",
-        old="laplace_epsilon(self.sensitivity, self.scale)",
-        new="laplace_epsilon(self.sensitivity, 2 * self.scale)",
+        old="RoundedLaplaceTheorem(sensitivity=self.sensitivity, scale=self.scale)",
+        new="RoundedLaplaceTheorem(sensitivity=self.sensitivity, scale=2 * self.scale)",
         tests=("mechanisms/test_mechanisms.py::test_a_step_carries_the_arguments_of_its_theorem",),
     ),
     Mutant(
@@ -119,10 +119,10 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/sum_noise.py",
-        old="k_norm_epsilon(1, self.scale)",
-        new="k_norm_epsilon(1, 2 * self.scale)",
+        old='norm="counts", quantum=1, sensitivity=Fraction(1), scale=self.scale',
+        new='norm="counts", quantum=1, sensitivity=Fraction(1), scale=2 * self.scale',
         tests=(
-            "completeness/test_everything_has_its_exact_test.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
+            "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
     ),
     Mutant(
@@ -142,12 +142,10 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/selection.py",
-        old="return PureDP(self.epsilon, neighbors=self.neighbors)",
-        new="return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)",
-        tests=(
-            "completeness/test_everything_has_its_exact_test.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
-        ),
+        file="privacy/theorems/noise.py",
+        old='    label = "permute-and-flip"\n',
+        new='    label = "permute-and-flip"\n    bounded_range = True\n',
+        tests=("mechanisms/test_mechanisms.py::test_a_step_carries_the_arguments_of_its_theorem",),
     ),
     Mutant(
         file="mechanisms/sum_noise.py",
@@ -159,8 +157,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/partition_noise.py",
-        old="noise = rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)",
-        new="noise = np.concatenate([rounded_count_noise(dimension=1, scale=self.scale, "
+        old="return rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)",
+        new="return np.concatenate([rounded_count_noise(dimension=1, scale=self.scale, "
         "bits=bits) for _ in range(self.cells)])",  # one draw for each group
         tests=(
             "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
@@ -184,16 +182,16 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/partition_noise.py",
-        old='return NoiseLaw(family="geometric", scale=self.scale, unit=unit)',
-        new='return NoiseLaw(family="laplace", scale=self.scale, unit=unit)',
+        old="return GeometricLaw(scale=self.scale)",
+        new="return CountsLaw(scale=self.scale)",
         tests=(
             "completeness/test_everything_has_its_exact_test.py::test_the_law_that_intervals_rest_on_is_the_law_that_is_drawn",
         ),
     ),
     Mutant(
         file="mechanisms/key_noise.py",
-        old="asymmetric_noise(up=self.up, down=self.down, size=len(counts), bits=bits)",
-        new="asymmetric_noise(up=self.down, down=self.up, size=len(counts), bits=bits)",
+        old="asymmetric_noise(up=self.up, down=self.down, size=count, bits=bits)",
+        new="asymmetric_noise(up=self.down, down=self.up, size=count, bits=bits)",
         tests=(
             "completeness/test_everything_has_its_exact_test.py::test_what_is_drawn_is_the_law_of_the_theorem",
         ),
@@ -215,7 +213,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/partition_noise.py",
+        file="exact/noise_tails.py",
         old="(1 + 1 / p) * product - sums / p",
         new="product",
         tests=(
@@ -376,8 +374,8 @@ MUTANTS = (
     ),
     Mutant(  # one sum with many draws
         file="mechanisms/partition_noise.py",
-        old="check_sums(sums, dimension=self.blocks * self.dimension)",
-        new="check_sums(sums)",
+        old="return self.blocks * self.dimension",
+        new="return None",
         tests=(
             "mechanisms/test_partitions_are_private.py::test_sums_of_another_length_than_the_noise_are_refused",
         ),

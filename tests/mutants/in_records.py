@@ -217,8 +217,8 @@ MUTANTS = (
     ),
     Mutant(  # the tails of noise without a scale are sought for ever
         file="privacy/release_file.py",
-        old="    if law.scale <= 0 or min(units) <= 0 or",
-        new="    if",
+        old="    if not known or law.scale <= 0 or min(units) <= 0 or",
+        new="    if not known or",
         tests=(f"{_VALUES}noise_that_nothing_draws_is_refused",),
     ),
     Mutant(

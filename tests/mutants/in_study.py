@@ -328,13 +328,25 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/subsampling.py",
-        old="return row.of_group(min(self.weight, self.max_rows))",
-        new="return row",
+        old="return min(self.weight, self.max_rows)",
+        new="return 1",
         tests=(f"{PARTS}::test_clipped_together_a_unit_counts_like_its_weight",),
     ),
+    Mutant(  # the rows of a unit cost what one of them does
+        file="privacy/theorems/subsampling.py",
+        old="        return self.max_rows\n",
+        new="        return 1\n",
+        tests=(f"{PARTS}::test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one",),
+    ),
+    Mutant(  # a unit's vote is counted by anything
+        file="privacy/theorems/subsampling.py",
+        old="if not (alone and flips[0].sensitivity >= 1 and not flips[0].monotone):",
+        new="if not before:",
+        tests=(f"{PARTS}::test_unit_votes_are_about_permute_and_flip_alone_and_rest_on_a_word",),
+    ),
     Mutant(  # what is no sum is taken for one that was clipped
-        file="privacy/verify.py",
-        old="not all(type(b) is RoundedGaussian for b in bases)",
+        file="privacy/theorems/subsampling.py",
+        old="not all(type(base) is RoundedGaussianTheorem for base in bases)",
         new="not bases",
         tests=(
             f"{PARTS}::test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel",
@@ -445,8 +457,8 @@ MUTANTS = (
     ),
     Mutant(  # twice
         file="privacy/verify.py",
-        old="if units_of(steps) is not None:\n        raise",
-        new="if steps == ():\n        raise",
+        old="if units_of(before) is not None:\n        raise",
+        new="if before == ():\n        raise",
         tests=(f"{PARTS}::test_units_stand_once_and_before_channels_that_only_look_at_the_claim",),
     ),
     Mutant(  # the number of values is worth more than a value

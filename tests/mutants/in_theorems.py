@@ -23,8 +23,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/mixing.py",
-        old="return upper(lambda: ball(count).log() * d)",
-        new="return upper(lambda: ball(count).log())",
+        old="ball(self.cells).log() * self.dimension",
+        new="ball(self.cells).log()",
         tests=("privacy/test_theorems.py::test_every_mass_ratio_is_rounded_up_to_the_next_float",),
     ),
     Mutant(
@@ -41,8 +41,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/mixing.py",
-        old="spread = (b + Fraction(d, 12)) / (2 * tau)",
-        new="spread = b / (2 * tau)",
+        old="spread = (self.bound + Fraction(d, 12)) / (2 * tau)",
+        new="spread = self.bound / (2 * tau)",
         tests=("privacy/test_theorems.py::test_every_mass_ratio_is_rounded_up_to_the_next_float",),
     ),
     Mutant(
@@ -99,8 +99,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old="* (1 if monotone else 2)\n    return 2 * moved",
-        new="\n    return 2 * moved",
+        old="return (1 if self.monotone else 2) * self.sensitivity / self.scale",
+        new="return self.sensitivity / self.scale",
         tests=(
             "mechanisms/test_selection_is_private.py::test_selection_is_pure_on_all_tiny_scores",
         ),
@@ -185,14 +185,14 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/testing.py",
-        old='rate = first / as_positive(local_change, "local_change")',
-        new='rate = first * as_positive(local_change, "local_change")',
+        old="return self.bound_epsilon / self.local_change",
+        new="return self.bound_epsilon * self.local_change",
         tests=("paper/test_testing_certificates.py::test_a_lower_threshold_is_refused",),
     ),
     Mutant(
         file="privacy/theorems/testing.py",
-        old='/ (2 * as_positive(sensitivity, "sensitivity"))',
-        new='/ (4 * as_positive(sensitivity, "sensitivity"))',
+        old="half = epsilon / (2 * sensitivity)",
+        new="half = epsilon / (4 * sensitivity)",
         tests=("paper/test_propose_test_release.py::test_a_threshold_one_lower_violates",),
     ),
     Mutant(
@@ -233,8 +233,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/regression.py",
-        old='HALF_ROOT / as_positive(scale, "scale")',
-        new='HALF_ROOT / (2 * as_positive(scale, "scale"))',
+        old="HALF_ROOT / self.scale",
+        new="HALF_ROOT / (2 * self.scale)",
         tests=("regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
     ),
     Mutant(
@@ -254,8 +254,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old='several = as_count(cells, "cells", minimum=1) > 1',
-        new='several = as_count(cells, "cells", minimum=1) > 2',
+        old="several = self.cells > 1",
+        new="several = self.cells > 2",
         tests=(
             "mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",
             "mechanisms/test_partitions_are_private.py::test_one_cell_proves_half_of_what_two_do",
@@ -271,24 +271,32 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old='return _total(row_total, unit_rows) / as_positive(scale, "scale")',
-        new='return _total(row_total, unit_rows) / 2 / as_positive(scale, "scale")',
+        old="return self.row_total * self.unit_rows / self.scale",
+        new="return self.row_total * self.unit_rows / 2 / self.scale",
         tests=("mechanisms/test_partitions_are_private.py::test_p2_is_exactly_epsilon",),
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old='return Fraction(each * as_count(unit_rows, "unit_rows", minimum=1))',
-        new="return Fraction(each)",
-        tests=(
-            "mechanisms/test_partitions_are_private.py::test_p1_for_units_is_exactly_epsilon",
-            "mechanisms/test_partitions_are_private.py::test_p2_for_units_is_exactly_epsilon",
-            "mechanisms/test_partitions_are_private.py::test_g2_for_units_is_exactly_epsilon",
-        ),
+        old="return moves * self.row_total * self.unit_rows / self.scale",
+        new="return moves * self.row_total / self.scale",
+        tests=("mechanisms/test_partitions_are_private.py::test_p1_for_units_is_exactly_epsilon",),
     ),
     Mutant(
         file="privacy/theorems/noise.py",
-        old='return 2 * as_count(unit_rows, "unit_rows", minimum=1) * added',
-        new='return as_count(unit_rows, "unit_rows", minimum=1) * added',
+        old="return self.row_total * self.unit_rows / self.scale",
+        new="return self.row_total / self.scale",
+        tests=("mechanisms/test_partitions_are_private.py::test_p2_for_units_is_exactly_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/noise.py",
+        old="return moves * self.row_bound * self.unit_rows / self.scale",
+        new="return moves * self.row_bound / self.scale",
+        tests=("mechanisms/test_partitions_are_private.py::test_g2_for_units_is_exactly_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/noise.py",
+        old="return 2 * self.unit_rows * group.exact_epsilon <= epsilon",
+        new="return self.unit_rows * group.exact_epsilon <= epsilon",
         tests=(
             "privacy/test_certificate.py::test_an_epsilon_one_billionth_too_small_fails_on_the_mathematics",
         ),

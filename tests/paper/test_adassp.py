@@ -27,8 +27,8 @@ from zerodelta.paper.gaussian_statistics import (
     trust_radius,
 )
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.theorems.mixing import gaussian_net_mass
-from zerodelta.privacy.theorems.regression import joint_sensitivity_squared
+from zerodelta.privacy.theorems.mixing import GaussianNet
+from zerodelta.privacy.theorems.regression import GaussianSufficientStatistics
 from zerodelta.regression.rows import LabeledRows
 
 F = Fraction
@@ -48,11 +48,10 @@ def shift(x: Any, y: float, x2: Any, y2: float, rest: Any) -> tuple[float, float
 
 
 def constant(eigenvalue: bool) -> float:
-    return float(
-        joint_sensitivity_squared(
-            row_bound_squared=10**12, eigenvalue=eigenvalue, neighbors=Neighbors.REPLACE
-        )
+    theorem = GaussianSufficientStatistics(
+        row_bound_squared=10**12, multiplier_squared=F(1), eigenvalue=int(eigenvalue)
     )
+    return float(theorem.sensitivity_squared(Neighbors.REPLACE))
 
 
 def test_the_joint_sensitivities_are_attained_and_never_exceeded() -> None:
@@ -124,7 +123,7 @@ def test_the_chain_of_the_lattice_variant_by_hand() -> None:
     bound, d = int(str(channel.numbers["bound"])), 3
     assert bound == math.floor((500 + math.sqrt(d) / 2) ** 2)
     tau = F(bound, d) + F(1, 12)
-    mass = gaussian_net_mass(dimension=d, bound=bound, variance=tau)
+    mass = GaussianNet(dimension=d, bound=bound, variance=tau, weight=weight).log_mass
     by_hand = d / 2 * math.log(2 * math.pi * tau) + (bound + d / 12) / (2 * tau)
     assert mass == pytest.approx(by_hand, rel=1e-12)
     allowed = lower(lambda: ball(weight / (1 - weight)).log() + ball(1).expm1().log()) - mass

@@ -158,7 +158,7 @@ def test_without_base_steps_the_certificate_is_the_callers_word() -> None:
 def gaussian_step(log_delta: float) -> Step:
     plan = calibrate(epsilon=1, log_delta=log_delta, sensitivity=2)
     assert plan.variance is not None
-    return RoundedGaussian(sensitivity_squared=4, variance=plan.variance).step()
+    return RoundedGaussian(sensitivity_squared=F(4), variance=plan.variance).step()
 
 
 def test_with_proven_base_steps_the_certificate_is_proven_and_cannot_be_lowered() -> None:

@@ -296,7 +296,7 @@ def recorded(*, batch: int, steps: int, variance: int) -> Recorder:
         ball=Ball(3, 10**6),
         steps=steps,
         batch=batch,
-        noise=RoundedGaussian(sensitivity_squared=4, variance=variance),
+        noise=RoundedGaussian(sensitivity_squared=F(4), variance=F(variance)),
         rates=lambda _: batch / 4,  # undoes n/b: θ moves by minus the noise
         regularization=0.0,
         bits=ReplayBits(f"batches of {batch}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -35,7 +36,8 @@ from zerodelta.paper.algorithm_09_10_11 import (
     paper_margin,
     pure_bounded_local_sensitivity,
 )
-from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
+from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.theorems.testing import PureLocalSensitivity
 from zerodelta.spaces import Box
 from zerodelta.testing import replayed
 
@@ -94,7 +96,7 @@ def mixed_law(rows: Any, split: Any, margin: int, weight: Fraction, least: int =
 
 def margin_for(split: Any, weight: Fraction, noise: str = "rounded") -> int:
     return int(
-        bounded_release_threshold(
+        PureLocalSensitivity.smallest(
             points=SIZE,
             dimension=1,
             bound_epsilon=split[0],
@@ -103,7 +105,7 @@ def margin_for(split: Any, weight: Fraction, noise: str = "rounded") -> int:
             smallest_bound=1,
             weight=weight,
             noise=noise,
-        )
+        ).threshold
     )
 
 
@@ -137,7 +139,7 @@ def two_laws(margin: int, weight: Fraction, split: Any) -> tuple[Any, Any]:
 def test_a_bound_far_below_the_local_sensitivity_violates() -> None:
     split, weight = (F(1), F(1)), F(1, 10**15)
     margin = int(
-        bounded_release_threshold(
+        PureLocalSensitivity.smallest(
             points=41,
             dimension=1,
             bound_epsilon=1,
@@ -145,7 +147,7 @@ def test_a_bound_far_below_the_local_sensitivity_violates() -> None:
             local_change=1,
             smallest_bound=1,
             weight=weight,
-        )
+        ).threshold
     )
     assert certainly_pure(*two_laws(margin, weight, split), epsilon=2)
     assert certainly_impure(*two_laws(-35, weight, split), epsilon=2)
@@ -161,14 +163,15 @@ def test_the_margin_is_the_smallest_that_the_theorem_allows(noise: str) -> None:
             "bound_epsilon": split[0],
             "release_epsilon": split[1],
             "local_change": CHANGE,
-            "smallest_bound": 1,
+            "smallest_bound": F(1),
             "weight": weight,
             "noise": noise,
         }
-        assert bounded_release_epsilon(**numbers, threshold=margin) == sum(split)
+        theorem = PureLocalSensitivity(**numbers, threshold=F(margin))
+        assert theorem.cost(Neighbors.REPLACE) == sum(split)
         if margin:
             with pytest.raises(zd.GuaranteeError):
-                bounded_release_epsilon(**numbers, threshold=margin - 1)
+                replace(theorem, threshold=F(margin - 1)).cost(Neighbors.REPLACE)
 
 
 def query_of(rows: Any = None) -> CustomQuery:

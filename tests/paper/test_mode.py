@@ -29,7 +29,7 @@ from zerodelta.paper.algorithm_12_13 import (
     stable_mode,
     wrong_probability,
 )
-from zerodelta.privacy.theorems.testing import free_mode_threshold
+from zerodelta.privacy.theorems.testing import StableMode
 from zerodelta.testing import replayed
 
 F = Fraction
@@ -80,7 +80,7 @@ def all_laws(size: int, rows: int, epsilon: Fraction, tau: Fraction, noise: str)
 def test_mode_is_pure_on_every_pair_of_neighbors(
     size: int, rows: int, epsilon: Fraction, noise: str
 ) -> None:
-    tau = free_mode_threshold(points=size, epsilon=epsilon, noise=noise)
+    tau = StableMode.smallest(points=size, epsilon=epsilon, noise=noise).threshold
     assert all(certainly_pure(p, q, epsilon) for p, q in all_laws(size, rows, epsilon, tau, noise))
 
 
@@ -89,14 +89,14 @@ def test_mode_is_pure_on_every_pair_of_neighbors(
 def test_a_threshold_one_lower_violates(
     size: int, rows: int, epsilon: Fraction, noise: str
 ) -> None:
-    tau = free_mode_threshold(points=size, epsilon=epsilon, noise=noise)
+    tau = StableMode.smallest(points=size, epsilon=epsilon, noise=noise).threshold
     assert tau >= 1
     pairs = all_laws(size, rows, epsilon, tau - 1, noise)
     assert any(certainly_impure(p, q, epsilon) for p, q in pairs)
 
 
 def test_the_real_threshold_is_the_smallest() -> None:
-    tau = free_mode_threshold(points=4, epsilon=1)
+    tau = StableMode.smallest(points=4, epsilon=1).threshold
     pairs = all_laws(4, 3, F(1), tau * F(999_999_999, 10**9), "real")
     assert any(certainly_impure(p, q, 1) for p, q in pairs)
     loss = max(float(max_log_ratio(p, q).mid()) for p, q in all_laws(4, 3, F(1), tau, "real"))
@@ -104,7 +104,7 @@ def test_the_real_threshold_is_the_smallest() -> None:
 
 
 def test_the_threshold_of_another_noise_violates() -> None:
-    discrete = free_mode_threshold(points=4, epsilon=1, noise="discrete")
+    discrete = StableMode.smallest(points=4, epsilon=1, noise="discrete").threshold
     pairs = all_laws(4, 3, F(1), discrete, "rounded")
     assert any(certainly_impure(p, q, 1) for p, q in pairs)
     loss = max(float(max_log_ratio(p, q).mid()) for p, q in pairs)
@@ -112,7 +112,7 @@ def test_the_threshold_of_another_noise_violates() -> None:
 
 
 def test_mode_is_pure_for_one_row_more_or_less() -> None:
-    epsilon, tau = F(1), free_mode_threshold(points=3, epsilon=1)
+    epsilon, tau = F(1), StableMode.smallest(points=3, epsilon=1).threshold
     for rows in datasets(range(3), 4):
         for gone in range(4):
             less = rows[:gone] + rows[gone + 1 :]
@@ -160,7 +160,7 @@ def test_bottom_in_the_clear_is_not_pure() -> None:
 
 def test_release_has_the_law() -> None:
     rows, size, epsilon = (0, 2, 2, 2, 2, 2), 3, F(1)
-    tau = free_mode_threshold(points=size, epsilon=epsilon)
+    tau = StableMode.smallest(points=size, epsilon=epsilon).threshold
     expected = [float(p) for p in law(rows, size, epsilon, tau, "real").values()]
     bits = ReplayBits("mode has the law")
     drawn = Counter(
@@ -170,7 +170,7 @@ def test_release_has_the_law() -> None:
 
 
 def test_the_error_formula_is_the_law() -> None:
-    tau = free_mode_threshold(points=5, epsilon=1)
+    tau = StableMode.smallest(points=5, epsilon=1).threshold
     for gap in range(9):
         rows = (3,) * gap
         if not gap:

@@ -83,10 +83,12 @@ def test_pure_mwem_with_too_little_noise_is_caught(mutant: str) -> None:
     """Leaving out the 2 of the choice (A10), or measuring with half of the noise."""
     mwem = pure_rounds(epsilon=EPSILON, rounds=1, workload=SQUARE)
     if mutant == "choice":
-        mwem = replace(mwem, select=PermuteAndFlip(sensitivity=1, scale=mwem.select.scale / 2))
+        mwem = replace(
+            mwem, select=PermuteAndFlip(sensitivity=Fraction(1), scale=mwem.select.scale / 2)
+        )
     else:
         assert isinstance(mwem.measure, RoundedLaplace)
-        quieter = RoundedLaplace(sensitivity=1, scale=mwem.measure.scale / 2)
+        quieter = RoundedLaplace(sensitivity=Fraction(1), scale=mwem.measure.scale / 2)
         mwem = replace(mwem, measure=quieter)
     pairs = transcript_laws(CORNERS, 2, mwem)
     assert any(certainly_impure(p, q, EPSILON) for p, q in pairs)
@@ -151,8 +153,8 @@ def quiet(plan: SamplePlan, factor: int) -> SamplePlan:
             sensitivity_squared=noisy.sensitivity_squared, variance=noisy.variance / factor**2
         )
     else:
-        measure = RoundedLaplace(sensitivity=1, scale=noisy.scale / factor)
-    select = ExponentialMechanism(sensitivity=1, scale=plan.rounds.select.scale / factor)
+        measure = RoundedLaplace(sensitivity=Fraction(1), scale=noisy.scale / factor)
+    select = ExponentialMechanism(sensitivity=Fraction(1), scale=plan.rounds.select.scale / factor)
     return replace(plan, rounds=replace(plan.rounds, select=select, measure=measure))
 
 

@@ -34,7 +34,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
     propose_test_release,
     pure_propose_test_release,
 )
-from zerodelta.privacy.theorems.testing import free_test_threshold
+from zerodelta.privacy.theorems.testing import PureProposeTestRelease
 from zerodelta.spaces import Box
 from zerodelta.testing import replayed
 
@@ -121,14 +121,14 @@ def free_pairs(name: str, bound: int, epsilons: Any, tau: Fraction, noise: str) 
 
 def threshold(name: str, bound: int, epsilons: Any, noise: str) -> Fraction:
     query, _, count = QUERIES[name]
-    return free_test_threshold(
+    return PureProposeTestRelease.smallest(
         points=query.lattice(count).cells,
         dimension=1,
         sensitivity=bound,
         test_epsilon=epsilons[0],
         release_epsilon=epsilons[1],
         noise=noise,
-    )
+    ).threshold
 
 
 SPLITS = [(F(1, 2), F(1, 2)), (F(1, 10), F(1, 5)), (F(2), F(1))]
@@ -156,9 +156,9 @@ def unstable_law(passed: Any, center: int, size: int, bound: int, epsilon: Fract
 def test_a_threshold_one_lower_violates() -> None:
     """Two unstable neighbors with answers at both ends of a long grid: theory's second case."""
     size, bound, epsilons = 400, 1, (F(1, 2), F(1, 2))
-    tau = free_test_threshold(
+    tau = PureProposeTestRelease.smallest(
         points=size, dimension=1, sensitivity=bound, test_epsilon=F(1, 2), release_epsilon=F(1, 2)
-    )
+    ).threshold
     for lower, violated in ((tau, False), (tau - 1, True), (tau - F(1, 5), True)):
         passed = real_pass(0, F(1, 2), lower)
         laws = [unstable_law(passed, c, size, bound, epsilons[1]) for c in (100, 300)]
@@ -169,27 +169,27 @@ def test_a_threshold_one_lower_violates() -> None:
 def test_the_threshold_of_another_noise_violates() -> None:
     """τ of discrete noise with rounded noise: the test under-protects by cosh(ε₁/2)."""
     size, first, second = 400, F(2), F(2)
-    tau = free_test_threshold(
+    tau = PureProposeTestRelease.smallest(
         points=size,
         dimension=1,
         sensitivity=1,
         test_epsilon=first,
         release_epsilon=second,
         noise="discrete",
-    )
+    ).threshold
     laws = [
         unstable_law(PASS["rounded"](0, first, tau), center, size, 1, second)
         for center in (100, 300)
     ]
     peaks = [{y: law[y] for y in (100, 300)} for law in laws]  # the outcomes that matter
-    rounded = free_test_threshold(
+    rounded = PureProposeTestRelease.smallest(
         points=size,
         dimension=1,
         sensitivity=1,
         test_epsilon=first,
         release_epsilon=second,
         noise="rounded",
-    )
+    ).threshold
     assert tau < rounded
     assert certainly_impure(peaks[0], peaks[1], first + second)
 

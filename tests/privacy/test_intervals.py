@@ -15,7 +15,7 @@ from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums, exceeded
+from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
 from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock
 from zerodelta.privacy.intervals import Level, intervals
 
@@ -72,7 +72,7 @@ def test_fieller_covers_for_every_noise_that_two_counts_can_have() -> None:
     cells = itertools.product(range(-far, far + 1), repeat=2)
     for cell in cells:
         gap = abs(line[0] @ np.array(cell)) - np.abs(line).sum() / 2
-        if not exceeded(law, line, np.array([gap]), Fraction(1, 20))[0]:
+        if not law.noise.exceeded(line, np.array([gap]), Fraction(1, 20))[0]:
             total += floats(
                 counts_pmf(tuple(map(abs, cell)) if cell[0] * cell[1] > 0 else cell, scale)
             )

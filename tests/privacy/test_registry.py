@@ -33,7 +33,7 @@ def test_a_label_is_the_name_of_its_class_in_words(label: str) -> None:
     theorem = THEOREMS[label]
     assert theorem.label == label
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", label)
-    assert theorem.__name__.lower() == label.replace("-", "")
+    assert theorem.__name__.lower().removesuffix("theorem") == label.replace("-", "")
     assert getattr(theorem, "__final__", True)
     assert not inspect.isabstract(theorem)
     of_units = theorem in (Units, ClippedUnits, UnitVotes)

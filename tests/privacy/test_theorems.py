@@ -14,24 +14,28 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real
 from zerodelta.errors import ParameterError
+from zerodelta.privacy.claims import GaussianDP
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.mixing import (
+    GaussianNet,
+    GridMixing,
+    KNormKernel,
+    LaplaceCubeKernel,
+    LaplaceNet,
+    LocalUniformKernel,
+    Mixing,
+    PriorMixing,
+    UniformMixing,
     as_weight,
-    gaussian_net_mass,
-    grid_mass,
-    kernel_mass,
-    laplace_cube_mass,
-    laplace_net_mass,
     largest_log_delta,
-    local_uniform_mass,
-    prior_mass,
     smallest_weight,
-    uniform_mass,
 )
 from zerodelta.privacy.theorems.noise import (
-    gaussian_mu_squared,
-    k_norm_epsilon,
-    laplace_epsilon,
-    selection_epsilon,
+    ExponentialMechanismTheorem,
+    KNormNoiseTheorem,
+    PermuteAndFlipTheorem,
+    RoundedGaussianTheorem,
+    RoundedLaplaceTheorem,
 )
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
@@ -77,54 +81,62 @@ def log_odds(weight: Fraction) -> mpf:
 
 # Mixing.
 
+
+def mass(kind: type[Mixing], **numbers: Any) -> float:
+    """Return the mass ratio of a theorem, which is the same for every weight."""
+    return kind(**numbers, weight=CENT).log_mass
+
+
 Pair = tuple[float, mpf]
 """A float of the library, and the number it stands for."""
 
 
 def _uniform(draw: random.Random) -> Pair:
     size = draw.getrandbits(draw.randint(1, 900)) + 1
-    return uniform_mass(size), mp.log(size)
+    return mass(UniformMixing, size=size), mp.log(size)
 
 
 def _prior(draw: random.Random) -> Pair:
     q = weight_of(draw)
-    return prior_mass(q, size=1), -mp.log(real(q))
+    return mass(PriorMixing, smallest_probability=q, size=1), -mp.log(real(q))
 
 
 def _grid(draw: random.Random) -> Pair:
     k, d = draw.getrandbits(50) + 1, draw.randint(1, 10**6)
-    return grid_mass(cells=k, dimension=d), d * mp.log(k)
+    return mass(GridMixing, cells=k, dimension=d), d * mp.log(k)
 
 
 def _gaussian(draw: random.Random) -> Pair:
     d, b, v = draw.randint(1, 10**5), draw.getrandbits(60), rational(draw, -2, 12) + 1
     exact = mpf(d) / 2 * mp.log(2 * mp.pi * real(v)) + (b + mpf(d) / 12) / (2 * real(v))
-    return gaussian_net_mass(dimension=d, bound=b, variance=v), exact
+    return mass(GaussianNet, dimension=d, bound=b, variance=v), exact
 
 
 def _laplace(draw: random.Random) -> Pair:
     d, m, b = draw.randint(1, 10**5), draw.getrandbits(40), rational(draw, -1, 9) + CENT
     exact = m / real(b) - d * mp.log(1 - mp.exp(-1 / (2 * real(b))))
-    return laplace_net_mass(dimension=d, bound=m, scale=b), exact
+    return mass(LaplaceNet, dimension=d, bound=m, scale=b), exact
 
 
 def _kernel(draw: random.Random) -> Pair:
     d, width, b = _body(draw)
     exact = d * (1 + mp.log(real(width) / (d * real(b))))
-    return kernel_mass(dimension=d, diameter=width, scale=b), exact
+    return mass(KNormKernel, dimension=d, diameter=width, scale=b), exact
 
 
 def _cube(draw: random.Random) -> Pair:
     d, side, b = _body(draw)
     ratio = real(side) / real(b)
-    return laplace_cube_mass(dimension=d, side=side, scale=b), d * mp.log(
+    return mass(LaplaceCubeKernel, dimension=d, side=side, scale=b), d * mp.log(
         ratio / (1 - mp.exp(-ratio))
     )
 
 
 def _window(draw: random.Random) -> Pair:
     d, k, m = draw.randint(1, 10**6), draw.getrandbits(50), draw.getrandbits(20) + 1
-    return local_uniform_mass(cells=k + m, kernel_cells=m, dimension=d), d * mp.log(mpf(k + m) / m)
+    return mass(LocalUniformKernel, cells=k + m, kernel_cells=m, dimension=d), d * mp.log(
+        mpf(k + m) / m
+    )
 
 
 def _body(draw: random.Random) -> tuple[int, Fraction, Fraction]:
@@ -135,25 +147,27 @@ def _body(draw: random.Random) -> tuple[int, Fraction, Fraction]:
 MASSES = (_uniform, _prior, _grid, _gaussian, _laplace, _kernel, _cube, _window)
 
 
-@pytest.mark.parametrize("mass", MASSES)
+@pytest.mark.parametrize("pair", MASSES)
 def test_every_mass_ratio_is_rounded_up_to_the_next_float(
-    mass: Callable[[random.Random], Pair],
+    pair: Callable[[random.Random], Pair],
 ) -> None:
-    draw = random.Random(mass.__name__)
+    draw = random.Random(pair.__name__)
     for _ in range(ROUNDS):
-        value, exact = mass(draw)
+        value, exact = pair(draw)
         assert close_above(value, exact), (value, exact)
 
 
 def test_a_single_point_and_a_full_window_need_no_nats() -> None:
-    assert uniform_mass(1) == 0
-    assert grid_mass(cells=1, dimension=7) == 0
-    assert local_uniform_mass(cells=9, kernel_cells=9, dimension=5) == 0
+    assert mass(UniformMixing, size=1) == 0
+    assert mass(GridMixing, cells=1, dimension=7) == 0
+    assert mass(LocalUniformKernel, cells=9, kernel_cells=9, dimension=5) == 0
 
 
 def test_gaussian_net_mass_covers_every_point_of_small_nets() -> None:
-    for dimension, bound, variance in itertools.product((1, 2, 3), (0, 1, 5, 9), ("1", "3", "1/2")):
-        claimed = mpf(gaussian_net_mass(dimension=dimension, bound=bound, variance=variance))
+    for dimension, bound, variance in itertools.product(
+        (1, 2, 3), (0, 1, 5, 9), (Fraction(1), Fraction(3), Fraction(1, 2))
+    ):
+        claimed = mpf(mass(GaussianNet, dimension=dimension, bound=bound, variance=variance))
         sigma = mp.sqrt(real(variance))
         reach = math.isqrt(bound)
         pmf = {
@@ -166,8 +180,10 @@ def test_gaussian_net_mass_covers_every_point_of_small_nets() -> None:
 
 
 def test_laplace_net_mass_covers_every_point_of_small_nets() -> None:
-    for dimension, bound, scale in itertools.product((1, 2, 3), (0, 1, 4), ("1", "3", "1/2")):
-        claimed = mpf(laplace_net_mass(dimension=dimension, bound=bound, scale=scale))
+    for dimension, bound, scale in itertools.product(
+        (1, 2, 3), (0, 1, 4), (Fraction(1), Fraction(3), Fraction(1, 2))
+    ):
+        claimed = mpf(mass(LaplaceNet, dimension=dimension, bound=bound, scale=scale))
         b = real(scale)
         pmf = {
             k: mp.sinh(1 / (2 * b)) * mp.exp(-abs(k) / b) if k else 1 - mp.exp(-1 / (2 * b))
@@ -333,9 +349,17 @@ def test_the_transport_radius_is_rounded_up_and_capped_by_the_diameter(norm: flo
 
 
 def test_mechanism_costs_are_exact() -> None:
-    assert laplace_epsilon("1/3", "7/5") == k_norm_epsilon("1/3", "7/5") == Fraction(5, 21)
-    assert gaussian_mu_squared("1/3", "7/5") == Fraction(5, 21)
-    assert selection_epsilon("1/3", "7/5", False) == 2 * selection_epsilon("1/3", "7/5", True)
+    moved, scale, ratio = Fraction(1, 3), Fraction(7, 5), Fraction(5, 21)
+    replaced = Neighbors.REPLACE
+    assert RoundedLaplaceTheorem(sensitivity=moved, scale=scale).cost(replaced) == ratio
+    ball = KNormNoiseTheorem(norm=2, quantum=1, sensitivity=moved, scale=scale)
+    assert ball.cost(replaced) == ratio
+    gaussian = RoundedGaussianTheorem(sensitivity_squared=moved, variance=scale)
+    assert gaussian.claim(replaced) == GaussianDP(mu_squared=ratio)
+    for kind in (ExponentialMechanismTheorem, PermuteAndFlipTheorem):
+        for monotone, times in ((True, 1), (False, 2)):
+            choice = kind(sensitivity=moved, scale=scale, monotone=monotone)
+            assert choice.cost(replaced) == times * ratio
 
 
 # Malformed input.
@@ -345,14 +369,6 @@ GOOD: dict[Callable[..., Any], dict[str, Any]] = {
     as_weight: {"weight": CENT},
     largest_log_delta: {"epsilon": 1, "weight": CENT, "log_mass": 1.0},
     smallest_weight: {"epsilon": 1, "log_delta": -9.0, "log_mass": 1.0},
-    uniform_mass: {"size": 4},
-    prior_mass: {"smallest_probability": CENT, "size": 2},
-    grid_mass: {"cells": 4, "dimension": 2},
-    gaussian_net_mass: {"dimension": 2, "bound": 5, "variance": 3},
-    laplace_net_mass: {"dimension": 2, "bound": 5, "scale": 3},
-    kernel_mass: {"dimension": 2, "diameter": 9, "scale": 1},
-    laplace_cube_mass: {"dimension": 2, "side": 9, "scale": 1},
-    local_uniform_mass: {"cells": 9, "kernel_cells": 3, "dimension": 2},
     GaussianStep: {"dimension": 2, "variance": 4, "radius": 9, "sensitivity": 1},
     numerical_error_epsilon: {"error": 1, "scale": 2},
     log_transport_radius: {
@@ -363,8 +379,6 @@ GOOD: dict[Callable[..., Any], dict[str, Any]] = {
         "log_delta": -3.0,
     },
     product_laplace_radius: {"dimension": 2, "norm": 2, "log_radius": 1.0},
-    laplace_epsilon: {"sensitivity": 1, "scale": 2},
-    gaussian_mu_squared: {"sensitivity_squared": 1, "variance": 2},
 }
 FLOATS = {"log_mass", "log_delta", "log_radius", "norm"}
 LOGARITHMS = {(log_transport_radius, "log_delta"), (product_laplace_radius, "log_radius")}
@@ -393,15 +407,12 @@ def test_malformed_numbers_are_refused_by_name(
     [
         lambda: as_weight(0),
         lambda: as_weight(1),
-        lambda: kernel_mass(dimension=2, diameter=2, scale="1.01"),
-        lambda: local_uniform_mass(cells=3, kernel_cells=4, dimension=1),
-        lambda: prior_mass(0, size=1),
-        lambda: prior_mass("3/2", size=1),
-        lambda: prior_mass("0.51", size=2),
-        lambda: uniform_mass(0),
+        lambda: mass(KNormKernel, dimension=2, diameter=Fraction(2), scale=Fraction("1.01")),
+        lambda: mass(LocalUniformKernel, cells=3, kernel_cells=4, dimension=1),
+        lambda: mass(PriorMixing, smallest_probability=Fraction(3, 2), size=1),
+        lambda: mass(PriorMixing, smallest_probability=Fraction("0.51"), size=2),
         lambda: product_laplace_radius(dimension=2, norm=0.5, log_radius=0.0),
         lambda: numerical_error_epsilon(error=1, scale=0),
-        lambda: selection_epsilon(1, 1, 1),  # type: ignore[arg-type]
         lambda: smoothing_slack(
             STEP, rho=1, order=1, mixing_variance=9, weight=CENT, epsilon=1
         ),

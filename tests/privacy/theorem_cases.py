@@ -11,9 +11,9 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.testing import (
-    bounded_release_threshold,
-    free_mode_threshold,
-    free_test_threshold,
+    PureLocalSensitivity,
+    PureProposeTestRelease,
+    StableMode,
     largest_noise_ratio,
 )
 from zerodelta.privacy.verify import base_claim, proves_epsilon
@@ -102,20 +102,20 @@ CASES: dict[str, zd.Certificate] = {
     "pure-propose-test-release": alone(
         "pure-propose-test-release",
         **PROPOSED,
-        threshold=free_test_threshold(**PROPOSED),
+        threshold=PureProposeTestRelease.smallest(**PROPOSED).threshold,
         noise="real",
     ),
     "pure-local-sensitivity": alone(
         "pure-local-sensitivity",
         **BOUNDED,
-        threshold=bounded_release_threshold(**BOUNDED, noise="real"),
+        threshold=PureLocalSensitivity.smallest(**BOUNDED, noise="real").threshold,
         noise="real",
     ),
     "stable-mode": alone(
         "stable-mode",
         points=9,
         epsilon="1/2",
-        threshold=free_mode_threshold(points=9, epsilon="1/2"),
+        threshold=StableMode.smallest(points=9, epsilon="1/2").threshold,
         noise="real",
     ),
     "smooth-sensitivity": alone(

@@ -20,7 +20,7 @@ from flint import arb, arb_mat
 from regression.fits import fit_multinomial
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.exact.logs import ball, precision
-from zerodelta.privacy.theorems.regression import softmax_noise_epsilon
+from zerodelta.privacy.theorems.regression import SoftmaxObjectivePerturbation
 from zerodelta.regression import objective as objective_plan
 from zerodelta.regression.certified_losses import STEPS, Softmax
 from zerodelta.regression.objective import Shape, plan_multinomial
@@ -117,7 +117,8 @@ def worst(name: str, fit: Fit, count: int) -> arb:
 
 def noise_for(epsilon: Fraction, strength: Fraction, classes: int) -> Fraction:
     """The square of the scale that the theorem asks for."""
-    return 8 / softmax_noise_epsilon(epsilon=epsilon, strength=strength, classes=classes) ** 2
+    fit = SoftmaxObjectivePerturbation(noise_epsilon=epsilon, strength=strength, classes=classes)
+    return 8 / fit.within(epsilon).noise_epsilon ** 2
 
 
 PAIRS = [(F(1), F(1)), (F(1), F(2)), (F(3), F(1)), (F(1), F(24)), (F(1, 2), F(6))]

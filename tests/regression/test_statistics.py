@@ -23,8 +23,7 @@ from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.theorems.regression import (
     HALF_ROOT,
-    k_norm_statistics_epsilon,
-    k_norm_statistics_scale,
+    KNormSufficientStatistics,
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.regression import statistics as module
@@ -80,19 +79,20 @@ def test_half_root_is_just_above() -> None:
 
 @pytest.mark.parametrize("weight", ["0.99", "2.01", 0])
 def test_weights_beyond_the_proof_are_refused(weight: Any) -> None:
-    with pytest.raises(zd.ParameterError):
-        k_norm_statistics_epsilon(target_weight=weight, scale=1)
+    with pytest.raises(zd.CertificateError, match="target_weight"):
+        KNormSufficientStatistics.read({"target_weight": weight, "scale": 1})
 
 
 def test_add_remove_is_refused() -> None:
     with pytest.raises(zd.GuaranteeError, match="replace"):
-        k_norm_statistics_epsilon(target_weight=1, scale=1, neighbors=Neighbors.ADD_REMOVE)
+        KNormSufficientStatistics.read({"target_weight": 1, "scale": 1}).claim(Neighbors.ADD_REMOVE)
 
 
 def test_scale_and_epsilon_are_inverse() -> None:
     for weight in WEIGHTS:
-        scale = k_norm_statistics_scale(target_weight=weight, epsilon=EPSILON)
-        assert k_norm_statistics_epsilon(target_weight=weight, scale=scale) == EPSILON
+        scale = (2 + Fraction(weight)) * HALF_ROOT / EPSILON
+        theorem = KNormSufficientStatistics(target_weight=Fraction(weight), scale=scale)
+        assert theorem.cost(Neighbors.REPLACE) == EPSILON
 
 
 Drawn = tuple[list[Fraction], list[Fraction]]

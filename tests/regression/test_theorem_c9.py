@@ -47,11 +47,16 @@ def worst(
     return largest
 
 
+def huber_within(epsilon: Fraction, strength: Fraction) -> Fraction:
+    fit = theorem.HuberObjectivePerturbation(noise_epsilon=epsilon, strength=strength)
+    return fit.within(epsilon).noise_epsilon
+
+
 @pytest.mark.parametrize(("epsilon", "strength"), PAIRS)
 def test_no_pair_of_huber_fits_is_further_apart_than_the_theorem_says(
     epsilon: Fraction, strength: Fraction
 ) -> None:
-    noise = theorem.huber_noise_epsilon(epsilon=epsilon, strength=strength)
+    noise = huber_within(epsilon, strength)
     found = worst(huber, rate=noise / 2, strength=strength, trials=400, label="huber")
     assert found <= ball(epsilon)
 
@@ -61,7 +66,10 @@ def test_no_pair_of_huber_fits_is_further_apart_than_the_theorem_says(
 def test_no_pair_of_logistic_fits_is_further_apart_than_the_theorem_says(
     epsilon: Fraction, strength: Fraction, a: Fraction
 ) -> None:
-    noise = theorem.logistic_noise_epsilon(epsilon=epsilon, strength=strength, roundness=a)
+    fit = theorem.LogisticObjectivePerturbation(
+        noise_epsilon=epsilon, strength=strength, roundness=a
+    )
+    noise = fit.within(epsilon).noise_epsilon
     loss = Logistic(a, Fraction(1, 2))
     found = worst(loss, rate=noise / 2, strength=strength, trials=400, label="logistic")
     assert found <= ball(epsilon)
@@ -86,13 +94,13 @@ def attained(strength: Fraction, *, rate: Fraction) -> arb:
 
 @pytest.mark.parametrize(("epsilon", "strength"), PAIRS)
 def test_the_theorem_is_attained_by_huber_fits(epsilon: Fraction, strength: Fraction) -> None:
-    noise = theorem.huber_noise_epsilon(epsilon=epsilon, strength=strength)
+    noise = huber_within(epsilon, strength)
     found = attained(strength, rate=noise / 2)
     assert ball(epsilon * Fraction(999, 1000)) < found <= ball(epsilon)
 
 
 def test_half_the_noise_is_found() -> None:
-    noise = theorem.huber_noise_epsilon(epsilon=1, strength=1)
+    noise = huber_within(Fraction(1), Fraction(1))
     assert attained(Fraction(1), rate=noise) > 1
 
 
@@ -114,7 +122,9 @@ def test_the_supremum_is_the_largest_of_many_values(strength: Fraction) -> None:
         largest = values[0]
         for value in values:
             largest = largest.max(value)
-    claimed = theorem.logistic_epsilon(noise_epsilon=noise, strength=strength, roundness=a)
+    claimed = theorem.LogisticObjectivePerturbation(
+        noise_epsilon=noise, strength=strength, roundness=a
+    ).cost(Neighbors.REPLACE)
     assert largest <= ball(claimed)
     assert ball(claimed) - largest < 1e-5
 
@@ -126,7 +136,9 @@ def test_the_supremum_for_huber_is_the_largest_of_many_values(strength: Fraction
         for k in range(4097):  # residuals tan πt, where the slope is sin πt and the rest cos³ πt
             sine, cosine = ball(Fraction(k, 8192)).sin_cos_pi()
             largest = largest.max(0.5 + 0.5 * sine + (1 + cosine**3 / ball(strength)).log())
-    claimed = theorem.huber_epsilon(noise_epsilon=1, strength=strength)
+    claimed = theorem.HuberObjectivePerturbation(noise_epsilon=Fraction(1), strength=strength).cost(
+        Neighbors.REPLACE
+    )
     assert largest <= ball(claimed)
     assert ball(claimed) - largest < 1e-5
 
@@ -135,7 +147,9 @@ def test_the_supremum_for_huber_is_the_largest_of_many_values(strength: Fraction
 def test_softmax_slopes_and_curvatures_stay_below_what_is_charged(classes: int) -> None:
     """For random p: slope and determinant of one record, at its trace t, are within the charge."""
     chance, strength, noise = random.Random(classes), Fraction(2), Fraction(1)
-    claimed = theorem.softmax_epsilon(noise_epsilon=noise, strength=strength, classes=classes)
+    claimed = theorem.SoftmaxObjectivePerturbation(
+        noise_epsilon=noise, strength=strength, classes=classes
+    ).cost(Neighbors.REPLACE)
     for _ in range(200):
         powers = [arb(chance.uniform(-6, 6)).exp() for _ in range(classes)]
         total = sum(powers, arb(0))
@@ -156,4 +170,4 @@ def test_add_remove_is_refused() -> None:
 
 def test_regularization_that_costs_more_than_epsilon_is_refused() -> None:
     with pytest.raises(zd.GuaranteeError, match="raise the strength"):
-        theorem.huber_noise_epsilon(epsilon="1/10", strength=1)
+        huber_within(Fraction(1, 10), Fraction(1))

@@ -281,10 +281,6 @@ _Loss = Callable[[Any, Any, Any], Fraction]
 _Premise = tuple[Callable[..., Any], _Loss]
 
 
-def _counts(_mechanism: Any, counts: Any) -> list[int]:
-    return _sums(_mechanism, counts)
-
-
 def _statistic(_mechanism: Any, statistics: Any) -> list[int]:
     return _sums(_mechanism, statistics)
 
@@ -301,7 +297,7 @@ _PREMISES: dict[str, _Premise] = {
     "BlockNoise.apply": (_sums, _blocks),
     "BoundedRelease.draft": (_bounded, _bound),
     "ClearLead.apply": (_lead, _clear),
-    "CountNoise.apply": (_counts, _one_sided),
+    "CountNoise.apply": (_sums, _one_sided),
     "ExponentialMechanism.select": (_scores, _selection),
     "JointExponential.draw": (_places, _joint_ranks),
     "JointTopK.select": (_scores, _joint_selection),

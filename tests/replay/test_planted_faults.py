@@ -22,7 +22,7 @@ import pytest
 import zerodelta as zd
 from golden.golden import CASES, asked
 from golden.rows import NUMBERS
-from golden.seams import mechanisms, places
+from golden.seams import mechanisms, names, places
 from replay import test_replay
 from replay.engine import again, leaks, run
 from replay.neighbors import EXTREME, ODD, World, drawn
@@ -86,7 +86,7 @@ def test_a_sum_of_floats_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Rows, "_total", short)
     called, options = asked(name)
     found = caught(called, CASES[name], **options)
-    assert found & {"all mechanisms", *(f"{kind.__name__}.{each}" for kind, each in mechanisms())}
+    assert found & {"all mechanisms", *names(mechanisms())}
     assert "value" not in found
 
 

@@ -22,7 +22,7 @@ import zerodelta as zd
 from completeness import walk
 from golden.golden import CASES, asked
 from golden.rows import NUMBERS, rows_of
-from golden.seams import frozen, places, purifiers, replayed
+from golden.seams import frozen, names, owners, places, purifiers, replayed
 from replay.cases import BESIDE, NOTHING, asked_of, name_of, varied
 from replay.engine import Run, again, leaks, run
 from replay.neighbors import (
@@ -153,7 +153,7 @@ def test_neighbors_differ_in_the_noise_alone_in_every_world(case: str) -> None:
 
 
 def test_every_mechanism_has_its_premise() -> None:
-    for owner, name in places():
+    for owner, name in ((each, name) for place, name in places() for each in owners(place)):
         kinds = getattr(owner, "__mro__", (owner,))
         known = {f"{kind.__name__.rpartition('.')[2]}.{name}" for kind in kinds}
         assert known & (FACTS.keys() | NOT_FROZEN.keys()), (
@@ -176,7 +176,7 @@ def asked_for() -> set[str]:
 
 def test_every_premise_is_asked() -> None:
     """A mechanism that no case asks would not be frozen by anything."""
-    known = {f"{owner.__name__.rpartition('.')[2]}.{name}" for owner, name in places()}
+    known = names(places())
     never = sorted(FACTS.keys() - asked_for())
     assert not never, f"no case asks {never}: add one to tests/golden"
     assert FACTS.keys() - known <= {"Purifier.apply"}

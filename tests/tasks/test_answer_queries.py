@@ -456,7 +456,7 @@ def test_the_variance_of_noise_fitted_to_counts(dimension: int) -> None:
         [rounded_count_noise(dimension=dimension, scale=300, bits=bits) for _ in range(4000)]
     )
     contrast = (noise[:, 0] - noise[:, 1]) / math.sqrt(2)
-    stated = _unit_variance(CountNoise(dimension=dimension, scale=300))
+    stated = _unit_variance(CountNoise(dimension=dimension, scale=Fraction(300)))
     assert np.mean(contrast.astype(float) ** 2) == pytest.approx(stated, rel=0.15)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.exact.noise_tails import integer_radius
 from zerodelta.privacy.intervals import correlation_ends
 from zerodelta.testing import replayed
 
@@ -44,7 +43,7 @@ def test_a_covariance_has_its_shares_of_a() -> None:
     _, pair = release.sums
     a, steps, n = Fraction(1, 20), 1 << 16, len(ROWS)
     ((one, other, product),) = pair.integers.tolist()
-    far, near = integer_radius(pair.law, a * 8 / 10), integer_radius(pair.law, a / 10)
+    far, near = pair.law.noise.integer_radius(a * 8 / 10), pair.law.noise.integer_radius(a / 10)
     constant = int(np.sqrt(2 * steps**2)) // 2
 
     def ends(z: int, k: int, unit: float) -> list[float]:

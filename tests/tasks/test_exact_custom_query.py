@@ -21,7 +21,7 @@ from tasks.scripted import Law, Verdict, judge, law, once, replaced
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.mechanisms.noisy_test import BoundedRelease, ProposedRelease
 from zerodelta.mechanisms.stable_queries import CustomQuery
-from zerodelta.privacy.theorems.testing import bounded_release_threshold, free_test_threshold
+from zerodelta.privacy.theorems.testing import PureProposeTestRelease
 from zerodelta.spine.plan import issue
 from zerodelta.testing import replayed
 
@@ -158,6 +158,13 @@ def answer_noise(reach: int) -> Callable[..., Any]:
     return noise
 
 
+_THRESHOLD = {
+    "privacy.theorems.testing._Tested.with_smallest_threshold": once(
+        PureProposeTestRelease.with_smallest_threshold
+    )
+}
+
+
 def proposed_places(case: Case) -> dict[str, Any]:
     return {
         "mechanisms.sum_noise.rounded_laplace": answer_noise(case.cells - 1),
@@ -165,7 +172,7 @@ def proposed_places(case: Case) -> dict[str, Any]:
         "mechanisms.noisy_test.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
         "mechanisms.noisy_test.ProposedRelease.draft": drafted,
-        "mechanisms.noisy_test.free_test_threshold": once(free_test_threshold),
+        **_THRESHOLD,
         "spine.plan.issue": once(issue),
     }
 
@@ -303,7 +310,7 @@ def bounded_places(case: Case) -> dict[str, Any]:
         "spaces.lattices.GridLattice.points": scripted.points,
         "mechanisms.noisy_test.bernoulli": scripted.coin,
         "mechanisms.noisy_test.BoundedRelease.draft": bounded_drafted,
-        "mechanisms.noisy_test.bounded_release_threshold": once(bounded_release_threshold),
+        **_THRESHOLD,
         "spine.plan.issue": once(issue),
     }
 

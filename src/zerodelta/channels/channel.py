@@ -21,7 +21,8 @@ from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES, transcript_claim
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
+from zerodelta.privacy.theorems import mixing as theorems
+from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import numerical_error_epsilon
 from zerodelta.privacy.verify import proves_epsilon
 from zerodelta.spaces import Ball
@@ -99,24 +100,23 @@ class Mixing(Purifier):
     def __post_init__(self) -> None:
         object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
 
+    @property
     @abstractmethod
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return the theorem, its bound on ln M, and the numbers that both are stated in."""
+    def theorem(self) -> theorems.Mixing:
+        """The theorem with the numbers of its proof step: it bounds ln M."""
 
     @property
     def log_mass(self) -> float:
         """An upper bound on ln M, M = sup_z T(z|y)/Q(z): what `verify` computes from the step."""
-        _, mass, numbers = self.condition()
-        return mass(**numbers)
+        return self.theorem.log_mass
 
     def step(self) -> Step:
         """Return the theorem with its numbers."""
-        theorem, _, numbers = self.condition()
-        return Step(theorem=theorem, numbers={**numbers, "weight": self.mixing_weight})
+        return self.theorem.step()
 
     def log_delta_required(self, epsilon: Rational) -> float:
         """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
-        return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=self.log_mass)
+        return self.theorem.log_delta_required(epsilon)
 
     def expected_error(self) -> float:
         """Return the rms error of a draw from T, plus w times that of one from Q."""

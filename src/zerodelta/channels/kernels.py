@@ -28,7 +28,7 @@ from zerodelta.exact.rational import (
 from zerodelta.mechanisms.sum_noise import add_exactly
 from zerodelta.privacy.claims import safe_end
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems.mixing import as_weight, kernel_mass, laplace_cube_mass
+from zerodelta.privacy.theorems.mixing import KNormKernel, LaplaceCubeKernel, as_weight
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
     best_mixing_variance,
@@ -203,12 +203,17 @@ class KernelMix(Mixing):
         d = self.dimension
         return 2 * float(self._ball.radius) / d * math.exp(1 - min(limit / d, MOST_NATS - 6))
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return Theorem K, or its exact form on a cube."""
-        width, numbers = 2 * self.body.radius, {"dimension": self.dimension, "scale": self.scale}
+    @property
+    def theorem(self) -> KNormKernel | LaplaceCubeKernel:
+        """Theorem K, or its exact form on a cube."""
+        width, d = 2 * self.body.radius, self.dimension
         if self.noise_norm == self.body.norm:
-            return "k-norm-kernel", kernel_mass, {**numbers, "diameter": width}
-        return "laplace-cube-kernel", laplace_cube_mass, {**numbers, "side": width}
+            return KNormKernel(
+                dimension=d, diameter=Fraction(width), scale=self.scale, weight=self.mixing_weight
+            )
+        return LaplaceCubeKernel(
+            dimension=d, side=Fraction(width), scale=self.scale, weight=self.mixing_weight
+        )
 
 
 def noisy_pair(

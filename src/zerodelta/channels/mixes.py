@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -28,16 +28,7 @@ from zerodelta.exact.noise import rounded_gaussian, rounded_laplace
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, decimal_up
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems.mixing import (
-    gaussian_net_mass,
-    grid_mass,
-    laplace_net_mass,
-    largest_log_delta,
-    local_uniform_mass,
-    prior_mass,
-    sides_mass,
-    uniform_mass,
-)
+from zerodelta.privacy.theorems import mixing as theorems
 from zerodelta.spaces import BallLattice, Box, FiniteSpace, GridLattice, Space
 from zerodelta.spaces.lattices import UnequalGrid
 from zerodelta.value import value
@@ -143,11 +134,15 @@ class GaussianMix(_BallMixing):
         steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
         return max(1 / steps, 2.0**-49) * self.radius if steps > 0 else math.inf
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return R(v): ln(1/q_min)."""
-        bound, variance = self.lattice.bound, self.variance
-        numbers = {"dimension": self.dimension, "bound": bound, "variance": variance}
-        return "gaussian-net", gaussian_net_mass, numbers
+    @property
+    def theorem(self) -> theorems.GaussianNet:
+        """R(v): ln(1/q_min)."""
+        return theorems.GaussianNet(
+            dimension=self.dimension,
+            bound=self.lattice.bound,
+            variance=self.variance,
+            weight=self.mixing_weight,
+        )
 
 
 @value
@@ -190,11 +185,15 @@ class LaplaceMix(_BallMixing):
         y = math.log1p(self.dimension / (2 * steps))
         return 2 * steps * y - self.dimension * math.log(-math.expm1(-y))
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return R(vi): ln(1/q_min)."""
-        bound, scale = self.lattice.bound, self.scale
-        numbers = {"dimension": self.dimension, "bound": bound, "scale": scale}
-        return "laplace-net", laplace_net_mass, numbers
+    @property
+    def theorem(self) -> theorems.LaplaceNet:
+        """R(vi): ln(1/q_min)."""
+        return theorems.LaplaceNet(
+            dimension=self.dimension,
+            bound=self.lattice.bound,
+            scale=self.scale,
+            weight=self.mixing_weight,
+        )
 
 
 # -- Finite spaces: replace the answer by a public random one with probability w (Theorem B1) -----
@@ -252,9 +251,10 @@ class FiniteMix(_FiniteMixing):
         """Return the largest probability that a draw from Q is another element."""
         return float(1 - Fraction(1, self.space.size))
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return B1: ln N."""
-        return "uniform-mixing", uniform_mass, {"size": self.space.size}
+    @property
+    def theorem(self) -> theorems.UniformMixing:
+        """B1: ln N."""
+        return theorems.UniformMixing(size=self.space.size, weight=self.mixing_weight)
 
 
 @final
@@ -286,10 +286,14 @@ class PriorMix(_FiniteMixing):
         """Return the largest probability that a draw from Q is another element."""
         return float(1 - self._smallest())
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return B1 for a prior: ln(1/q_min)."""
-        numbers = {"size": self.space.size, "smallest_probability": self._smallest()}
-        return "prior-mixing", prior_mass, numbers
+    @property
+    def theorem(self) -> theorems.PriorMixing:
+        """B1 for a prior: ln(1/q_min)."""
+        return theorems.PriorMixing(
+            size=self.space.size,
+            smallest_probability=self._smallest(),
+            weight=self.mixing_weight,
+        )
 
     def _smallest(self) -> Fraction:
         return Fraction(min(self.prior), sum(self.prior))
@@ -344,8 +348,10 @@ class ProfileMix(Purifier):
         smallest = min(self.profile) / sum(self.profile)
         if smallest == 0:
             return -math.inf
-        log_mass = prior_mass(smallest, size=self.space.size)
-        return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=log_mass)
+        prior = theorems.PriorMixing(
+            size=self.space.size, smallest_probability=smallest, weight=self.mixing_weight
+        )
+        return prior.log_delta_required(epsilon)
 
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the projected value or a draw from the optimal prior."""
@@ -433,7 +439,9 @@ class _EqualCellMixing(_CellMixing):
     def log_ratio_at(self, resolution: float = math.inf) -> float:
         width = float(np.max(self.lattice.box.widths()))
         cells = math.ceil(min(width / resolution, math.exp(MOST_NATS)))
-        return grid_mass(cells=max(2, cells), dimension=self.dimension)
+        return theorems.GridMixing(
+            cells=max(2, cells), dimension=self.dimension, weight=self.mixing_weight
+        ).log_mass
 
     def finest(self: Equal, limit: float, weight: Fraction) -> Equal:
         def at(cells: int) -> Equal:
@@ -471,10 +479,14 @@ class GridMix(_EqualCellMixing):
         drawn = uniform_below(self.lattice.cells, size=self.dimension, bits=bits)
         return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return B2: d ln K."""
-        numbers = {"cells": self.lattice.cells, "dimension": self.dimension}
-        return "grid-mixing", grid_mass, numbers
+    @property
+    def theorem(self) -> theorems.GridMixing:
+        """B2: d ln K."""
+        return theorems.GridMixing(
+            cells=self.lattice.cells,
+            dimension=self.dimension,
+            weight=self.mixing_weight,
+        )
 
 
 @final
@@ -515,11 +527,15 @@ class LocalUniformMix(_EqualCellMixing):
         drawn = uniform_below(cells, size=self.dimension, bits=bits)
         return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return B4's local uniform kernel: d ln(K/m)."""
-        cells, side = self.lattice.cells, self.kernel_cells
-        numbers = {"cells": cells, "kernel_cells": side, "dimension": self.dimension}
-        return "local-uniform-kernel", local_uniform_mass, numbers
+    @property
+    def theorem(self) -> theorems.LocalUniformKernel:
+        """B4's local uniform kernel: d ln(K/m)."""
+        return theorems.LocalUniformKernel(
+            cells=self.lattice.cells,
+            kernel_cells=self.kernel_cells,
+            dimension=self.dimension,
+            weight=self.mixing_weight,
+        )
 
 
 @final
@@ -556,7 +572,7 @@ class UnequalGridMix(_CellMixing):
     def log_ratio_at(self, resolution: float = math.inf) -> float:
         """Return Σ ln K_i of cells of this side, and at least two in the widest."""
         spacing = min(max(resolution, self.sides.finest), self.sides.widest / 2)
-        return _mass_of(_cells(self.sides.widths, spacing))
+        return self._mass_of(_cells(self.sides.widths, spacing))
 
     def finest(self, limit: float, weight: Fraction) -> UnequalGridMix:
         """Return the grid of the smallest spacing within the limit."""
@@ -566,19 +582,26 @@ class UnequalGridMix(_CellMixing):
             middle = math.sqrt(fine * fits)
             enough = float(np.log(_cells(widths, middle)).sum()) <= limit
             fine, fits = (fine, middle) if enough else (middle, fits)
-        while _mass_of(_cells(widths, fits)) > limit:  # the nats above were floats
+        while self._mass_of(_cells(widths, fits)) > limit:  # the nats above were floats
             fine, fits = fits, fits + 2 * (fits - fine) + fits * 1e-12
         lattice = self.lattice.box.unequal_grid([int(count) for count in _cells(widths, fits)])
         return replace(self, lattice=lattice, mixing_weight=weight)
+
+    def _mass_of(self, cells: Floats) -> float:
+        """Return Σ ln K_i of these cells, rounded up."""
+        counts, times = np.unique(cells, return_counts=True)
+        sides = [[int(count), int(often)] for count, often in zip(counts, times, strict=True)]
+        return theorems.UnequalGridMixing(sides=sides, weight=self.mixing_weight).log_mass
 
     @cached_property
     def sides(self) -> _Sides:
         """The sides of the box, sorted once: a plan asks for hundreds of forecasts."""
         return _Sides.of(self.lattice.box)
 
-    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
-        """Return B2: Σ ln K_i."""
-        return "unequal-grid-mixing", sides_mass, {"sides": self.lattice.sides()}
+    @property
+    def theorem(self) -> theorems.UnequalGridMixing:
+        """B2: Σ ln K_i."""
+        return theorems.UnequalGridMixing(sides=self.lattice.sides(), weight=self.mixing_weight)
 
 
 @value
@@ -622,9 +645,3 @@ class _Sides:
 def _cells(widths: Floats, spacing: float) -> Floats:
     """Return how many cells of at most this side each width takes."""
     return np.maximum(np.ceil(widths / spacing * (1 - 1e-12)), 1.0)
-
-
-def _mass_of(cells: Floats) -> float:
-    """Return Σ ln K_i, rounded up."""
-    counts, times = np.unique(cells, return_counts=True)
-    return sides_mass((int(count), int(often)) for count, often in zip(counts, times, strict=True))

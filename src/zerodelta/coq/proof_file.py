@@ -33,7 +33,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part
 from zerodelta.privacy.theorems.noise import ParallelBlocks
 from zerodelta.privacy.theorems.registry import theorem_of
-from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
+from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.verify import units_of
 from zerodelta.value import value
@@ -130,15 +130,15 @@ class _Written:
 def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> Fraction:
     """Write the theorems of one part; return the ε that they prove of it."""
     *before, last = (theorem_of(step) for step in part.steps)
-    if isinstance(last, Units):
-        row = None if stated is None else stated / last.max_rows
+    if isinstance(last, UnitTheorem):
+        if last.asserted:
+            written.paper.append(f"{last.label} ({last.section}): that a unit moves one vote only")
+        row = None if stated is None else last.of_row(stated)
         inner = _part(Part(steps=part.steps[:-1], epsilon=row), row, name, written)
-        unit = inner * last.max_rows if stated is None else stated
-        written.texts.append(_units(last, inner, unit, f"{name}_unit"))
+        unit = inner * last.times if stated is None else stated
+        if not last.asserted:
+            written.texts.append(_units(last, inner, unit, f"{name}_unit"))
         return unit
-    if isinstance(last, UnitVotes):
-        written.paper.append(f"{last.label} ({last.section}): that a unit moves one vote only")
-        return _part(Part(steps=part.steps[:-1], epsilon=stated), stated, name, written)
     if isinstance(last, Channel):
         if stated is None:
             raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
@@ -234,8 +234,6 @@ def _channel(
         written.texts.append(_groups(channel, one_row, stated, name))
         return
     units = units_of(part.steps)
-    if isinstance(units, UnitVotes):
-        raise CertificateError("votes of units come last.")
     bases = _bases(before if units is None else before[:-1])
     base = _together(bases, units, channel.before(written.neighbors)) if bases else None
     mixture = mixture_theorem(channel, base, stated, name)
@@ -253,11 +251,12 @@ def _channel(
     written.texts.append(mixture.text)
 
 
-def _together(
-    bases: list[Base], units: Units | ClippedUnits | None, neighbors: Neighbors
-) -> Composed:
+def _together(bases: list[Base], units: UnitTheorem | None, neighbors: Neighbors) -> Composed:
     base = transcript_claim((step.claim(neighbors), step.count) for step in bases)
-    return base if units is None else units.of_unit(base)
+    if units is None:
+        return base
+    units.check_bases(bases)
+    return units.of_unit(base)
 
 
 def _groups(channel: ParallelBlocks, one_row: Fraction, stated: Fraction, name: str) -> str:
@@ -274,10 +273,10 @@ Qed.
 """
 
 
-def _units(units: Units, row: Fraction, unit: Fraction, name: str) -> str:
+def _units(units: UnitTheorem, row: Fraction, unit: Fraction, name: str) -> str:
     return f"""\
 Theorem {name} {PUBLIC} (T : eqType) (M : D -> T -> R) (k : nat) :
-  INR k = {units.max_rows} -> (forall d y, 0 <= M d y) ->
+  INR k = {units.times} -> (forall d y, 0 <= M d y) ->
   pure_DP_events neighbors M {coq_number(row)} ->
   pure_DP_events (changes neighbors k) M {coq_number(unit)}.
 Proof.

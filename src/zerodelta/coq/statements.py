@@ -29,14 +29,14 @@ from zerodelta.privacy.theorems.mixing import (
 )
 from zerodelta.privacy.theorems.noise import (
     BlockKNorm,
-    ExponentialMechanism,
-    JointTopK,
+    ExponentialMechanismTheorem,
+    JointTopKTheorem,
     KeyCounts,
-    KNormNoise,
+    KNormNoiseTheorem,
     PartitionKNorm,
     PartitionLaplace,
-    PermuteAndFlip,
-    RoundedLaplace,
+    PermuteAndFlipTheorem,
+    RoundedLaplaceTheorem,
 )
 from zerodelta.privacy.theorems.testing import (
     PureLocalSensitivity,
@@ -249,7 +249,7 @@ Qed.
 # -- Noise on counts and sums as theorems for Coq (theory R, P1, P2, G2, U) -----------------------
 
 
-def laplace_theorem(step: RoundedLaplace, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def laplace_theorem(step: RoundedLaplaceTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return rounded Laplace noise on integer sums, for Coq."""
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
@@ -264,7 +264,7 @@ Qed.
 """
 
 
-def k_norm_theorem(step: KNormNoise, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def k_norm_theorem(step: KNormNoiseTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return one draw of noise in a norm, for Coq."""
     moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
@@ -397,7 +397,7 @@ def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:
 
 
 def _selection(
-    step: ExponentialMechanism | PermuteAndFlip,
+    step: ExponentialMechanismTheorem | PermuteAndFlipTheorem,
     _: Neighbors,
     epsilon: Fraction,
     name: str,
@@ -426,7 +426,7 @@ Qed.
 """
 
 
-def _top_k(step: JointTopK, _: Neighbors, epsilon: Fraction, name: str) -> str:
+def _top_k(step: JointTopKTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     moved = coq_number(step.sensitivity * (1 if step.monotone else 2))
     scale = coq_number(step.scale)
     return f"""\

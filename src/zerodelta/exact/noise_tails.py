@@ -9,7 +9,7 @@ Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with w
   noises: 2·Σ_{j < r-i} C(r+j-1, j)/2^(r+j), i < r. In even dimensions a mean over the sphere.
 
 Discrete Laplace noise has P(|z| > k) = 2q^(k+1)/(1+q), q = e^(-1/scale); a form of several of them
-is bounded by one of Laplace noises that are hardly wider (`_wider`).
+is bounded by one of Laplace noises that are hardly wider (`GeometricLaw.wider`).
 
 All terms are positive, so that nothing cancels. Bounds for linear forms are floats with a proven
 margin; where scales are (nearly) equal one is raised a little first, which only makes tails longer.
@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,21 +43,20 @@ from zerodelta.value import value
 class NoiseLaw:
     """The value is (integers + noise) times `unit`, before it is clipped to where it can be.
 
-    Noise is round(z), but for "geometric", which is on integers to begin with.
-
-    `family`: "k-norm" (density of z ∝ exp(-‖z‖/scale) in l1, l2 or l∞ `norm`, over `dimension`
-    coordinates together), "counts" (density ∝ exp(-max(Σz⁺, Σz⁻)/scale), over `dimension` counts),
-    or "laplace" and "geometric" (P(z) ∝ e^(-|z|/scale), the discrete Laplace law), where
-    coordinates are independent.
-    `scale` is in integers. `unit` is one integer in the value's own units, for all coordinates or
-    for each.
+    `family` and `norm` are the words of `Law` in files, `scale` and `dimension` its numbers. `unit`
+    is one integer in the value's own units, for all coordinates or for each.
     """
 
-    family: Literal["k-norm", "counts", "laplace", "geometric"]
+    family: str
     scale: Fraction
     unit: Fraction | tuple[Fraction, ...]
     dimension: int = 1
     norm: float = 1.0
+
+    @property
+    def noise(self) -> Law:
+        """The law of the integer noise."""
+        return NOISE_LAWS[self.family, self.norm](scale=self.scale, dimension=self.dimension)
 
 
 @value(eq=False)
@@ -117,6 +117,8 @@ class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
         return len(self._places)
 
 
+# -- Laws of integer noise ------------------------------------------------------------------------
+
 _BITS = 256
 _PIECES = 1 << 16
 """Of the sphere, for l2 noise in even dimensions: tails are at most such a part of 1 too large."""
@@ -138,42 +140,401 @@ _HALF = Fraction(1, 2)
 _SPLIT = Fraction(1, 1 << 20)
 """Coefficients of counts noise are at least so far apart, relative to the largest."""
 
+_COARSE = 8
+"""Beyond this scale rounding changes the error of counts by less than 0.1 %."""
 
-def tail_of_one(law: NoiseLaw, t: Fraction) -> arb:
-    """Return P(|z_j| > t) for one coordinate, as a ball at working precision.
+_FAR, _TERMS = 120, 512
+"""What is farther, or has a smaller weight (about 2^-i), adds less than floats can tell."""
 
-    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
-    >>> round(float(tail_of_one(law, Fraction(2)).mid()), 6)
-    0.367879
+
+Coefficients: TypeAlias = Sequence[Fraction | float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Law(ABC):
+    """A law of noise on integers: round(z), but for `GeometricLaw`, which is on them to begin with.
+
+    What intervals, forecasts and covariances need of it. `scale` is in integers; `dimension` is how
+    many coordinates are drawn together.
     """
-    if law.family == "geometric" and t >= 0:
-        rate = ball(1 / law.scale)
+
+    family: ClassVar[str]
+    """What it is called in files."""
+    norm: ClassVar[float] = 1.0
+    joint: ClassVar[bool] = False
+    """Whether one draw is over all lines of a table, so that these are not independent."""
+
+    scale: Fraction
+    dimension: int = 1
+
+    def on(self, unit: Fraction | tuple[Fraction, ...]) -> NoiseLaw:
+        """Return the law of a value of which one integer is this unit."""
+        return NoiseLaw(
+            family=self.family,
+            scale=self.scale,
+            unit=unit,
+            dimension=self.dimension,
+            norm=self.norm,
+        )
+
+    @abstractmethod
+    def weights(self) -> Iterator[Fraction]:
+        """Yield the w_i of P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale."""
+
+    def tail(self, t: Fraction) -> arb:
+        """Return P(|z_j| > t) for one coordinate, as a ball at working precision.
+
+        >>> round(float(LaplaceLaw(scale=Fraction(2)).tail(Fraction(2)).mid()), 6)
+        0.367879
+        """
+        if t <= 0:
+            return arb(1)
+        tau = ball(t) / ball(self.scale)
+        term, total = arb(1), arb(0)
+        for place, weight in enumerate(self.weights()):
+            term = term * tau / place if place else term
+            total += ball(weight) * term
+        return (-tau).exp() * total
+
+    def integer_radius(self, a: Fraction) -> int:
+        """Return the smallest k with P(|round(z_j)| > k) <= a, for one coordinate.
+
+        For Laplace noise max(0, ⌈b ln(1/a) - 1/2⌉): the noise is rounded to nearest.
+
+        >>> LaplaceLaw(scale=Fraction(2)).integer_radius(Fraction(1, 16))
+        6
+        >>> GeometricLaw(scale=Fraction(2)).integer_radius(Fraction(1, 16))
+        5
+        """
+        return _radius(self, a)
+
+    def reach(self, a: Fraction) -> Fraction:
+        """Return hardly more than the t with P(|z_j| > t) = a."""
+        fine = replace(self, scale=Fraction(_FINE))
+        return (fine.integer_radius(a) + Fraction(1, 2)) / _FINE * self.scale
+
+    def wider(self) -> Law:
+        """Return a law whose forms are at least as wide, and of which they are known."""
+        return self
+
+    @abstractmethod
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a."""
+
+    def exceeded(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a.
+
+        Coefficients that are 0 for all lines may be left out.
+        """
+        return self.wider().passes(coefficients, x, a)
+
+    def equal_reach(self, count: int, a: Fraction) -> Fraction | None:
+        """Return hardly more than the quantile of a sum of so many coordinates, if it is known."""
+        return None
+
+    def form_radius(self, form: tuple[Fraction, ...], a: Fraction) -> Fraction:
+        """Return r with P(|Σ c_i round(z_i)| > r) <= a: the least for one coefficient only.
+
+        For several, noise before rounding reaches q, hardly more than its quantile, and rounding
+        adds at most Σ|c_i|/2; discrete Laplace noise counts as rounded (`wider`).
+
+        >>> LaplaceLaw(scale=Fraction(2)).form_radius((Fraction(1, 2),), Fraction(1, 20))
+        Fraction(3, 1)
+        """
+        used = [c for c in form if c]
+        if not used:
+            return Fraction(0)
+        if len(used) == 1:
+            return abs(used[0]) * self.integer_radius(a)
+        law = self.wider()
+        size = sum(map(abs, used), Fraction(0))
+        unit = max(map(abs, used))
+        alike = law.equal_reach(len(used), a) if all(abs(c) == unit for c in used) else None
+        if alike is not None:
+            return unit * alike + size / 2
+        coefficients = np.array([[float(c / unit) for c in used]])
+        high, low = 2 * float(size / unit * law.reach(a)), 0.0  # a norm of the coefficients
+        for _ in range(60):
+            middle = (low + high) / 2
+            if law.passes(coefficients, np.array([middle]), a)[0]:
+                high = middle
+            else:
+                low = middle
+        return unit * Fraction(high) * (1 + Fraction(1, 1 << 45)) + size / 2
+
+    def rest_radius(self, free: int, a: Fraction) -> int:
+        """Return r with P(|Σ round(z_i)| > r) <= a for all `free` counts: what they leave."""
+        return self.integer_radius(a) if free == 1 else self._rest_radius(free, a)
+
+    def _rest_radius(self, free: int, a: Fraction) -> int:
+        return 1 << 62  # nobody knows, but that it is a count
+
+    @abstractmethod
+    def error(self) -> float:
+        """Return the expected absolute error of a coordinate."""
+
+    @abstractmethod
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return the covariance of two linear forms of the noise on one line."""
+
+
+@lru_cache(maxsize=256)
+def _radius(law: Law, a: Fraction) -> int:
+    def enough(k: int) -> bool:
+        return bool(law.tail(k + Fraction(1, 2)) <= ball(a))
+
+    with precision(_BITS):
+        if enough(0):
+            return 0
+        high = max(1, math.ceil(law.scale))
+        while not enough(high):
+            high *= 2
+        low = 0  # not enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+
+def _product(first: Coefficients, second: Coefficients) -> float:
+    return math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+
+
+def _chernoff(rates: Floats, squares: Floats, free: int, a: Fraction) -> float:
+    """Return x with P(|Σ z_i| > x) <= a for `free` noises with E e^(λz) = 1/(1 - squares)."""
+    log = math.log(2) - math.log(a.numerator) + math.log(a.denominator)
+    return float(((log - free * np.log1p(-squares)) / rates).min()) * (1 + 2.0**-40)
+
+
+_RATES = np.linspace(0.001, 0.999, 999)
+"""Where the Chernoff bound is looked for, in scales."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Independent(Law):
+    """Independent Laplace noises before rounding: what is known of their forms."""
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield 1."""
+        yield Fraction(1)
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell it by partial fractions."""
+        scaled = np.abs(coefficients) * float(self.scale)
+        return np.asarray((x > 0) & (_laplaces(scaled, x) <= _below(a)))
+
+
+def _below(a: Fraction) -> float:
+    return float(a) * (1 - 2.0**-40)
+
+
+@value
+class LaplaceLaw(_Independent):
+    """Independent noises round(z), P(z) ∝ e^(-|z|/scale)."""
+
+    family = "laplace"
+
+    def equal_reach(self, count: int, a: Fraction) -> Fraction | None:
+        """Return that of one coordinate of l2 noise in 2r - 1 dimensions, which is the same law."""
+        return BallLaw(scale=self.scale, dimension=2 * count - 1).reach(a)
+
+    def _rest_radius(self, free: int, a: Fraction) -> int:
+        """Use a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales; all are rounded."""
+        reach = _chernoff(_RATES, _RATES**2, free, a)
+        return math.floor(Fraction(reach) * self.scale + Fraction(free, 2))
+
+    def error(self) -> float:
+        """Return 1/(2 sinh(1/(2b))), about b."""
+        half_rate = float(1 / (2 * self.scale))
+        return 0.0 if half_rate > 700 else 1 / (2 * math.sinh(half_rate))
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it before rounding: a variance is 2b²."""
+        return 2 * float(self.scale) ** 2 * _product(first, second)
+
+
+@value
+class GeometricLaw(_Independent):
+    """Independent noises on integers, P(z) ∝ e^(-|z|/scale): discrete Laplace noise."""
+
+    family = "geometric"
+
+    def tail(self, t: Fraction) -> arb:
+        """Return P(|z_j| > t)."""
+        if t < 0:
+            return arb(1)
+        rate = ball(1 / self.scale)
         return 2 * (-rate * (math.floor(t) + 1)).exp() / (1 + (-rate).exp())
-    if t <= 0:
-        return arb(1)
-    tau = ball(t) / ball(law.scale)
-    if law.family == "k-norm" and law.norm == 2 and law.dimension % 2 == 0:
-        return _sphere_tail(law.dimension, tau)
-    term, total = arb(1), arb(0)
-    for place, weight in enumerate(_weights(law)):
-        term = term * tau / place if place else term
-        total += ball(weight) * term
-    return (-tau).exp() * total
+
+    def wider(self) -> Law:
+        """Return Laplace noise whose forms are at least as wide as those of discrete Laplace noise.
+
+        Discrete noise plus U, uniform in [-1/2, 1/2], is symmetric and unimodal, and for t within
+        1/2 of an integer k >= 0 exceeds t with probability q^k (1 - 2(t-k)T) <= e^(-2tT), T =
+        tanh(h), h = 1/(2·scale). So it is more peaked than Laplace noise of scale 1/(2T), and so is
+        every form of independent ones (Birnbaum 1948); taking U off again moves it no more than
+        rounding does. h·coth(h) <= 1 + min(h, h²/3).
+        """
+        return LaplaceLaw(
+            scale=self.scale + min(1 / (12 * self.scale), _HALF), dimension=self.dimension
+        )
+
+    def _rest_radius(self, free: int, a: Fraction) -> int:
+        """Use a Chernoff bound with sinh²(λh)/sinh²(h) for λ², h = 1/(2·scale); none is rounded."""
+        h = float(1 / (2 * self.scale))
+        ends = np.expm1(-2 * h * _RATES) / math.expm1(-2 * h)
+        squares = (np.exp(h * (_RATES - 1)) * ends) ** 2
+        return math.floor(Fraction(_chernoff(_RATES, squares, free, a)) * self.scale)
+
+    def error(self) -> float:
+        """Return 1/sinh(1/b)."""
+        rate = float(1 / self.scale)
+        return 0.0 if rate > 700 else 1 / math.sinh(rate)
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it: a variance is 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b)."""
+        product, half_rate = _product(first, second), float(1 / (2 * self.scale))
+        if half_rate > 300:
+            return 0.0
+        return product / (2 * math.sinh(half_rate) ** 2)
 
 
-def _weights(law: NoiseLaw) -> Iterator[Fraction]:
-    d = law.dimension
-    if law.family == "counts":
-        weight = Fraction(1)
+@value
+class DiamondLaw(_Independent):
+    """One draw round(z) with density ∝ exp(-‖z‖₁/scale)."""
+
+    family = "k-norm"
+
+    def error(self) -> float:
+        """Return E|z_j| before rounding."""
+        return float(self.scale)
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it before rounding: a variance is 2b²."""
+        return 2 * float(self.scale) ** 2 * _product(first, second)
+
+
+@value
+class BallLaw(Law):
+    """One draw round(z) with density ∝ exp(-‖z‖₂/scale)."""
+
+    family = "k-norm"
+    norm = 2.0
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield those of a sum of (d+1)/2 independent Laplace noises, for odd d."""
+        yield from _sum_weights((self.dimension + 1) // 2)
+
+    def tail(self, t: Fraction) -> arb:
+        """Return P(|z_j| > t), a bound of it in even dimensions."""
+        if t > 0 and self.dimension % 2 == 0:
+            return _sphere_tail(self.dimension, ball(t) / ball(self.scale))
+        return Law.tail(self, t)
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell it by the length of the coefficients."""
+        lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(self.reach(a))
+        return np.asarray(x > lengths * (1 + 2.0**-40))
+
+    def error(self) -> float:
+        """Return E|z_j| before rounding.
+
+        E‖z‖ = d·scale times the mean magnitude Γ(d/2) / (√π Γ((d+1)/2)) of a coordinate on the unit
+        sphere.
+        """
+        scale, d = float(self.scale), self.dimension
+        logs = math.lgamma(d / 2) - math.lgamma((d + 1) / 2)
+        return scale * d * math.exp(logs) / math.sqrt(math.pi)
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it before rounding: E‖z‖² = d(d+1)·scale², shared by d coordinates."""
+        return (self.dimension + 1) * float(self.scale) ** 2 * _product(first, second)
+
+
+@value
+class CubeLaw(Law):
+    """One draw round(z) with density ∝ exp(-‖z‖∞/scale)."""
+
+    family = "k-norm"
+    norm = math.inf
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield 1 - i/d."""
+        d = self.dimension
+        yield from (1 - Fraction(place, d) for place in range(d))
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell it of one or two coefficients."""
+        scaled = np.abs(coefficients) * float(self.scale)
+        return np.asarray((x > 0) & (_two_uniforms(scaled, x, self.dimension) <= _below(a)))
+
+    def error(self) -> float:
+        """Return E|z_j| before rounding."""
+        return float(self.scale) * (self.dimension + 1) / 2
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it before rounding: a variance is scale²·(d+1)(d+2)/3."""
+        d = self.dimension
+        return _product(first, second) * float(self.scale) ** 2 * (d + 1) * (d + 2) / 3
+
+
+@value
+class CountsLaw(Law):
+    """One draw round(z) over `dimension` counts, density ∝ exp(-max(Σz⁺, Σz⁻)/scale)."""
+
+    family = "counts"
+    joint = True
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield 2·C(2p-i-1, p)/C(2p, p)."""
+        d, weight = self.dimension, Fraction(1)
         for place in range(d):
             yield weight
             weight = weight * (d - place - 1) / (2 * d - place - 1)
-    elif law.family == "k-norm" and law.norm == math.inf:
-        yield from (1 - Fraction(place, d) for place in range(d))
-    elif law.family == "k-norm" and law.norm == 2:
-        yield from _sum_weights((d + 1) // 2)
-    else:
-        yield Fraction(1)
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Tell it line by line."""
+        lines = zip(coefficients, x, strict=True)
+        return np.array([_exceeded_by_counts(self, line, float(at), a) for line, at in lines])
+
+    def _rest_radius(self, free: int, a: Fraction) -> int:
+        """Use that each of them and minus their sum have one law; all of them are rounded."""
+        return math.floor(self.integer_radius(a) + Fraction(1, 2) + Fraction(free, 2))
+
+    def error(self) -> float:
+        """Return E|round(z_j)|, the expected absolute error of a count.
+
+        Σ_k P(|z_j| > k + 1/2), with the weights above. At large scales E|z_j|: E G = (d+1)·scale; a
+        coordinate of a k-simplex has mean 1/(k+1), and with weights C(d,k)² the mean of k/(k+1) is
+        (d/(d+1))², so that E|U_j| = 2d/(d+1)².
+        """
+        d, scale = self.dimension, float(self.scale)
+        if scale > _COARSE:
+            return 2 * scale * d / (d + 1)
+        tau = (np.arange(math.ceil(_FAR * scale) + 1) + 0.5) / scale
+        term, weight = np.exp(-tau), 1.0
+        total = term.copy()
+        for i in range(1, min(d, _TERMS)):
+            term, weight = term * (tau / i), weight * (d - i) / (2 * d - i)
+            total += weight * term
+        return float(total.sum())
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return it before rounding.
+
+        A count has variance 4p(2p+1)/((p+1)(p+2))·s², and two have correlation -1/p.
+        """
+        product, p = _product(first, second), self.dimension
+        sums = math.fsum(map(float, first)) * math.fsum(map(float, second))
+        variance = 4 * p * (2 * p + 1) / ((p + 1) * (p + 2)) * float(self.scale) ** 2
+        return variance * ((1 + 1 / p) * product - sums / p)
+
+
+NOISE_LAWS: Mapping[tuple[str, float], type[Law]] = {
+    (kind.family, kind.norm): kind
+    for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw)
+}
+"""By what they are called in files."""
 
 
 @lru_cache(maxsize=64)
@@ -201,135 +562,6 @@ def _pieces(d: int) -> Floats:
     levels = np.arange(1, _PIECES + 1) / _PIECES
     squares = betaincinv(0.5, (d - 1) / 2, levels)  # |V_1|² is Beta(1/2, (d-1)/2)
     return np.asarray(np.minimum(np.sqrt(squares) * (1 + 2.0**-30), 1.0))
-
-
-def integer_radius(law: NoiseLaw, a: Fraction) -> int:
-    """Return the smallest k with P(|round(z_j)| > k) <= a, for one coordinate.
-
-    For Laplace noise max(0, ⌈b ln(1/a) - 1/2⌉): the noise is rounded to nearest.
-
-    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
-    >>> integer_radius(law, Fraction(1, 16))
-    6
-    >>> integer_radius(replace(law, family="geometric"), Fraction(1, 16))
-    5
-    """
-    return _radius(replace(law, unit=Fraction(1)), a)
-
-
-@lru_cache(maxsize=256)
-def _radius(law: NoiseLaw, a: Fraction) -> int:
-    def enough(k: int) -> bool:
-        return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))
-
-    with precision(_BITS):
-        if enough(0):
-            return 0
-        high = max(1, math.ceil(law.scale))
-        while not enough(high):
-            high *= 2
-        low = 0  # not enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
-
-
-def _reach(law: NoiseLaw, a: Fraction) -> Fraction:
-    """Return hardly more than the t with P(|z_j| > t) = a."""
-    fine = replace(law, scale=Fraction(_FINE), unit=Fraction(1))
-    return (integer_radius(fine, a) + Fraction(1, 2)) / _FINE * law.scale
-
-
-def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fraction:
-    """Return r with P(|Σ c_i round(z_i)| > r) <= a: the least for one coefficient that is not 0.
-
-    For several, noise before rounding reaches q, hardly more than its quantile, and rounding adds
-    at most Σ|c_i|/2; discrete Laplace noise counts as rounded (`_wider`).
-
-    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
-    >>> form_radius(law, (Fraction(1, 2),), Fraction(1, 20))
-    Fraction(3, 1)
-    """
-    used = [c for c in form if c]
-    if not used:
-        return Fraction(0)
-    if len(used) == 1:
-        return abs(used[0]) * integer_radius(law, a)
-    law = _wider(law)
-    size = sum(map(abs, used), Fraction(0))
-    unit = max(map(abs, used))
-    if law.family == "laplace" and all(abs(c) == unit for c in used):
-        # the law of one coordinate of l2 noise in 2r - 1 dimensions
-        alike = replace(law, family="k-norm", norm=2.0, dimension=2 * len(used) - 1)
-        return unit * _reach(alike, a) + size / 2
-    coefficients = np.array([[float(c / unit) for c in used]])
-    high, low = 2 * float(size / unit * _reach(law, a)), 0.0  # a norm of the coefficients
-    for _ in range(60):
-        middle = (low + high) / 2
-        if exceeded(law, coefficients, np.array([middle]), a)[0]:
-            high = middle
-        else:
-            low = middle
-    return unit * Fraction(high) * (1 + Fraction(1, 1 << 45)) + size / 2
-
-
-def rest_radius(law: NoiseLaw, free: int, a: Fraction) -> int:
-    """Return r with P(|Σ round(z_i)| > r) <= a for all of `free` counts together: what they leave.
-
-    Counts noise has one law for each of them and for minus their sum; all of them are rounded. For
-    independent Laplace noises a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales; discrete
-    ones have sinh²(λh)/sinh²(h) for λ², h = 1/(2·scale), and are not rounded.
-    """
-    half = Fraction(free, 2)
-    if free == 1:
-        return integer_radius(law, a)
-    if law.family == "counts":
-        return math.floor(integer_radius(law, a) + Fraction(1, 2) + half)
-    if law.family not in ("laplace", "geometric"):
-        return 1 << 62  # nobody knows, but that it is a count
-    log = math.log(2) - math.log(a.numerator) + math.log(a.denominator)
-    rates = np.linspace(0.001, 0.999, 999)
-    squares = rates**2
-    if law.family == "geometric":
-        h, half = float(1 / (2 * law.scale)), Fraction(0)
-        ends = np.expm1(-2 * h * rates) / math.expm1(-2 * h)
-        squares = (np.exp(h * (rates - 1)) * ends) ** 2
-    reach = float(((log - free * np.log1p(-squares)) / rates).min()) * (1 + 2.0**-40)
-    return math.floor(Fraction(reach) * law.scale + half)
-
-
-def _wider(law: NoiseLaw) -> NoiseLaw:
-    """Return Laplace noise whose forms are at least as wide as those of discrete Laplace noise.
-
-    Discrete noise plus U, uniform in [-1/2, 1/2], is symmetric and unimodal, and for t within 1/2
-    of an integer k >= 0 exceeds t with probability q^k (1 - 2(t-k)T) <= e^(-2tT), T = tanh(h),
-    h = 1/(2·scale). So it is more peaked than Laplace noise of scale 1/(2T), and so is every form
-    of independent ones (Birnbaum 1948); taking U off again moves it no more than rounding does.
-    h·coth(h) <= 1 + min(h, h²/3).
-    """
-    if law.family != "geometric":
-        return law
-    return replace(law, family="laplace", scale=law.scale + min(1 / (12 * law.scale), _HALF))
-
-
-def exceeded(law: NoiseLaw, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-    """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a.
-
-    Coefficients that are 0 for all lines may be left out.
-    """
-    law = _wider(law)
-    sizes, limit = np.abs(coefficients), float(a) * (1 - 2.0**-40)
-    if law.family == "counts":
-        lines = zip(coefficients, x, strict=True)
-        return np.array([_exceeded_by_counts(law, line, float(at), a) for line, at in lines])
-    if law.family == "k-norm" and law.norm == 2:
-        lengths = np.sqrt((sizes**2).sum(axis=1)) * float(_reach(law, a))
-        return np.asarray(x > lengths * (1 + 2.0**-40))
-    scaled = sizes * float(law.scale)
-    if law.family == "k-norm" and law.norm == math.inf:
-        return np.asarray((x > 0) & (_two_uniforms(scaled, x, law.dimension) <= limit))
-    return np.asarray((x > 0) & (_laplaces(scaled, x) <= limit))
 
 
 def _laplaces(scales: Floats, x: Floats) -> Floats:
@@ -387,7 +619,7 @@ def _squares(tau: Floats, d: int) -> Floats:
     return np.asarray(np.exp(logs - tau) * total)
 
 
-def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> bool:
+def _exceeded_by_counts(law: CountsLaw, line: Floats, x: float, a: Fraction) -> bool:
     """Tell whether surely P(|Σ c_i z_i| > x) <= a for counts noise; what is not there has c = 0.
 
     With a_0 = 0 and a_i = c_i, all different, P(Σ c_i z_i > x) is the sum over pairs with
@@ -401,7 +633,7 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
         return bool(x > 0)
     given = [Fraction(float(c)) / largest for c in line]
     if np.count_nonzero(line) == 1:
-        return bool(Fraction(x) / largest >= _reach(law, a))
+        return bool(Fraction(x) / largest >= law.reach(a))
     surely = _by_floats(law, [float(c) for c in given], x / float(largest), float(a))
     if surely is not None:
         return surely
@@ -412,7 +644,7 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
     for place in range(zero - 1, -1, -1):
         apart[place] = min(apart[place], apart[place + 1] - _SPLIT)
     moved = sum((abs(n - o) for n, o in zip(apart, ordered, strict=True)), Fraction(0))
-    left = Fraction(x) / largest - moved * _reach(law, a)
+    left = Fraction(x) / largest - moved * law.reach(a)
     if left <= 0:
         return False
     with precision(_BITS + 48 * p):
@@ -428,7 +660,7 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
         return bool(found <= ball(a))
 
 
-def _by_floats(law: NoiseLaw, line: list[float], x: float, a: float) -> bool | None:
+def _by_floats(law: CountsLaw, line: list[float], x: float, a: float) -> bool | None:
     """Decide the same in floats, where coefficients are far apart; None if that is not certain."""
     p = law.dimension
     knots = sorted([*line, *[0.0] * (p + 1 - len(line))])

@@ -20,12 +20,11 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import Ranks, Runs, SortedRuns, joint_points, ranks_asked_first
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.ranks import GridRows
-from zerodelta.privacy.claims import PureDP
+from zerodelta.mechanisms.sum_noise import PureMechanism
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import joint_quantiles_epsilon
+from zerodelta.privacy.theorems.noise import JointQuantiles
 from zerodelta.value import value
 
 # -- Several quantiles drawn together: their number costs no ε (theory Q) -------------------------
@@ -38,7 +37,7 @@ CELL_BITS = 20
 
 
 @value
-class JointExponential:
+class JointExponential(PureMechanism):
     """Releases m points in rising order, of each group, drawn by how many rows lie between them.
 
     **Neighbors**: one row replaced, or added or removed; a row may be absent, or in no group.
@@ -76,10 +75,8 @@ class JointExponential:
             expected="numbers from 0 to 1 in rising order",
             remedy="pass each level once, sorted",
         )
-        count = as_count(groups, "groups", minimum=1)
-        unit = cls(levels=exact, rate=Fraction(1), groups=count, neighbors=neighbors)
-        rate = as_positive(epsilon, "epsilon") / unit.claim.exact_epsilon
-        return replace(unit, rate=rate)
+        unit = cls(levels=exact, rate=Fraction(1), groups=groups, neighbors=neighbors)
+        return replace(unit, rate=as_positive(epsilon, "epsilon") / unit.epsilon)
 
     @property
     def gaps(self) -> tuple[Fraction, ...]:
@@ -88,26 +85,14 @@ class JointExponential:
         return tuple(b - a for a, b in itertools.pairwise(ends))
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        epsilon = joint_quantiles_epsilon(
+    def theorem(self) -> JointQuantiles:
+        """Theorem Q."""
+        return JointQuantiles(
             rate=self.rate,
             levels=len(self.levels),
             least_gap=min(self.gaps),
             groups=self.groups,
-            neighbors=self.neighbors,
         )
-        return PureDP(epsilon, neighbors=self.neighbors)
-
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        numbers = {
-            "rate": self.rate,
-            "levels": len(self.levels),
-            "least_gap": min(self.gaps),
-            "groups": self.groups,
-        }
-        return Step(theorem="joint-quantiles", numbers=numbers, neighbors=self.neighbors)
 
     def draw(self, runs: Runs, bits: BitSource) -> list[int]:
         """Return the cells of the drawn points, in rising order."""

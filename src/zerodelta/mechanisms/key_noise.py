@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -18,11 +19,10 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource, Integers
 from zerodelta.exact.noise import asymmetric_noise, geometric_steps, log_below, sparse_ranks
 from zerodelta.exact.rational import Rational, as_float, as_positive
-from zerodelta.mechanisms.sum_noise import add_exactly
-from zerodelta.privacy.claims import PureDP
+from zerodelta.mechanisms.sum_noise import PureMechanism, SumNoise
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import key_counts_epsilon
+from zerodelta.privacy.theorems.noise import KeyCounts
 from zerodelta.spaces.keys import KeyUniverse, Place
 from zerodelta.value import value
 
@@ -39,7 +39,7 @@ Found: TypeAlias = list[tuple[Any, int]]
 
 
 @value
-class KeyNoise:
+class KeyNoise(PureMechanism, SumNoise):
     """Adds floor(E/up) - floor(E'/down) to each count, independently.
 
     **Neighbors**: one row replaced, or added or removed; a row counts for at most one key.
@@ -87,24 +87,17 @@ class KeyNoise:
         return cls(up=rate, down=rate, neighbors=neighbors)
 
     @property
-    def epsilon(self) -> Fraction:
-        """What one release costs, as the theorem says."""
-        return key_counts_epsilon(up=self.up, down=self.down, neighbors=self.neighbors)
+    def theorem(self) -> KeyCounts:
+        """Theorem U, whose ε is the same for any number of keys."""
+        return KeyCounts(keys=1, up=self.up, down=self.down)
 
-    @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        return PureDP(self.epsilon, neighbors=self.neighbors)
-
-    def step(self, keys: int) -> Step:
+    def step(self, keys: int) -> Step:  # type: ignore[override]  # nobody is to forget the keys
         """Return the proof step of one release of counts by so many keys."""
-        numbers = {"keys": keys, "up": self.up, "down": self.down}
-        return Step(theorem="key-counts", numbers=numbers, neighbors=self.neighbors)
+        return replace(self.theorem, keys=keys).step(self.neighbors)
 
-    def apply(self, counts: Integers, bits: BitSource) -> Integers:
-        """Return the noisy counts of the keys that are listed; never wraps around."""
-        noise = asymmetric_noise(up=self.up, down=self.down, size=len(counts), bits=bits)
-        return add_exactly(counts, noise)
+    def noise(self, count: int, bits: BitSource) -> Integers:
+        """Return the noise of the keys that are listed."""
+        return asymmetric_noise(up=self.up, down=self.down, size=count, bits=bits)
 
     def unseen(
         self, size: int, least: int, bits: BitSource, *, below: int | None = None

@@ -26,9 +26,10 @@ from zerodelta.mechanisms.sum_noise import RoundedLaplace, add_exactly
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.testing import (
-    bounded_release_threshold,
-    free_mode_threshold,
-    free_test_threshold,
+    PureLocalSensitivity,
+    PureProposeTestRelease,
+    SmoothSensitivity,
+    StableMode,
     largest_noise_ratio,
 )
 from zerodelta.spaces import GridLattice
@@ -87,23 +88,24 @@ class ProposedRelease:
             release_epsilon=(1 - test_share) * epsilon,
             threshold=Fraction(0),
         )
-        return replace(release, threshold=free_test_threshold(**release._numbers()))
+        return replace(release, threshold=release.theorem.with_smallest_threshold().threshold)
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "points": self.lattice.cells**self.lattice.dimension,
-            "dimension": self.lattice.dimension,
-            "sensitivity": self.bound,
-            "test_epsilon": self.test_epsilon,
-            "release_epsilon": self.release_epsilon,
-        }
+    @property
+    def theorem(self) -> PureProposeTestRelease:
+        """Theorem C3, of `apply`."""
+        return PureProposeTestRelease(
+            points=self.lattice.cells**self.lattice.dimension,
+            dimension=self.lattice.dimension,
+            sensitivity=Fraction(self.bound),
+            test_epsilon=self.test_epsilon,
+            release_epsilon=self.release_epsilon,
+            threshold=self.threshold,
+            noise="real",
+        )
 
     def step(self) -> Step:
         """Return the proof step of `apply`."""
-        numbers = {**self._numbers(), "threshold": self.threshold, "noise": "real"}
-        return Step(
-            theorem="pure-propose-test-release", numbers=numbers, status=query_status(self.query)
-        )
+        return self.theorem.step(status=query_status(self.query))
 
     def draft(self, rows: Any, bits: BitSource) -> IntegerArray | None:
         """Return the noisy cell, or None for ⊥: an internal answer, unless (ε, δ) is enough."""
@@ -145,8 +147,15 @@ class ClearLead:
         *, epsilon: Fraction, items: int, neighbors: Neighbors = Neighbors.REPLACE
     ) -> ClearLead:
         """Return the test with the smallest threshold at this ε."""
-        threshold = free_mode_threshold(points=items, epsilon=epsilon)
-        return ClearLead(items=items, epsilon=epsilon, threshold=threshold, neighbors=neighbors)
+        test = ClearLead(items=items, epsilon=epsilon, threshold=Fraction(0), neighbors=neighbors)
+        return replace(test, threshold=test.theorem.with_smallest_threshold().threshold)
+
+    @property
+    def theorem(self) -> StableMode:
+        """Theorem C5."""
+        return StableMode(
+            points=self.items, epsilon=self.epsilon, threshold=self.threshold, noise="real"
+        )
 
     @staticmethod
     def stability(counted: Tally) -> tuple[int, int]:
@@ -163,13 +172,7 @@ class ClearLead:
 
     def step(self) -> Step:
         """Return the proof step."""
-        numbers = {
-            "points": self.items,
-            "epsilon": self.epsilon,
-            "threshold": self.threshold,
-            "noise": "real",
-        }
-        return Step(theorem="stable-mode", numbers=numbers, neighbors=self.neighbors)
+        return self.theorem.step(self.neighbors)
 
     def apply(self, counted: Tally, bits: BitSource) -> int:
         """Return the index of the released item."""
@@ -260,27 +263,27 @@ class MixedBoundedRelease:
         release = MixedBoundedRelease(
             base=base, lattice=lattice, mixing_probability=mixing_probability
         )
-        margin = int(bounded_release_threshold(**release._numbers()))
+        margin = int(release.theorem.with_smallest_threshold().threshold)
         return replace(release, base=replace(base, margin=margin))
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "points": self.lattice.cells**self.lattice.dimension,
-            "dimension": self.lattice.dimension,
-            "bound_epsilon": self.base.bound_epsilon,
-            "release_epsilon": self.base.release_epsilon,
-            "local_change": self.base.query.local_change,
-            "smallest_bound": self.base.smallest_bound,
-            "weight": self.mixing_probability,
-            "noise": "rounded",
-        }
+    @property
+    def theorem(self) -> PureLocalSensitivity:
+        """Theorem C4."""
+        return PureLocalSensitivity(
+            points=self.lattice.cells**self.lattice.dimension,
+            dimension=self.lattice.dimension,
+            bound_epsilon=self.base.bound_epsilon,
+            release_epsilon=self.base.release_epsilon,
+            local_change=Fraction(self.base.query.local_change),
+            smallest_bound=Fraction(self.base.smallest_bound),
+            threshold=Fraction(self.base.margin),
+            weight=self.mixing_probability,
+            noise="rounded",
+        )
 
     def step(self) -> Step:
         """Return the proof step."""
-        numbers = {**self._numbers(), "threshold": self.base.margin}
-        return Step(
-            theorem="pure-local-sensitivity", numbers=numbers, status=query_status(self.base.query)
-        )
+        return self.theorem.step(status=query_status(self.base.query))
 
     def apply(self, rows: Any, bits: BitSource) -> Any:
         """Return the point of the noisy cell; of a uniform one if it left the grid, or is mixed."""
@@ -347,8 +350,10 @@ class SmoothNoise:
 
     def step(self) -> Step:
         """Return the proof step."""
-        numbers = {name: getattr(self, name) for name in ("epsilon", "degrees", "decay", "ratio")}
-        return Step(theorem="smooth-sensitivity", numbers=numbers)
+        theorem = SmoothSensitivity(
+            epsilon=self.epsilon, degrees=self.degrees, decay=self.decay, ratio=self.ratio
+        )
+        return theorem.step()
 
     def error(self, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]) -> float:
         """Return E|noise| = S/c · E|T| for a guess of A_k at some numbers k of changes."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,35 +23,25 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
-from zerodelta.exact.noise_tails import NoiseLaw
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.noise_tails import CountsLaw, CubeLaw, GeometricLaw
 from zerodelta.exact.sums import INT64_MOST, IntegerArray
-from zerodelta.mechanisms.sum_noise import CountNoise, add_exactly, check_sums
-from zerodelta.privacy.claims import PureDP
+from zerodelta.mechanisms.sum_noise import ScaledNoise
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import (
-    block_epsilon,
-    partition_k_norm_epsilon,
-    partition_laplace_epsilon,
-)
+from zerodelta.privacy.theorems.noise import BlockKNorm, PartitionKNorm, PartitionLaplace
 from zerodelta.value import value
-
-_Method: TypeAlias = Literal["laplace", "k-norm"]
-_Coefficients: TypeAlias = Sequence[Fraction | float]
 
 _MOST_JOINT = 6
 """Up to so many cells one joint draw is worth it; Laplace noise is independent and streams (P2)."""
 
 
 @value
-class PartitionNoise:
+class PartitionNoise(ScaledNoise):
     """Releases integer cells plus noise, where a row adds at most `row_total` to all of them.
 
     **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed.
     **Guarantee**: pure DP. "laplace": independent discrete Laplace noise (the two-sided geometric
     law), ε = 2mM/scale for replaced rows and several cells, else mM/scale (P1). "k-norm": one draw
-    over *all* cells, ε = mM/scale (P2).
+    over *all* cells, ε = mM/scale (P2). "auto" is the one with the smaller variance.
     **Public**: everything stored here. `cells` is that of all groups together; ε is not split.
     **Error**: `covariance`.
 
@@ -66,118 +55,59 @@ class PartitionNoise:
     'k-norm'
     """
 
-    method: _Method
+    method: Literal["auto", "laplace", "k-norm"] = "auto"
     cells: int
-    row_total: int
-    unit_rows: int
+    row_total: int = 1
+    unit_rows: int = 1
     scale: Fraction
-    neighbors: Neighbors
+    neighbors: Neighbors = Neighbors.REPLACE
 
-    @classmethod
-    def for_epsilon(
-        cls,
-        *,
-        epsilon: Rational,
-        cells: int,
-        row_total: int = 1,
-        unit_rows: int = 1,
-        neighbors: Neighbors = Neighbors.REPLACE,
-        method: str = "auto",
-    ) -> PartitionNoise:
-        """Return the noise with exactly this ε; "auto": the method with the smaller variance."""
+    def __post_init__(self) -> None:
         require(
-            method in ("auto", "laplace", "k-norm"),
+            self.method in ("auto", "laplace", "k-norm"),
             "method",
-            method,
+            self.method,
             expected='"auto", "laplace" or "k-norm"',
             remedy="pass one of these names",
         )
-        count = as_count(cells, "cells", minimum=1)
-        joint = neighbors is Neighbors.REPLACE and 1 < count <= _MOST_JOINT
-        unit = cls(
-            method="k-norm" if method == "k-norm" or (method == "auto" and joint) else "laplace",
-            cells=count,
-            row_total=as_count(row_total, "row_total", minimum=1),
-            unit_rows=as_count(unit_rows, "unit_rows", minimum=1),
-            scale=Fraction(1),
-            neighbors=neighbors,
-        )
-        return replace(unit, scale=unit.epsilon / as_positive(epsilon, "epsilon"))
+        ScaledNoise.__post_init__(self)
+        if self.method == "auto":
+            joint = self.neighbors is Neighbors.REPLACE and 1 < self.cells <= _MOST_JOINT
+            object.__setattr__(self, "method", "k-norm" if joint else "laplace")
 
     @property
-    def epsilon(self) -> Fraction:
-        """What one release costs, as the theorem says."""
-        if self.method == "k-norm":
-            return partition_k_norm_epsilon(
-                row_total=self.row_total, unit_rows=self.unit_rows, scale=self.scale
-            )
-        return partition_laplace_epsilon(
+    def theorem(self) -> PartitionLaplace | PartitionKNorm:
+        """Theorem P1 or P2."""
+        laplace = self.method == "laplace"
+        theorem = PartitionLaplace if laplace else PartitionKNorm
+        return theorem(
             cells=self.cells,
             row_total=self.row_total,
             unit_rows=self.unit_rows,
             scale=self.scale,
-            neighbors=self.neighbors,
         )
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        return PureDP(self.epsilon, neighbors=self.neighbors)
+    def length(self) -> int:
+        """The number of cells."""
+        return self.cells
 
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        return Step(
-            theorem=f"partition-{self.method}",
-            numbers={
-                "cells": self.cells,
-                "row_total": self.row_total,
-                "unit_rows": self.unit_rows,
-                "scale": self.scale,
-            },
-            neighbors=self.neighbors,
-        )
-
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy cells, one vector for all groups; never wraps around."""
-        check_sums(sums, dimension=self.cells)
-        if self.method == "k-norm":  # one draw over all groups: one for each would cost twice ε
-            noise = rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
-        else:
-            noise = discrete_laplace(scale=self.scale, size=self.cells, bits=bits)
-        return add_exactly(sums, noise)
-
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise on the cells, one integer being `unit` of the value."""
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return one vector for all groups: one joint draw for each would cost twice ε."""
         if self.method == "k-norm":
-            return NoiseLaw(family="counts", dimension=self.cells, scale=self.scale, unit=unit)
-        return NoiseLaw(family="geometric", scale=self.scale, unit=unit)
+            return rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
+        return discrete_laplace(scale=self.scale, size=self.cells, bits=bits)
 
-    def error(self) -> float:
-        """Return the expected absolute error of a cell: 1/sinh(1/b) for discrete Laplace noise."""
-        if self.method == "k-norm":
-            return CountNoise(dimension=self.cells, scale=self.scale).error()
-        rate = float(1 / self.scale)
-        return 0.0 if rate > 700 else 1 / math.sinh(rate)
-
-    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
-        """Return the covariance of two linear forms of the noise on some of the cells.
-
-        Discrete Laplace noise has variance 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b). The joint
-        draw has variance 4p(2p+1)/((p+1)(p+2))·s² and correlation -1/p, before rounding.
-        """
-        product = math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+    @property
+    def noise_law(self) -> GeometricLaw | CountsLaw:
+        """Independent noise on the cells, or one draw over all of them."""
         if self.method == "laplace":
-            half_rate = float(1 / (2 * self.scale))
-            if half_rate > 300:
-                return 0.0
-            return product / (2 * math.sinh(half_rate) ** 2)
-        p, sums = self.cells, math.fsum(map(float, first)) * math.fsum(map(float, second))
-        variance = 4 * p * (2 * p + 1) / ((p + 1) * (p + 2)) * float(self.scale) ** 2
-        return variance * ((1 + 1 / p) * product - sums / p)
+            return GeometricLaw(scale=self.scale)
+        return CountsLaw(scale=self.scale, dimension=self.cells)
 
 
 @value
-class BlockNoise:
+class BlockNoise(ScaledNoise):
     """Releases `dimension` integer sums of each group plus l∞ noise, drawn anew for each group.
 
     **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed. A row adds
@@ -196,59 +126,28 @@ class BlockNoise:
     blocks: int
     dimension: int
     row_bound: int
-    unit_rows: int
+    unit_rows: int = 1
     scale: Fraction
-    neighbors: Neighbors
-
-    @classmethod
-    def for_epsilon(
-        cls,
-        *,
-        epsilon: Rational,
-        blocks: int,
-        dimension: int,
-        row_bound: int,
-        unit_rows: int = 1,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> BlockNoise:
-        """Return the noise with exactly this ε."""
-        bound = as_count(row_bound, "row_bound", minimum=1)
-        rows = as_count(unit_rows, "unit_rows", minimum=1)
-        cost = block_epsilon(row_bound=bound, unit_rows=rows, scale=1, neighbors=neighbors)
-        return cls(
-            blocks=as_count(blocks, "blocks", minimum=1),
-            dimension=as_count(dimension, "dimension", minimum=1),
-            row_bound=bound,
-            unit_rows=rows,
-            scale=cost / as_positive(epsilon, "epsilon"),
-            neighbors=neighbors,
-        )
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        epsilon = block_epsilon(
+    def theorem(self) -> BlockKNorm:
+        """Theorem G2."""
+        return BlockKNorm(
+            blocks=self.blocks,
+            dimension=self.dimension,
             row_bound=self.row_bound,
             unit_rows=self.unit_rows,
             scale=self.scale,
-            neighbors=self.neighbors,
         )
-        return PureDP(epsilon, neighbors=self.neighbors)
 
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        numbers = {
-            "blocks": self.blocks,
-            "dimension": self.dimension,
-            "row_bound": self.row_bound,
-            "unit_rows": self.unit_rows,
-            "scale": self.scale,
-        }
-        return Step(theorem="block-k-norm", numbers=numbers, neighbors=self.neighbors)
+    @property
+    def length(self) -> int:
+        """The sums of all groups."""
+        return self.blocks * self.dimension
 
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy sums, group by group in one vector; never wraps around."""
-        check_sums(sums, dimension=self.blocks * self.dimension)
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noises, group by group in one vector."""
         noise = rounded_k_norm(
             norm=math.inf,
             dimension=self.dimension,
@@ -256,23 +155,12 @@ class BlockNoise:
             size=self.blocks,
             bits=bits,
         )
-        return add_exactly(sums, noise.reshape(-1))
+        return noise.reshape(-1)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise on one group, one integer being `unit` of the value."""
-        return NoiseLaw(
-            family="k-norm",
-            norm=math.inf,
-            dimension=self.dimension,
-            scale=self.scale,
-            unit=unit,
-        )
-
-    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
-        """Return the covariance of two linear forms of the noise on one group, before rounding."""
-        product = math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
-        d = self.dimension
-        return product * float(self.scale) ** 2 * (d + 1) * (d + 2) / 3
+    @property
+    def noise_law(self) -> CubeLaw:
+        """One draw for each group."""
+        return CubeLaw(scale=self.scale, dimension=self.dimension)
 
 
 # -- Power sums -----------------------------------------------------------------------------------

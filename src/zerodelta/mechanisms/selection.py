@@ -6,13 +6,12 @@ Both add noise to exact scores and release only *which* noisy score is largest.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeVar, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,63 +22,19 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import categorical, uniform_below
 from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
-from zerodelta.privacy.claims import PureDP
+from zerodelta.mechanisms.sum_noise import ScaledMechanism
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import joint_top_k_epsilon, selection_epsilon
+from zerodelta.privacy.theorems import noise as theorems
 from zerodelta.value import value
 
-_S = TypeVar("_S", bound="Selection")
 
-
-@dataclass(frozen=True, slots=True, init=False)
-class Selection(ABC):
+class Selection(ScaledMechanism):
     """Public configuration of a noisy argmax; each subclass adds its own noise."""
 
-    theorem: ClassVar[str]
+    __slots__ = ()
 
     sensitivity: Fraction
-    scale: Fraction
     monotone: bool
-    neighbors: Neighbors
-
-    def __init__(
-        self,
-        *,
-        sensitivity: Rational,
-        scale: Rational,
-        monotone: bool = False,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> None:
-        selection_epsilon(sensitivity, scale, monotone)  # refuses what is malformed
-        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "scale", as_positive(scale, "scale"))
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "neighbors", neighbors)
-
-    @classmethod
-    def for_epsilon(
-        cls: type[_S],
-        *,
-        epsilon: Rational,
-        sensitivity: Rational,
-        monotone: bool = False,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> _S:
-        """Return the mechanism with exactly this ε."""
-        target = as_positive(epsilon, "epsilon")
-        scale = selection_epsilon(sensitivity, target, monotone)  # ε = c/b, so b = c/ε
-        return cls(sensitivity=sensitivity, scale=scale, monotone=monotone, neighbors=neighbors)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of one choice, exactly."""
-        return selection_epsilon(self.sensitivity, self.scale, self.monotone)
-
-    @property
-    @abstractmethod
-    def claim(self) -> PureDP:
-        """What one choice costs."""
 
     @abstractmethod
     def select(
@@ -106,22 +61,12 @@ class Selection(ABC):
             winner = self.select(scores, bits, members=members)
         return winner, int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
 
-    def step(self) -> Step:
-        """Return the proof step of one choice."""
-        numbers = {
-            "sensitivity": self.sensitivity,
-            "scale": self.scale,
-            "monotone": self.monotone,
-        }
-        return Step(theorem=self.theorem, numbers=numbers, neighbors=self.neighbors)
-
     def error(self, options: int) -> float:
         """Return scale · ln(options), at least the expected gap between best and chosen score."""
         return float(self.scale) * math.log(as_count(options, "options", minimum=1))
 
 
-@final
-@dataclass(frozen=True, slots=True, init=False)
+@value
 class ExponentialMechanism(Selection):
     """Releases the index of the largest score + scale · Gumbel: P(i) ∝ e^(score_i / scale).
 
@@ -138,12 +83,17 @@ class ExponentialMechanism(Selection):
     (Fraction(2, 1), 1)
     """
 
-    theorem: ClassVar[str] = "exponential-mechanism"
+    sensitivity: Fraction
+    scale: Fraction
+    monotone: bool = False
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
-    def claim(self) -> PureDP:
-        """What one choice costs; its loss has bounded range."""
-        return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
+    def theorem(self) -> theorems.ExponentialMechanismTheorem:
+        """Theorem C10.1; the loss of a choice has bounded range."""
+        return theorems.ExponentialMechanismTheorem(
+            sensitivity=self.sensitivity, scale=self.scale, monotone=self.monotone
+        )
 
     def select(
         self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
@@ -153,8 +103,7 @@ class ExponentialMechanism(Selection):
         return int(found[0])
 
 
-@final
-@dataclass(frozen=True, slots=True, init=False)
+@value
 class PermuteAndFlip(Selection):
     """Releases the index of the largest score + scale · Exponential: never worse than the above.
 
@@ -172,12 +121,17 @@ class PermuteAndFlip(Selection):
     (Fraction(2, 1), 1)
     """
 
-    theorem: ClassVar[str] = "permute-and-flip"
+    sensitivity: Fraction
+    scale: Fraction
+    monotone: bool = False
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
-    def claim(self) -> PureDP:
-        """What one choice costs, as a plain pure step."""
-        return PureDP(self.epsilon, neighbors=self.neighbors)
+    def theorem(self) -> theorems.PermuteAndFlipTheorem:
+        """Theorem C10.1, of a plain pure step."""
+        return theorems.PermuteAndFlipTheorem(
+            sensitivity=self.sensitivity, scale=self.scale, monotone=self.monotone
+        )
 
     def select(
         self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
@@ -240,7 +194,7 @@ _WORD = 64
 
 
 @value
-class JointTopK:
+class JointTopK(ScaledMechanism):
     """Releases `k` options in order, P(s) ∝ e^(u(s)/scale).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
@@ -260,45 +214,15 @@ class JointTopK:
     monotone: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
 
-    @classmethod
-    def for_epsilon(
-        cls,
-        *,
-        epsilon: Rational,
-        k: int,
-        sensitivity: Rational,
-        monotone: bool = False,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> JointTopK:
-        """Return the mechanism with exactly this ε."""
-        target = as_positive(epsilon, "epsilon")
-        return cls(
-            k=as_count(k, "k", minimum=1),
-            sensitivity=as_positive(sensitivity, "sensitivity"),
-            scale=joint_top_k_epsilon(sensitivity, target, monotone),  # ε = c/b, so b = c/ε
-            monotone=monotone,
-            neighbors=neighbors,
+    @property
+    def theorem(self) -> theorems.JointTopKTheorem:
+        """Theorem K2; the loss of a draw has bounded range."""
+        return theorems.JointTopKTheorem(
+            chosen=self.k,
+            sensitivity=self.sensitivity,
+            scale=self.scale,
+            monotone=self.monotone,
         )
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of one draw, exactly."""
-        return joint_top_k_epsilon(self.sensitivity, self.scale, self.monotone)
-
-    @property
-    def claim(self) -> PureDP:
-        """What one draw costs; its loss has bounded range."""
-        return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
-
-    def step(self) -> Step:
-        """Return the proof step of one draw."""
-        numbers = {
-            "chosen": self.k,
-            "sensitivity": self.sensitivity,
-            "scale": self.scale,
-            "monotone": self.monotone,
-        }
-        return Step(theorem="joint-top-k", numbers=numbers, neighbors=self.neighbors)
 
     def worst_gap(self, options: int) -> float:
         """Return the largest expected gap of the worst place: k options lead all others, tied.

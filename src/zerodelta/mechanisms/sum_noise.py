@@ -1,12 +1,18 @@
-"""Noise on exact integer sums: Laplace, Gaussian, K-norm, on counts and sums (theory R, C10.4)."""
+"""Exact noise on vectors of integer sums: what it costs, how it is drawn, how far it reaches.
+
+Each kind of noise makes the theorem that proves its cost (theory R, C10.4), and adds what it draws
+to the sums without ever wrapping around.
+"""
 
 from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, final
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +25,162 @@ from zerodelta.exact.noise import (
     rounded_k_norm,
     rounded_laplace,
 )
-from zerodelta.exact.noise_tails import NoiseLaw
+from zerodelta.exact.noise_tails import (
+    NOISE_LAWS,
+    Coefficients,
+    CountsLaw,
+    LaplaceLaw,
+    Law,
+    NoiseLaw,
+)
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.privacy.claims import GaussianDP, PureDP
-from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.parameters import Neighbors, as_flag
 from zerodelta.privacy.steps import MOST_ENTRIES, Step
-from zerodelta.privacy.theorems.noise import (
-    OWN_UNITS,
-    gaussian_mu_squared,
-    k_norm_epsilon,
-    laplace_epsilon,
-)
+from zerodelta.privacy.theorems import noise as theorems
+from zerodelta.privacy.theorems.theorem import Base, PureBase
+from zerodelta.value import value
+
+_Unit: TypeAlias = Fraction | tuple[Fraction, ...]
+
+_SMOOTH_DEVIATION = 50
+"""From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
+
+
+# -- What a mechanism is: public numbers of which a theorem is made, that says what it costs -------
+
+_S = TypeVar("_S", bound="ScaledMechanism")
+_CHECKS: dict[Any, Any] = {
+    int: lambda number, name: as_count(number, name, minimum=1),
+    Fraction: as_positive,
+    bool: as_flag,
+}
+"""How a field is read, by its type; what is of another type is kept as it is."""
+
+
+class Mechanism(ABC):
+    """A mechanism that one theorem proves; everything stored in it is public.
+
+    Its claim, its proof step and its noise are those of the theorem that it makes of its fields, so
+    that what is drawn, what is paid and what `verify` computes cannot differ.
+    """
+
+    __slots__ = ()
+
+    neighbors: Neighbors
+
+    def __post_init__(self) -> None:
+        """Make every number exact; refuse whole ones below 1, and others that are not above 0."""
+        for name, check in _checks(type(self)):
+            object.__setattr__(self, name, check(getattr(self, name), name))
+
+    @property
+    @abstractmethod
+    def theorem(self) -> Base:
+        """The theorem, with the numbers that its proof step states."""
+
+    @property
+    def claim(self) -> Claim:
+        """What one use costs."""
+        return self.theorem.claim(self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one use."""
+        return self.theorem.step(self.neighbors)
+
+
+class PureMechanism(Mechanism):
+    """A mechanism that is pure by itself."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def theorem(self) -> PureBase:
+        """The theorem, with the numbers that its proof step states."""
+
+    @property
+    def claim(self) -> PureDP:
+        """What one use costs."""
+        return cast(PureDP, self.theorem.claim(self.neighbors))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε of one use, exactly."""
+        return self.theorem.cost(self.neighbors)
+
+
+class ScaledMechanism(PureMechanism):
+    """A mechanism whose ε is inverse to its scale."""
+
+    __slots__ = ()
+
+    scale: Fraction
+
+    @classmethod
+    def for_epsilon(cls: type[_S], *, epsilon: Rational, **fields: Any) -> _S:
+        """Return the mechanism with exactly this ε, and these fields beside its scale."""
+        unit = cls(**{**fields, "scale": Fraction(1)})
+        return replace(unit, scale=unit.epsilon / as_positive(epsilon, "epsilon"))  # type: ignore[type-var]
+
+
+@cache
+def _checks(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Return how each field of a mechanism is read."""
+    hints = get_type_hints(kind)
+    return tuple((name, _CHECKS[hint]) for name, hint in hints.items() if hint in _CHECKS)
+
+
+# -- Noise on exact sums --------------------------------------------------------------------------
+
+
+class SumNoise(Mechanism):
+    """Noise that is added to exact integer sums."""
+
+    __slots__ = ()
+
+    @property
+    def length(self) -> int | None:
+        """How many sums there are; None for any number of them."""
+        return None
+
+    @abstractmethod
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noise on so many sums, drawn exactly."""
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy sums; never wraps around."""
+        check_sums(sums, length=self.length)
+        return add_exactly(sums, self.noise(len(sums), bits))
+
+
+class ScaledNoise(SumNoise, ScaledMechanism):
+    """Noise that is pure by itself, its ε inverse to its scale."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> Law:
+        """The law of the integer noise: of all sums, or of each block of them."""
+
+    def law(self, *, unit: _Unit, rows: int = 1) -> NoiseLaw:
+        """Return the law of the noise on a value, or on a mean of so many `rows`.
+
+        One integer is `unit` of the value, or of the sum.
+        """
+        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
+        return self.noise_law.on(shared)
+
+    def error(self) -> float:
+        """Return the expected absolute error of a coordinate."""
+        return self.noise_law.error()
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return the covariance of two linear forms of the noise on some of the sums."""
+        return self.noise_law.covariance(first, second)
+
 
 # -- Adding integer noise to exact integer sums without ever wrapping around (theory R) -----------
 # A sum that wraps or saturates *before* the noise has another sensitivity than the one that was
@@ -39,7 +189,7 @@ from zerodelta.privacy.theorems.noise import (
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 
-def check_sums(sums: npt.NDArray[np.generic], *, dimension: int | None = None) -> None:
+def check_sums(sums: npt.NDArray[np.generic], *, length: int | None = None) -> None:
     """Refuse anything but one vector of integers, looking at shape and types only."""
     array = isinstance(sums, np.ndarray)
     require(
@@ -50,10 +200,10 @@ def check_sums(sums: npt.NDArray[np.generic], *, dimension: int | None = None) -
         remedy="pass what Rows.sum, Rows.counts or exact_sum returns",
     )
     require(
-        dimension is None or len(sums) == dimension,
+        length is None or len(sums) == length,
         "length of sums",
         len(sums),
-        expected=f"{dimension}, the dimension of the noise",
+        expected=f"{length}, the dimension of the noise",
         remedy="build the mechanism for the dimension of the sum",
     )
 
@@ -83,95 +233,48 @@ def _holds_integers(sums: npt.NDArray[np.generic]) -> bool:
     return sums.dtype.kind in "iu"
 
 
-# -- Counts ---------------------------------------------------------------------------------------
-# K-norm noise fitted to counts: pure DP where one row moves two counts by one (theory C10.4).
-
-_COARSE = 8
-"""Beyond this scale rounding changes the error by less than 0.1 %."""
-_FAR, _TERMS = 120, 512
-"""What is farther, or has a smaller weight (about 2^-i), adds less than floats can tell."""
+# -- Independent noise ----------------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True, slots=True, init=False)
-class CountNoise:
-    """Releases counts plus round(z), z with density proportional to exp(-max(Σz⁺, Σz⁻)/scale).
+@value
+class RoundedLaplace(ScaledNoise):
+    """Releases an integer vector plus independent noises round(Laplace(scale)).
 
-    **Neighbors**: replace-one: a row leaves one count (or none) and joins another (or none).
-    **Guarantee**: pure DP with ε = 1 / scale: neighboring counts are at most 1 apart in that norm
-    (theory R, C10.4).
-    **Public**: everything stored here.
-    **Error**: 2·scale·d/(d+1) per count before rounding; independent Laplace noise needs 2·scale.
+    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
+    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
+    `sensitivity` apart in the l1 norm (theory R).
+    **Public**: everything stored here, and the length of the vector.
+    **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.
 
     >>> from zerodelta.exact.bits import SystemBits
-    >>> mechanism = CountNoise.for_epsilon(epsilon="1/2", dimension=3)
-    >>> mechanism.scale, round(mechanism.error(), 1)
-    (Fraction(2, 1), 3.0)
-    >>> mechanism.apply(np.array([100, 200, 300]), SystemBits()).shape
-    (3,)
+    >>> mechanism = RoundedLaplace.for_epsilon(epsilon="1/2", sensitivity=2)
+    >>> mechanism.scale, round(mechanism.error(), 3)
+    (Fraction(4, 1), 3.99)
+    >>> mechanism.apply(np.array([100, 200]), SystemBits()).shape
+    (2,)
     """
 
-    dimension: int
+    sensitivity: Fraction
     scale: Fraction
-
-    def __init__(self, *, dimension: int, scale: Rational) -> None:
-        object.__setattr__(self, "dimension", as_count(dimension, "dimension", minimum=1))
-        object.__setattr__(self, "scale", as_positive(scale, "scale"))
-
-    @classmethod
-    def for_epsilon(cls, *, epsilon: Rational, dimension: int) -> CountNoise:
-        """Return the mechanism with exactly this ε."""
-        return cls(dimension=dimension, scale=1 / as_positive(epsilon, "epsilon"))
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        return PureDP(k_norm_epsilon(1, self.scale), neighbors=Neighbors.REPLACE)
+    def theorem(self) -> theorems.RoundedLaplaceTheorem:
+        """Theorem R."""
+        return theorems.RoundedLaplaceTheorem(sensitivity=self.sensitivity, scale=self.scale)
 
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        numbers = {"norm": "counts", "quantum": 1, "sensitivity": 1, "scale": self.scale}
-        return Step(theorem="k-norm-noise", numbers=numbers)
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noises."""
+        return rounded_laplace(scale=self.scale, size=count, bits=bits)
 
-    def apply(self, counts: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy counts; never wraps around."""
-        check_sums(counts, dimension=self.dimension)
-        noise = rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
-        return add_exactly(counts, noise)
-
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise, one integer being `unit` of the value."""
-        return NoiseLaw(family="counts", dimension=self.dimension, scale=self.scale, unit=unit)
-
-    def error(self) -> float:
-        """Return E|round(z_j)|, the expected absolute error of a count.
-
-        Σ_k P(|z_j| > k + 1/2), whose terms are those of `noise_tails`. At large scales E|z_j|:
-        E G = (d+1)·scale; a coordinate of a k-simplex has mean 1/(k+1), and with weights C(d,k)²
-        the mean of k/(k+1) is (d/(d+1))², so that E|U_j| = 2d/(d+1)².
-        """
-        d, scale = self.dimension, float(self.scale)
-        if scale > _COARSE:
-            return 2 * scale * d / (d + 1)
-        tau = (np.arange(math.ceil(_FAR * scale) + 1) + 0.5) / scale
-        term, weight = np.exp(-tau), 1.0
-        total = term.copy()
-        for i in range(1, min(d, _TERMS)):
-            term, weight = term * (tau / i), weight * (d - i) / (2 * d - i)
-            total += weight * term
-        return float(total.sum())
+    @property
+    def noise_law(self) -> LaplaceLaw:
+        """Independent rounded Laplace noises."""
+        return LaplaceLaw(scale=self.scale)
 
 
-# -- Gaussian -------------------------------------------------------------------------------------
-# Rounded Gaussian noise on exact integer sums: Gaussian DP for l2 sensitivity (theory R, R2).
-
-_SMOOTH_DEVIATION = 50
-"""From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
-
-
-@final
-@dataclass(frozen=True, slots=True, init=False)
-class RoundedGaussian:
+@value
+class RoundedGaussian(SumNoise):
     """Answers an internal query: an integer vector plus independent noises round(N(0, variance)).
 
     This is not pure: its answers are purified before anything is published.
@@ -193,19 +296,7 @@ class RoundedGaussian:
 
     sensitivity_squared: Fraction
     variance: Fraction
-    neighbors: Neighbors
-
-    def __init__(
-        self,
-        *,
-        sensitivity_squared: Rational,
-        variance: Rational,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> None:
-        squared = as_positive(sensitivity_squared, "sensitivity_squared")
-        object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "variance", as_positive(variance, "variance"))
-        object.__setattr__(self, "neighbors", neighbors)
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @classmethod
     def for_mu_squared(
@@ -221,22 +312,15 @@ class RoundedGaussian:
         return cls(sensitivity_squared=squared, variance=variance, neighbors=neighbors)
 
     @property
-    def claim(self) -> GaussianDP:
-        """What one answer costs."""
-        mu_squared = gaussian_mu_squared(self.sensitivity_squared, self.variance)
-        return GaussianDP(mu_squared=mu_squared, neighbors=self.neighbors)
-
-    def step(self) -> Step:
-        """Return the proof step of one answer."""
-        numbers = {"sensitivity_squared": self.sensitivity_squared, "variance": self.variance}
-        return Step(theorem="rounded-gaussian", numbers=numbers, neighbors=self.neighbors)
-
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector; never wraps around."""
-        check_sums(sums)
-        return add_exactly(
-            sums, rounded_gaussian(variance=self.variance, size=len(sums), bits=bits)
+    def theorem(self) -> theorems.RoundedGaussianTheorem:
+        """Theorem R."""
+        return theorems.RoundedGaussianTheorem(
+            sensitivity_squared=self.sensitivity_squared, variance=self.variance
         )
+
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noises."""
+        return rounded_gaussian(variance=self.variance, size=count, bits=bits)
 
     def error(self) -> float:
         """Return the expected absolute error of a coordinate: 2 sum_{k>=1} P(noise >= k)."""
@@ -265,18 +349,11 @@ def noisy_gram(
     return noisy
 
 
-def as_norm(norm: float) -> float:
-    """Return the norm as a float, refusing all but 1, 2 and infinity."""
-    plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
-    known = plain and norm in (1, 2, math.inf)
-    remedy = "pass one of these three norms"
-    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
-    return float(norm)
+# -- One draw over several sums -------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True, slots=True, init=False)
-class KNorm:
+@value
+class KNorm(ScaledNoise):
     """Releases an integer vector plus round(z), z with density proportional to exp(-‖z‖/scale).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
@@ -297,51 +374,22 @@ class KNorm:
     dimension: int
     sensitivity: Fraction
     scale: Fraction
-    neighbors: Neighbors
+    neighbors: Neighbors = Neighbors.REPLACE
 
-    def __init__(
-        self,
-        *,
-        norm: float,
-        dimension: int,
-        sensitivity: Rational,
-        scale: Rational,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> None:
-        object.__setattr__(self, "norm", as_norm(norm))
-        object.__setattr__(self, "dimension", as_count(dimension, "dimension", minimum=1))
-        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "scale", as_positive(scale, "scale"))
-        object.__setattr__(self, "neighbors", neighbors)
-
-    @classmethod
-    def for_epsilon(
-        cls,
-        *,
-        epsilon: Rational,
-        norm: float,
-        dimension: int,
-        sensitivity: Rational,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> KNorm:
-        """Return the mechanism with exactly this ε."""
-        moved = as_positive(sensitivity, "sensitivity")
-        return cls(
-            norm=norm,
-            dimension=dimension,
-            sensitivity=moved,
-            scale=moved / as_positive(epsilon, "epsilon"),
-            neighbors=neighbors,
-        )
+    def __post_init__(self) -> None:
+        ScaledNoise.__post_init__(self)
+        object.__setattr__(self, "norm", as_norm(self.norm))
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        epsilon = k_norm_epsilon(self.sensitivity, self.scale)
-        return PureDP(epsilon, neighbors=self.neighbors)
+    def theorem(self) -> theorems.KNormNoiseTheorem:
+        """Theorem R, on integers that are counts, or have no other unit."""
+        norm = "inf" if self.norm == math.inf else int(self.norm)
+        return theorems.KNormNoiseTheorem(
+            norm=norm, quantum=1, sensitivity=self.sensitivity, scale=self.scale
+        )
 
-    def step(
-        self, *, quantum: Fraction | tuple[Fraction, ...] | None, blocks: bool = False
+    def step(  # type: ignore[override]  # nobody is to forget the unit
+        self, *, quantum: _Unit | None, blocks: bool = False
     ) -> Step:
         """Return the proof step of one release, or of one for each block of a longer vector.
 
@@ -350,57 +398,45 @@ class KNorm:
         With ``blocks=True`` the noise of all blocks together has the sum of their l2 norms as its
         norm, in which neighboring vectors are at most `sensitivity` apart.
         """
-        remedy = "pass KNorm(norm=2, ...)"
         require(
             not blocks or self.norm == 2,
             "blocks",
             blocks,
             expected="False unless norm=2",
-            remedy=remedy,
+            remedy="pass KNorm(norm=2, ...)",
         )
-        words = {1: 1, 2: "blocks" if blocks else 2, math.inf: "inf"}
-        numbers = {
-            "norm": words[self.norm],
-            "quantum": _short(quantum),
-            "sensitivity": self.sensitivity,
-            "scale": self.scale,
-        }
-        return Step(theorem="k-norm-noise", numbers=numbers, neighbors=self.neighbors)
+        norm = "blocks" if blocks else self.theorem.norm
+        theorem = replace(self.theorem, norm=norm, quantum=_short(quantum))
+        return theorem.step(self.neighbors)
 
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector; never wraps around."""
-        check_sums(sums, dimension=self.dimension)
+    @property
+    def length(self) -> int:
+        """The dimension."""
+        return self.dimension
+
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noise of one draw."""
         noise = rounded_k_norm(
             norm=self.norm, dimension=self.dimension, scale=self.scale, size=1, bits=bits
         )
-        return add_exactly(sums, noise[0])
+        return noise.reshape(-1)
 
-    def law(self, *, unit: Fraction | tuple[Fraction, ...], rows: int = 1) -> NoiseLaw:
-        """Return the law of the noise on a sum, or on a mean of so many `rows`.
-
-        One integer is `unit` of the sum.
-        """
-        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
-        return NoiseLaw(
-            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=shared
-        )
-
-    def error(self) -> float:
-        """Return E|z_j|, the expected absolute error of a coordinate before rounding.
-
-        Rounding moves a coordinate by at most one half. For l2 it is E‖z‖ = d·scale times the mean
-        magnitude Γ(d/2) / (√π Γ((d+1)/2)) of a coordinate on the unit sphere.
-        """
-        scale, d = float(self.scale), self.dimension
-        if self.norm == 1:
-            return scale
-        if self.norm == 2:
-            logs = math.lgamma(d / 2) - math.lgamma((d + 1) / 2)
-            return scale * d * math.exp(logs) / math.sqrt(math.pi)
-        return scale * (d + 1) / 2
+    @property
+    def noise_law(self) -> Law:
+        """One draw in this norm."""
+        return NOISE_LAWS["k-norm", self.norm](scale=self.scale, dimension=self.dimension)
 
 
-def _short(quantum: Fraction | tuple[Fraction, ...] | None) -> Fraction | list[Fraction] | str:
+def as_norm(norm: float) -> float:
+    """Return the norm as a float, refusing all but 1, 2 and infinity."""
+    plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
+    known = plain and norm in (1, 2, math.inf)
+    remedy = "pass one of these three norms"
+    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
+    return float(norm)
+
+
+def _short(quantum: _Unit | None) -> Fraction | list[Fraction] | str:
     """Return one quantum if all coordinates share it, a word for more than a step may list."""
     if quantum is None:
         return Fraction(1)
@@ -408,80 +444,48 @@ def _short(quantum: Fraction | tuple[Fraction, ...] | None) -> Fraction | list[F
         return quantum
     if len(set(quantum)) == 1:
         return quantum[0]
-    return list(quantum) if len(quantum) <= MOST_ENTRIES else OWN_UNITS
+    return list(quantum) if len(quantum) <= MOST_ENTRIES else theorems.OWN_UNITS
 
 
-# -- Rounded Laplace noise on exact integer sums: pure DP for l1 sensitivity (theory R) -----------
+@value
+class CountNoise(ScaledNoise):
+    """Releases counts plus round(z), z with density proportional to exp(-max(Σz⁺, Σz⁻)/scale).
 
-
-@final
-@dataclass(frozen=True, slots=True, init=False)
-class RoundedLaplace:
-    """Releases an integer vector plus independent noises round(Laplace(scale)).
-
-    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
-    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
-    `sensitivity` apart in the l1 norm (theory R).
-    **Public**: everything stored here, and the length of the vector.
-    **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.
+    **Neighbors**: a row leaves one count (or none) and joins another (or none).
+    **Guarantee**: pure DP with ε = 1 / scale: neighboring counts are at most 1 apart in that norm
+    (theory R, C10.4).
+    **Public**: everything stored here.
+    **Error**: 2·scale·d/(d+1) per count before rounding; independent Laplace noise needs 2·scale.
 
     >>> from zerodelta.exact.bits import SystemBits
-    >>> mechanism = RoundedLaplace.for_epsilon(epsilon="1/2", sensitivity=2)
-    >>> mechanism.scale, round(mechanism.error(), 3)
-    (Fraction(4, 1), 3.99)
-    >>> mechanism.apply(np.array([100, 200]), SystemBits()).shape
-    (2,)
+    >>> mechanism = CountNoise.for_epsilon(epsilon="1/2", dimension=3)
+    >>> mechanism.scale, round(mechanism.error(), 1)
+    (Fraction(2, 1), 3.0)
+    >>> mechanism.apply(np.array([100, 200, 300]), SystemBits()).shape
+    (3,)
     """
 
-    sensitivity: Fraction
+    dimension: int
     scale: Fraction
-    neighbors: Neighbors
-
-    def __init__(
-        self,
-        *,
-        sensitivity: Rational,
-        scale: Rational,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> None:
-        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "scale", as_positive(scale, "scale"))
-        object.__setattr__(self, "neighbors", neighbors)
-
-    @classmethod
-    def for_epsilon(
-        cls,
-        *,
-        epsilon: Rational,
-        sensitivity: Rational,
-        neighbors: Neighbors = Neighbors.REPLACE,
-    ) -> RoundedLaplace:
-        """Return the mechanism with exactly this ε."""
-        moved = as_positive(sensitivity, "sensitivity")
-        scale = moved / as_positive(epsilon, "epsilon")
-        return cls(sensitivity=moved, scale=scale, neighbors=neighbors)
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
-    def claim(self) -> PureDP:
-        """What one release costs."""
-        epsilon = laplace_epsilon(self.sensitivity, self.scale)
-        return PureDP(epsilon, neighbors=self.neighbors)
+    def theorem(self) -> theorems.KNormNoiseTheorem:
+        """Theorem R in the norm of counts."""
+        return theorems.KNormNoiseTheorem(
+            norm="counts", quantum=1, sensitivity=Fraction(1), scale=self.scale
+        )
 
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        numbers = {"sensitivity": self.sensitivity, "scale": self.scale}
-        return Step(theorem="rounded-laplace", numbers=numbers, neighbors=self.neighbors)
+    @property
+    def length(self) -> int:
+        """The dimension."""
+        return self.dimension
 
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector; never wraps around."""
-        check_sums(sums)
-        return add_exactly(sums, rounded_laplace(scale=self.scale, size=len(sums), bits=bits))
+    def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
+        """Return the noise of one draw."""
+        return rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
 
-    def law(self, *, unit: Fraction) -> NoiseLaw:
-        """Return the law of the noise, one integer being `unit` of the value."""
-        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
-
-    def error(self) -> float:
-        """Return the expected absolute error of a coordinate."""
-        half_rate = float(1 / (2 * self.scale))
-        return 0.0 if half_rate > 700 else 1 / (2 * math.sinh(half_rate))
+    @property
+    def noise_law(self) -> CountsLaw:
+        """One draw in the norm of counts."""
+        return CountsLaw(scale=self.scale, dimension=self.dimension)

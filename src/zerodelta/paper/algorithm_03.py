@@ -334,7 +334,7 @@ class Descent:
     def run(self, rows: Rows, bits: BitSource) -> Floats:
         """Return the averaged iterate: an internal answer, (ε, δ)-DP by `proof_step`."""
         noise = RoundedGaussian(
-            sensitivity_squared=(2 * self.gradients.bound) ** 2, variance=self.variance
+            sensitivity_squared=Fraction((2 * self.gradients.bound) ** 2), variance=self.variance
         )
         return descend(
             self.gradients.on(rows),

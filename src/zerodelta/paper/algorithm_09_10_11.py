@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from zerodelta.channels.kernels import Body
 from zerodelta.errors import require
@@ -27,7 +27,7 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.testing import bounded_release_claim, proposed_release_claim
+from zerodelta.privacy.theorems.testing import NoisyLocalSensitivity, ProposeTestRelease
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import run
@@ -99,18 +99,17 @@ def paper_release(
         release_epsilon=base_epsilon,
         threshold=threshold,
     )
-    numbers: dict[str, Any] = {
-        "test_epsilon": base_epsilon,
-        "release_epsilon": base_epsilon,
-        "threshold": threshold,
-        "noise": "real",
-    }
+    theorem = ProposeTestRelease(
+        test_epsilon=base_epsilon,
+        release_epsilon=base_epsilon,
+        threshold=threshold,
+        noise="real",
+    )
     # theory A7: (2ε, δ/2), the paper says (2ε, δ)
-    claim = proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE)
     return (
         release,
-        claim,
-        Step(theorem="propose-test-release", numbers=numbers, status=query_status(query)),
+        cast(ApproxDP, theorem.claim(Neighbors.REPLACE)),
+        theorem.step(status=query_status(query)),
     )
 
 
@@ -407,16 +406,16 @@ def pure_bounded_local_sensitivity(
             local_change=change,
         ),
     )
-    numbers: dict[str, Any] = {
-        "bound_epsilon": base,
-        "release_epsilon": base,
-        "local_change": change,
-        "threshold": release.margin,
-        "noise": "rounded",
-    }
+    theorem = NoisyLocalSensitivity(
+        bound_epsilon=base,
+        release_epsilon=base,
+        local_change=Fraction(change),
+        threshold=Fraction(release.margin),
+        noise="rounded",
+    )
     purifier = AlgorithmOne.behind(
         # theory A8: (2ε, δ/4), the paper says (2ε, δ)
-        bounded_release_claim(**numbers, neighbors=Neighbors.REPLACE),
+        theorem.claim(Neighbors.REPLACE),
         Body(lattice=lattice),
         base_epsilon=2 * base,
         extra_epsilon=extra,
@@ -430,7 +429,7 @@ def pure_bounded_local_sensitivity(
     plan = ReleasePlan(
         claim=PureDP(total),
         steps=(
-            Step(theorem="noisy-local-sensitivity", numbers=numbers, status=query_status(query)),
+            theorem.step(status=query_status(query)),
             purifier.step(),
         ),
         answer=answer,

@@ -41,7 +41,7 @@ from zerodelta.privacy.parameters import (
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.testing import proposed_release_claim
+from zerodelta.privacy.theorems.testing import ProposeTestRelease
 from zerodelta.regression.rows import LabeledRows
 from zerodelta.spaces import Ball, BallLattice, Finite
 from zerodelta.spine.plan import ReleasePlan
@@ -199,14 +199,14 @@ def embedded_mode(
     if delta is None and log_delta is None:
         log_delta = mode_log_delta(points=space.size, base_epsilon=base)
     log_of = log_delta_from(delta, log_delta)
-    numbers: dict[str, Any] = {
-        "test_epsilon": base,
-        "release_epsilon": Fraction(0),
-        "threshold": paper_threshold(base_epsilon=base, log_delta=log_of),
-        "noise": "real",
-    }
-    test = ClearLead(items=space.size, epsilon=base, threshold=numbers["threshold"])
-    claim = proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE)
+    theorem = ProposeTestRelease(
+        test_epsilon=base,
+        release_epsilon=Fraction(0),
+        threshold=paper_threshold(base_epsilon=base, log_delta=log_of),
+        noise="real",
+    )
+    test = ClearLead(items=space.size, epsilon=base, threshold=theorem.threshold)
+    claim = theorem.claim(Neighbors.REPLACE)
     purifier = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
 
     def answer(items: Any, bits: BitSource) -> Any:
@@ -217,7 +217,7 @@ def embedded_mode(
 
     plan: ReleasePlan[Any] = ReleasePlan(
         claim=PureDP(base + extra),
-        steps=(Step(theorem="propose-test-release", numbers=numbers), purifier.step()),
+        steps=(theorem.step(), purifier.step()),
         answer=answer,
         error=_needed_lead(test, kept=1 - purifier.expected_error()),
         public=_PUBLIC,

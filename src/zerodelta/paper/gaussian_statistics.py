@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,7 @@ from zerodelta.privacy.claims import GaussianDP, calibrate
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.regression import (
-    joint_sensitivity_squared,
-    statistics_mu_squared,
-)
+from zerodelta.privacy.theorems.regression import GaussianSufficientStatistics
 from zerodelta.regression.objective import TARGETS
 from zerodelta.spaces import Ball, BallLattice
 from zerodelta.value import value
@@ -89,22 +86,12 @@ class GaussianStatistics:
 
     def step(self) -> Step:
         """Return C6 with its numbers."""
-        numbers = {
-            "row_bound_squared": STEPS**2,
-            "multiplier_squared": self.multiplier_squared,
-            "eigenvalue": int(self.eigenvalue),
-        }
-        return Step(theorem="gaussian-sufficient-statistics", numbers=numbers)
+        return _theorem(self.multiplier_squared, self.eigenvalue).step()
 
     def claim(self) -> GaussianDP:
         """Return what the noisy statistics satisfy together."""
-        mu_squared = statistics_mu_squared(
-            row_bound_squared=STEPS**2,
-            multiplier_squared=self.multiplier_squared,
-            eigenvalue=self.eigenvalue,
-            neighbors=Neighbors.REPLACE,
-        )
-        return GaussianDP(mu_squared=mu_squared)
+        theorem = _theorem(self.multiplier_squared, self.eigenvalue)
+        return cast(GaussianDP, theorem.claim(Neighbors.REPLACE))
 
     def solve(
         self,
@@ -262,6 +249,15 @@ def trust_radius(
     return Fraction(top / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
 
 
+def _theorem(multiplier_squared: Fraction, eigenvalue: bool) -> GaussianSufficientStatistics:
+    """Return C6 for rows in steps."""
+    return GaussianSufficientStatistics(
+        row_bound_squared=STEPS**2,
+        multiplier_squared=multiplier_squared,
+        eigenvalue=int(eigenvalue),
+    )
+
+
 def calibrated_statistics(
     dimension: int,
     data_norm: Rational,
@@ -274,9 +270,7 @@ def calibrated_statistics(
     """Return the statistics with the smallest noise that meets (ε, ln δ)."""
     # theory A9: joint sensitivity² 16/3 (9/2 without the eigenvalue), and the exact Gaussian
     # profile, instead of three add-remove mechanisms of (ε/3, δ/3)
-    shift = joint_sensitivity_squared(
-        row_bound_squared=STEPS**2, eigenvalue=eigenvalue, neighbors=Neighbors.REPLACE
-    )
+    shift = _theorem(Fraction(1), eigenvalue).sensitivity_squared(Neighbors.REPLACE)
     allowed = calibrate(epsilon=epsilon, log_delta=log_delta).mu_squared
     return GaussianStatistics(
         dimension=dimension,

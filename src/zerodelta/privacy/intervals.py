@@ -16,13 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.noise_tails import (
-    NoisySums,
-    exceeded,
-    form_radius,
-    integer_radius,
-    rest_radius,
-)
+from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of
 from zerodelta.value import value
 
@@ -114,7 +108,7 @@ class Level:
             return 1 - self.level
         lines = max(len(each.integers) + (each.rest is not None) for each in sums)
         apart = all(
-            each.law.family != "counts" and not each.joint and each.rest is None for each in sums
+            not each.law.noise.joint and not each.joint and each.rest is None for each in sums
         )
         if lines == 1 or not apart or self.population:
             return (1 - self.level) / (lines * names)
@@ -148,7 +142,7 @@ def intervals(sums: Sequence[NoisySums], asked: Level) -> dict[str, Pair]:
 def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
     usual = Fraction(1, 20)
     mine, theirs = (
-        form_radius(each.law, each.forms[column][0][:-1], usual) for each in (one, other)
+        each.law.noise.form_radius(each.forms[column][0][:-1], usual) for each in (one, other)
     )
     return mine < theirs
 
@@ -184,14 +178,14 @@ class Line:
         """Return where the integers of all lines are, in units of the law."""
         law, given = self.sums.law, self.sums.integers.reshape(-1).tolist()
         units = law.unit if isinstance(law.unit, tuple) else (law.unit,) * len(given)
-        k = integer_radius(law, self.a)
+        k = law.noise.integer_radius(self.a)
         low = [_down((int(i) - k) * unit) for i, unit in zip(given, units, strict=True)]
         high = [_up((int(i) + k) * unit) for i, unit in zip(given, units, strict=True)]
         return np.array(low), np.array(high)
 
     def counts(self, form: Form) -> Pair:
         """Return whole numbers: a count is one, at least 0 and at most that of all rows."""
-        radius = form_radius(self.sums.law, form[:-1], self.a)
+        radius = self.sums.law.noise.form_radius(form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         low = [math.ceil(value - radius) for value in values]
         high = [math.floor(value + radius) for value in values]
@@ -199,7 +193,7 @@ class Line:
         if place is not None and rows is not None:
             last, far = (
                 rows - sum(map(int, values)),
-                rest_radius(self.sums.law, len(values), self.a),
+                self.sums.law.noise.rest_radius(len(values), self.a),
             )
             low.insert(place, last - far)
             high.insert(place, last + far)
@@ -220,7 +214,7 @@ class Line:
 
     def linear(self, form: Form) -> Ends:
         """Return where the value of a form is."""
-        radius = form_radius(self.sums.law, form[:-1], self.a)
+        radius = self.sums.law.noise.form_radius(form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         return (
             np.array([_down(value - radius) for value in values]),
@@ -302,7 +296,9 @@ class Line:
 
     def _least_rows(self, form: Form, a: Fraction) -> Floats:
         """Return so many values there are at least: a one-sided bound of a symmetric law."""
-        radius = form_radius(self.sums.law, form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
+        radius = (
+            self.sums.law.noise.form_radius(form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
+        )
         values = values_of(form, self.sums.integers)
         return np.array([float(max(0, math.ceil(value - radius))) for value in values])
 
@@ -339,19 +335,20 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float
         rows = bottom[-1]
         if rows <= 0:
             return np.full(len(over), least), np.ones(len(over))
-        far = float(form_radius(sums.law, top[:-1], a) / rows) * (1 + _ROUNDED)
+        far = float(sums.law.noise.form_radius(top[:-1], a) / rows) * (1 + _ROUNDED)
         middle, slack = over / float(rows), _ROUNDED * np.abs(over / float(rows))
         return _within(middle - far - slack, middle + far + slack, least, 1.0)
     used = [i for i, pair in enumerate(zip(top[:-1], bottom[:-1], strict=True)) if any(pair)]
     unit = max(abs(bottom[i]) for i in used)
     up, down = (np.array([float(form[i] / unit) for i in used]) for form in (top, bottom))
     over, under = over / float(unit), under / float(unit)
+    noise = sums.law.noise
 
     def excluded(m: Floats) -> npt.NDArray[np.bool_]:
         coefficients = up - m[:, None] * down
         rounding = np.abs(coefficients).sum(axis=1) / 2
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))
-        return exceeded(sums.law, coefficients, gap - rounding, a)
+        return noise.exceeded(coefficients, gap - rounding, a)
 
     known = under > 0
     inner = np.where(known, np.clip(over / np.where(known, under, 1.0), least, 1.0), 0.0)

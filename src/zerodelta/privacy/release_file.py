@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
@@ -354,7 +354,8 @@ def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
 def _check_law(law: NoiseLaw, most: int) -> None:
     """Refuse a law without tails, or of more coordinates than there could be: tails are sought."""
     units = law.unit if isinstance(law.unit, tuple) else (law.unit,)
-    if law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
+    known = (law.family, law.norm) in NOISE_LAWS
+    if not known or law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
         raise ValueError
 
 

@@ -16,10 +16,9 @@ from zerodelta.privacy.parameters import Neighbors, as_epsilon, as_flag, as_unit
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.noise import PermuteAndFlip, RoundedGaussian
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.smoothing import NumericalError
-from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
+from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.value import value
 
@@ -27,8 +26,6 @@ from zerodelta.value import value
 # What the steps of one part prove together: base steps give a claim, a channel makes it pure.
 #
 # The theorems are judged by the functions that calibrated them, from their numbers alone.
-
-_LAST = "theorem 'unit-votes' is about permute-and-flip before it, and the last step."
 
 
 def base_claim(steps: tuple[Step, ...]) -> Composed:
@@ -51,22 +48,17 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
     *before, last = (theorem_of(step) for step in steps)
-    if units_of(steps) is not None:
+    units = units_of(steps)
+    if units is not None:
         _check_absent_rows((*before, last))
-    if isinstance(last, UnitVotes):
-        _check_votes(before)
-        check_proof(steps[:-1], claim)
-        return
-    if isinstance(last, Units):
+    if isinstance(last, UnitTheorem) and last.last:
         if type(claim) is not PureDP or claim.bounded_range:
-            raise CertificateError("theorem 'units' is about plain pure DP; the claim is not.")
-        _check_once(steps[:-1])
+            told = f"theorem {last.label!r} is about plain pure DP; the claim is not."
+            raise CertificateError(told)
+        _check_part(last, steps[:-1])
         row = PureDP(last.of_row(claim.exact_epsilon), neighbors=claim.neighbors)
         check_proof(steps[:-1], row)
         return
-    units = units_of(steps)
-    if isinstance(units, UnitVotes):
-        raise CertificateError(_LAST)
     bases = [_base(theorem) for theorem in (before if units is None else before[:-1])]
     _check_real_minimum(bases, last)
     if isinstance(last, Channel):
@@ -85,13 +77,10 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
         check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))
         return part.epsilon
     last = theorem_of(part.steps[-1]) if part.steps else None
-    if isinstance(last, Units):
-        _check_once(part.steps[:-1])
+    if isinstance(last, UnitTheorem) and last.last:
+        _check_part(last, part.steps[:-1])
         _check_absent_rows(tuple(map(theorem_of, part.steps)))
-        return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.max_rows
-    if isinstance(last, UnitVotes):
-        _check_votes([theorem_of(step) for step in part.steps[:-1]])
-        return proven_epsilon(Part(steps=part.steps[:-1]), claim)
+        return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.times
     if isinstance(last, Channel):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
     alone = simplest(base_claim(part.steps))
@@ -102,7 +91,7 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     return alone.exact_epsilon
 
 
-def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | UnitVotes | None:
+def units_of(steps: tuple[Step, ...]) -> UnitTheorem | None:
     """Return the step that says that a unit has several rows; None if rows are protected.
 
     It is the last one, or the one before a channel that is.
@@ -111,17 +100,7 @@ def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | UnitVotes | None
     if len(found) == 2 and isinstance(found[1], Channel):
         found.pop()
     last = found[-1] if found else None
-    return last if isinstance(last, (Units, ClippedUnits, UnitVotes)) else None
-
-
-def _check_votes(before: Sequence[Theorem]) -> None:
-    """Refuse votes of units that are not counted by permute-and-flip: one of them moves by one."""
-    flips = [theorem for theorem in before if isinstance(theorem, PermuteAndFlip)]
-    if not (len(flips) == len(before) == 1 and flips[0].sensitivity >= 1 and not flips[0].monotone):
-        raise CertificateError(
-            "theorem 'unit-votes' is about permute-and-flip on votes, which move by 1 up or down: "
-            "another step goes before it."
-        )
+    return last if isinstance(last, UnitTheorem) else None
 
 
 def _check_absent_rows(theorems: tuple[Theorem, ...]) -> None:
@@ -133,20 +112,16 @@ def _check_absent_rows(theorems: tuple[Theorem, ...]) -> None:
             )
 
 
-def _check_once(steps: tuple[Step, ...]) -> None:
-    if units_of(steps) is not None:
-        raise CertificateError("theorem 'units' is about the whole part, and stated twice.")
+def _check_part(units: UnitTheorem, before: tuple[Step, ...]) -> None:
+    """Refuse steps that the last one, which says how many rows a unit has, is not about."""
+    units.check_part([theorem_of(step) for step in before])
+    if units_of(before) is not None:
+        raise CertificateError(f"theorem {units.label!r} is about the whole part: it stands once.")
 
 
 def _base(theorem: Theorem) -> Base:
-    if isinstance(theorem, UnitVotes):
-        raise CertificateError(_LAST)
-    if isinstance(theorem, (Units, ClippedUnits)):
-        last = "" if isinstance(theorem, ClippedUnits) else "the last step, or "
-        raise CertificateError(
-            f"theorem {theorem.label!r} is about all steps before it: only {last}the one before "
-            "a channel, is."
-        )
+    if isinstance(theorem, UnitTheorem):
+        raise CertificateError(theorem.misplaced)
     if not isinstance(theorem, Base):
         raise CertificateError(f"theorem {theorem.label!r} is a channel: only the last step is.")
     return theorem
@@ -171,7 +146,7 @@ def _check_real_minimum(before: list[Base], last: Theorem) -> None:
 
 
 def _check_channel(
-    bases: list[Base], channel: Channel, claim: Claim, units: Units | ClippedUnits | None
+    bases: list[Base], channel: Channel, claim: Claim, units: UnitTheorem | None
 ) -> None:
     if type(claim) is not PureDP:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
@@ -185,11 +160,7 @@ def _check_channel(
             raise CertificateError(
                 f"theorem {channel.label!r} is not about units: 'units' is the last step here."
             )
-        if isinstance(units, ClippedUnits) and not all(type(b) is RoundedGaussian for b in bases):
-            raise CertificateError(
-                "theorem 'clipped-units' is about sums with Gaussian noise: another step goes "
-                "before it."
-            )
+        units.check_bases(bases)
         base = units.of_unit(base)
     if not _proves(channel, base, claim.exact_epsilon):
         raise CertificateError(
@@ -318,7 +289,7 @@ def _check_steps(part: Part, claimed: Neighbors) -> None:
     """Refuse a step for another relation than the claim's, or with a number out of its domain."""
     theorems = [theorem_of(step) for step in part.steps]  # before any number is used
     last = len(theorems) - 1
-    last -= last > 0 and isinstance(theorems[last], Units)
+    last -= last > 0 and isinstance(theorems[last], UnitTheorem)
     for place, step in enumerate(part.steps):
         channel = theorems[last]
         # only P3 makes a claim for replace of steps for add-remove

@@ -23,10 +23,11 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.regression import (
-    huber_noise_epsilon,
-    logistic_noise_epsilon,
-    softmax_noise_epsilon,
+    HuberObjectivePerturbation,
+    LogisticObjectivePerturbation,
+    SoftmaxObjectivePerturbation,
 )
+from zerodelta.privacy.theorems.theorem import PureBase
 from zerodelta.regression.certified_losses import CertifiedLoss, IntegerRows
 from zerodelta.regression.minimum import certified_minimum
 from zerodelta.spaces import Ball
@@ -265,12 +266,13 @@ def plan_logistic(shape: Shape) -> RegressionPlan:
     largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
     strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
     numerical = shape.numerical(5.0, 2.0, strength, curvature=expected.curvature / largest)
-    private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
+    fit = LogisticObjectivePerturbation(
+        noise_epsilon=numerical.left, strength=strength, roundness=roundness
+    ).within(numerical.left)
     return shape.plan(
         numerical,
-        "logistic-objective-perturbation",
-        {"noise_epsilon": private, "strength": strength, "roundness": roundness},
-        scale_squared=(2 / private) ** 2,
+        fit,
+        scale_squared=(2 / fit.noise_epsilon) ** 2,
         shift=_short(shift),
         expected=expected,
         unit=largest,
@@ -297,12 +299,13 @@ def plan_huber(shape: Shape) -> RegressionPlan:
         (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, shape.rows)
     )
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
-    private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
+    fit = HuberObjectivePerturbation(noise_epsilon=numerical.left, strength=strength).within(
+        numerical.left
+    )
     return shape.plan(
         numerical,
-        "huber-objective-perturbation",
-        {"noise_epsilon": private, "strength": strength},
-        scale_squared=(2 / private) ** 2,
+        fit,
+        scale_squared=(2 / fit.noise_epsilon) ** 2,
         threshold=threshold,
         expected=expected,
         unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
@@ -328,12 +331,13 @@ def plan_multinomial(shape: Shape, *, classes: int) -> RegressionPlan:
     numerical = shape.numerical(
         20 + 2 * math.log2(classes), math.sqrt(8), strength, curvature=curvature
     )
-    private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
+    fit = SoftmaxObjectivePerturbation(
+        noise_epsilon=numerical.left, strength=strength, classes=classes
+    ).within(numerical.left)
     return shape.plan(
         numerical,
-        "softmax-objective-perturbation",
-        {"noise_epsilon": private, "strength": strength, "classes": classes},
-        scale_squared=8 / private**2,
+        fit,
+        scale_squared=8 / fit.noise_epsilon**2,
         shift=_short(shift),
         expected=expected,
         unit=1.0,
@@ -429,8 +433,7 @@ class Shape:
     def plan(
         self,
         numerical: _Numerical,
-        theorem: str,
-        numbers: dict[str, Fraction | int],
+        fit: PureBase,
         *,
         scale_squared: Fraction,
         expected: Expected,
@@ -472,7 +475,7 @@ class Shape:
             rows=self.rows,
             columns=self.columns,
             epsilon=self.epsilon,
-            base=Step(theorem=theorem, numbers=numbers),
+            base=fit.step(),
             channel=channel,
             strength=strength,
             noise_scale_squared=scale_squared,

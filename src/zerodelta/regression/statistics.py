@@ -18,10 +18,11 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import rounded_k_norm
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.sum_noise import add_exactly
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.regression import (
     HALF_ROOT,
-    k_norm_statistics_scale,
+    KNormSufficientStatistics,
 )
 from zerodelta.regression.features import Features
 from zerodelta.regression.objective import TARGETS, Shape, limited
@@ -119,7 +120,8 @@ def plan_statistics(shape: Shape) -> StatisticsPlan:
     >>> plan_statistics(Shape.of(rows=10_000, dimension=2, epsilon=1)).dimension
     9
     """
-    scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=shape.epsilon)
+    unit = KNormSufficientStatistics(target_weight=_ROOT_WEIGHT**2, scale=Fraction(1))
+    scale = unit.cost(Neighbors.REPLACE) / shape.epsilon
     columns = shape.columns
     deviation = float(scale) * math.sqrt(columns * (columns + 3) // 2 + 1)
     return StatisticsPlan(

@@ -24,6 +24,7 @@ from zerodelta.privacy.certificate import BARE_ROWS, REPLAYED, Certificate, chec
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step, weakest
+from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitTheorem
 from zerodelta.privacy.verify import check_parts
 from zerodelta.value import value
 
@@ -305,16 +306,17 @@ class ReleasePlan(Generic[R]):
             return None
         return error if isinstance(error, float) else None
 
-    def protecting(self, protection: Protection, *, whole: bool = False) -> ReleasePlan[R]:
+    def protecting(
+        self, protection: Protection, units: type[UnitTheorem] = Units
+    ) -> ReleasePlan[R]:
         """Return the plan for a unit of several rows, made of the plan for one of its rows.
 
-        One without a proof stands for a study, which protects units by itself. With `whole` all
-        rows of a unit cost what one of them does: they are in one block that votes (V3).
+        One without a proof stands for a study, which protects units by itself. `units` is the
+        theorem that says what all rows of a unit cost, of what one of them does.
         """
         if protection.unit is None or not (self.steps or self.parts):
             return self
-        most = protection.max_rows
-        claim = self.claim
+        claim, theorem = self.claim, units(max_rows=protection.max_rows)
         if type(claim) is not PureDP:
             raise ParameterError(
                 "unit",
@@ -322,16 +324,14 @@ class ReleasePlan(Generic[R]):
                 expected="a pure release: several rows of one unit add up to a multiple of its ε",
                 remedy="ask for a task that is pure, or open the data without a unit",
             )
-        last = Step(theorem="units", numbers={"max_rows": most}, neighbors=protection.neighbors)
-        if whole:
-            last = replace(last, theorem="unit-votes", status=Status.ASSERTED)
-            return replace(self, steps=(*self.steps, last), unit=protection.unit)
+        status = Status.ASSERTED if theorem.asserted else Status.PROVEN
+        last = theorem.step(protection.neighbors, status=status)
         return replace(
             self,
-            claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
+            claim=PureDP(claim.exact_epsilon * theorem.times, neighbors=claim.neighbors),
             # a plan without steps is run by a study, which states its own
             steps=(*self.steps, last) if self.steps else (),
-            parts=tuple(_times(part, most, last) for part in self.parts),
+            parts=tuple(_times(part, theorem.times, last) for part in self.parts),
             unit=protection.unit,
         )
 
@@ -386,9 +386,9 @@ def _relation(unit: str | None, neighbors: Neighbors) -> str:
     return f"{'rows' if unit is None else unit!r} under {neighbors.value}"
 
 
-def _times(part: Part, most: int, last: Step) -> Part:
-    """Return the part for a unit of so many rows."""
-    epsilon = None if part.epsilon is None else part.epsilon * most
+def _times(part: Part, times: int, last: Step) -> Part:
+    """Return the part for a unit that costs so many times what a row does."""
+    epsilon = None if part.epsilon is None else part.epsilon * times
     return Part(steps=(*part.steps, last), epsilon=epsilon)
 
 
@@ -405,9 +405,8 @@ def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) ->
     if unit is None:
         return ()
     if weight is not None:
-        numbers = {"max_rows": max_rows, "weight": weight}
-        return (Step(theorem="clipped-units", numbers=numbers),)
-    return (Step(theorem="units", numbers={"max_rows": max_rows}),)
+        return (ClippedUnits(max_rows=max_rows, weight=weight).step(),)
+    return (Units(max_rows=max_rows).step(),)
 
 
 def rows_told(rows: int, *, public: bool) -> str:

@@ -24,6 +24,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
+from zerodelta.privacy.theorems.subsampling import Units, UnitTheorem
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan
 from zerodelta.spine.verbs import Bill, billed
 from zerodelta.value import value
@@ -329,13 +330,14 @@ def ask(
     epsilon: Rational,
     beside: Beside | None = None,
     facts: Facts | None = None,
+    units: type[UnitTheorem] = Units,
 ) -> Release:
     """Plan what is asked of a source for whom it protects, and run the plan.
 
-    What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` as
-    for `planned`.
+    What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` and
+    `units` as for `planned`.
     """
-    plan = planned(question, source, epsilon, facts=facts, beside=beside)
+    plan = planned(question, source, epsilon, facts=facts, beside=beside, units=units)
     return run(plan, source, aside=aside(beside, epsilon))
 
 
@@ -346,18 +348,20 @@ def planned(
     *,
     facts: Facts | None = None,
     beside: Beside | None = None,
+    units: type[UnitTheorem] = Units,
 ) -> Any:
     """Return the plan of a question: for a unit, that of one of its rows at its share of ε.
 
     `facts`: what is public of the rows, where that is not `Facts.of` the source. What is asked
-    `beside` takes its share of ε first.
+    `beside` takes its share of ε first. `units`: the theorem that says what a unit's rows cost.
     """
     protection, exact = _protection(source), left(epsilon, beside)
     known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
-    whole = protection.unit is not None and getattr(question, "by_unit", False)
-    share = exact if whole else exact / protection.max_rows
+    share = exact
+    if protection.unit is not None:
+        share = units(max_rows=protection.max_rows).of_row(exact)
     plan = question.plan(known, share)
     if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
         # lattices and forecasts follow from what stands in for it, so the certificate lists that
@@ -370,8 +374,9 @@ def planned(
         plan = replace(plan, if_complete=lambda: question.plan(complete, share))
     if protection.unit is None:
         return plan
-    # only votes deal with a unit as a whole; a program has no such way
-    return plan.protecting(protection, whole=True) if whole else plan.protecting(protection)
+    if isinstance(plan, ReleasePlan):
+        return plan.protecting(protection, units)
+    return plan.protecting(protection)  # a study protects units in its own way
 
 
 def _protection(source: Openable[Any]) -> Protection:

@@ -581,4 +581,5 @@ class InternalQueries(ABC):
 
     def _noise(self, sensitivity_squared: int, share: Fraction) -> RoundedGaussian:
         variance = self._plan.variance(sensitivity_squared, share)
-        return RoundedGaussian(sensitivity_squared=sensitivity_squared, variance=variance)
+        squared = Fraction(sensitivity_squared)
+        return RoundedGaussian(sensitivity_squared=squared, variance=variance)

@@ -37,6 +37,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
+from zerodelta.privacy.theorems.subsampling import Units, UnitVotes
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_source, needed
@@ -308,7 +309,8 @@ def vote(
     given = example is not None
     question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
     beside = diagnosis(diagnostics, source)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    units = UnitVotes if question.by_unit else Units
+    return ask(question, source, epsilon=epsilon, beside=beside, units=units)
 
 
 @value

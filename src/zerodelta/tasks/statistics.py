@@ -22,7 +22,7 @@ from zerodelta.errors import is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
-from zerodelta.exact.noise_tails import LazyForms, NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -172,7 +172,7 @@ class CountQuestion:
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
-    none = NoiseLaw(family="geometric", scale=Fraction(1), unit=Fraction(1))
+    none = GeometricLaw(scale=Fraction(1)).on(Fraction(1))
     zero = np.zeros((1, 1), dtype=np.int64)
     return ReleasePlan(
         claim=PureDP(0),
@@ -606,7 +606,9 @@ def _forecast(
     fits = _FITTING[norm]
 
     def of(name: str, why: str) -> Method:
-        noise = KNorm(norm=_NOISE_NORMS[name], dimension=d, sensitivity=1, scale=1).error()
+        noise = KNorm(
+            norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
+        ).error()
         moved = 2 * size / count * float(stretch(norm, _NOISE_NORMS[name], d))
         error = min(noise * moved / float(epsilon), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)

@@ -454,7 +454,7 @@ class Descent:
         """Return the published point. Rows are reached through noisy integer sums only."""
         iterates = self.iterates()
         noises = (
-            RoundedGaussian(sensitivity_squared=self.squared, variance=variance)
+            RoundedGaussian(sensitivity_squared=Fraction(self.squared), variance=variance)
             for count, variance in self.variances
             for _ in range(count)
         )
@@ -470,7 +470,8 @@ class Descent:
         """Publish the last step itself: unprojected until it is mixed (theory C1)."""
         assert isinstance(self.channel, SmoothMix)
         noise = RoundedGaussian(
-            sensitivity_squared=self.squared, variance=self.channel.step_taken.variance
+            sensitivity_squared=Fraction(self.squared),
+            variance=self.channel.step_taken.variance,
         )
         raw = iterates.base(self.channel.spacing) - noise.apply(exact, bits).astype(np.object_)
         return self.channel.apply(raw, bits)

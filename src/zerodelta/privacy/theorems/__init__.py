@@ -1,5 +1,5 @@
-"""Each theorem's inequality as a pure function of public numbers; no sampler is imported here.
+"""Each theorem as an object of public numbers, its inequality a method; no sampler is imported.
 
-The mechanism that calibrates and the verifier that re-checks call the same function. Labels are
-those of `docs/theory.md`.
+The mechanism that calibrates and the verifier that re-checks call the same method. Labels are those
+of `docs/theory.md`.
 """

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from flint import arb
 
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.logs import ball, lower, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.steps import (
     Bound,
@@ -55,7 +56,7 @@ def as_weight(weight: Rational, name: str = "mixing_weight") -> Fraction:
 def largest_log_delta(*, epsilon: Rational, weight: Rational, log_mass: float) -> float:
     """Return a float at most ln(w/(1-w)) + ln(e^ε - 1) - ln M: what ln δ(ε) may be (B1).
 
-    >>> round(largest_log_delta(epsilon=1, weight="0.01", log_mass=uniform_mass(16)), 4)
+    >>> round(largest_log_delta(epsilon=1, weight="0.01", log_mass=math.log(16)), 4)
     -6.8264
     """
     t, w = as_positive(epsilon, "epsilon"), as_weight(weight)
@@ -86,121 +87,26 @@ def _check_logarithm(value: float, name: str, *, most: float) -> None:
         )
 
 
-def uniform_mass(size: int) -> float:
-    """Return ln N rounded up: a point mass against the uniform distribution on N points (B1)."""
-    count = as_count(size, "size", minimum=1)
-    return upper(lambda: ball(count).log())
-
-
-def prior_mass(smallest_probability: Rational, *, size: int) -> float:
-    """Return ln(1/q_min) rounded up: a point mass against a public prior Q on N points (B1).
-
-    N probabilities of at least q_min add up to 1, so q_min is at most 1/N.
-    """
-    q = as_positive(smallest_probability, "smallest_probability")
-    require(
-        q * as_count(size, "size", minimum=1) <= 1,
-        "smallest_probability",
-        smallest_probability,
-        "at most 1/size: no distribution on so many points has a larger one",
-        "pass the smallest probability of the prior",
-    )
-    return upper(lambda: -ball(q).log())
-
-
-def grid_mass(*, cells: int, dimension: int) -> float:
-    """Return d ln K rounded up: a point mass against the uniform grid of K^d cells (B2)."""
-    count, d = as_count(cells, "cells", minimum=1), as_count(dimension, "dimension", minimum=1)
-    return upper(lambda: ball(count).log() * d)
-
-
-def sides_mass(sides: Iterable[Sequence[int]]) -> float:
-    """Return Σ n_j ln K_j rounded up: a grid with K_j cells in each of n_j coordinates (B2).
-
-    >>> sides_mass([(10, 3)]) == grid_mass(cells=10, dimension=3)
-    True
-    """
-    pairs = [
-        (as_count(cells, "sides", minimum=1), as_count(times, "sides", minimum=1))
-        for cells, times in sides
-    ]
-    require(bool(pairs), "sides", [], "at least one side", "list [cells, how many coordinates]")
-    return upper(lambda: sum((ball(cells).log() * times for cells, times in pairs), arb(0)))
-
-
-def gaussian_net_mass(*, dimension: int, bound: int, variance: Rational) -> float:
-    """Return ln(1/q_min) of rounded N(0, τ²I) on the net ‖k‖² <= B, rounded up (R(v)).
-
-    q_min >= (2πτ²)^(-d/2) exp(-(B + d/12)/(2τ²)), by Jensen on each cell.
-    """
-    d, b = as_count(dimension, "dimension", minimum=1), as_count(bound, "bound")
-    tau = as_positive(variance, "variance")
-    spread = (b + Fraction(d, 12)) / (2 * tau)
-    return upper(lambda: (2 * arb.pi() * ball(tau)).log() * ball(Fraction(d, 2)) + ball(spread))
-
-
-def laplace_net_mass(*, dimension: int, bound: int, scale: Rational) -> float:
-    """Return ln(1/q_min) of rounded product Laplace on the net ‖k‖₁ <= m, rounded up (R(vi)).
-
-    P(0) = 1 - e^(-1/2b) and P(k) = sinh(1/2b) e^(-|k|/b) >= P(0) e^(-|k|/b), so
-    q_min >= (1 - e^(-1/2b))^d e^(-m/b).
-    """
-    d, m = as_count(dimension, "dimension", minimum=1), as_count(bound, "bound")
-    b = as_positive(scale, "scale")
-    return upper(lambda: ball(m / b) - (-(ball(-1 / (2 * b)).expm1())).log() * d)
-
-
-def kernel_mass(*, dimension: int, diameter: Rational, scale: Rational) -> float:
-    """Return d ln(eR/(d b)) rounded up: Theorem K, K-norm smoothing of a convex body.
-
-    R is the body's diameter in the norm of the noise and b the noise scale, b <= R/d.
-    """
-    d = as_count(dimension, "dimension", minimum=1)
-    r, b = as_positive(diameter, "diameter"), as_positive(scale, "scale")
-    require(
-        b <= r / d,
-        "scale",
-        scale,
-        "at most diameter/dimension (Theorem K)",
-        "use a smaller noise scale: mixing alone would already do",
-    )
-    return upper(lambda: (1 + ball(r / (d * b)).log()) * d)
-
-
-def laplace_cube_mass(*, dimension: int, side: Rational, scale: Rational) -> float:
-    """Return d ln(D/(b(1 - e^(-D/b)))) rounded up: product Laplace on a cube, exact (B4).
-
-    This is Algorithm 1 re-analyzed: no extra ε.
-    """
-    d = as_count(dimension, "dimension", minimum=1)
-    ratio = as_positive(side, "side") / as_positive(scale, "scale")
-    return upper(lambda: (ball(ratio) / -(ball(-ratio).expm1())).log() * d)
-
-
-def local_uniform_mass(*, cells: int, kernel_cells: int, dimension: int) -> float:
-    """Return d ln(K/m) rounded up: a local uniform kernel of m^d of the K^d cells (B4 (iii))."""
-    k, m = as_count(cells, "cells", minimum=1), as_count(kernel_cells, "kernel_cells", minimum=1)
-    d = as_count(dimension, "dimension", minimum=1)
-    require(m <= k, "kernel_cells", kernel_cells, f"at most cells = {k}", "use fewer")
-    return upper(lambda: ball(Fraction(k, m)).log() * d)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixing(Channel):
     """A channel that publishes a draw from a public distribution with probability `weight`."""
 
     any_neighbors = True
-    inequality: ClassVar[Callable[..., float]]
-    """The mass ratio ln M of the other fields, rounded up."""
 
     weight: Weight
 
+    @property
+    @abstractmethod
+    def log_mass(self) -> float:
+        """The mass ratio ln M, M = sup_z T(z|y)/Q(z), rounded up."""
+
+    def log_delta_required(self, epsilon: Rational) -> float:
+        """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
+        return largest_log_delta(epsilon=epsilon, weight=self.weight, log_mass=self.log_mass)
+
     def proves(self, base: Composed, epsilon: Fraction) -> bool:
         """Tell whether ln δ(ε) is at most what the weight and the mass ratio allow."""
-        numbers = self.values()
-        weight = numbers.pop("weight")
-        log_mass = type(self).inequality(**numbers)
-        allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=log_mass)
+        allowed = self.log_delta_required(epsilon)
         return smallest_log_delta(base, epsilon) <= allowed
 
 
@@ -214,9 +120,13 @@ class UniformMixing(Mixing):
         "the answer is replaced by a uniform one of {size} with probability {weight}: δ is gone at "
         "no extra ε."
     )
-    inequality = staticmethod(uniform_mass)
 
     size: Size
+
+    @property
+    def log_mass(self) -> float:
+        """Return ln N: a point mass against the uniform distribution on N points."""
+        return upper(lambda: ball(self.size).log())
 
 
 @value
@@ -229,10 +139,25 @@ class PriorMixing(Mixing):
         "the answer, one of {size}, is replaced by a draw from a public prior, whose smallest "
         "probability is {smallest_probability}, with probability {weight}."
     )
-    inequality = staticmethod(prior_mass)
 
     size: Size
     smallest_probability: Annotated[Fraction, between(0, 1, ends="(]")]
+
+    @property
+    def log_mass(self) -> float:
+        """Return ln(1/q_min): a point mass against a public prior Q on N points.
+
+        N probabilities of at least q_min add up to 1, so q_min is at most 1/N.
+        """
+        q = self.smallest_probability
+        require(
+            q * self.size <= 1,
+            "smallest_probability",
+            q,
+            "at most 1/size: no distribution on so many points has a larger one",
+            "pass the smallest probability of the prior",
+        )
+        return upper(lambda: -ball(q).log())
 
 
 @value
@@ -245,10 +170,14 @@ class GridMixing(Mixing):
         "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
         "replaced by a uniform cell with probability {weight}."
     )
-    inequality = staticmethod(grid_mass)
 
     cells: Cells
     dimension: Dimension
+
+    @property
+    def log_mass(self) -> float:
+        """Return d ln K: a point mass against the uniform grid of K^d cells."""
+        return upper(lambda: ball(self.cells).log() * self.dimension)
 
 
 @value
@@ -261,9 +190,17 @@ class UnequalGridMixing(Mixing):
         "the answer is put on a grid, {sides} the pairs of a number of cells and of how many "
         "dimensions have so many, and replaced by a uniform cell with probability {weight}."
     )
-    inequality = staticmethod(sides_mass)
 
-    sides: Annotated[list[list[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)]
+    sides: Annotated[
+        Sequence[Sequence[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)
+    ]
+
+    @property
+    def log_mass(self) -> float:
+        """Return Σ n_j ln K_j: a grid with K_j cells in each of n_j coordinates."""
+        return upper(
+            lambda: sum((ball(cells).log() * times for cells, times in self.sides), arb(0))
+        )
 
 
 @value
@@ -277,11 +214,20 @@ class GaussianNet(Mixing):
         "dimensions and replaced by rounded Gaussian noise of variance {variance} with probability "
         "{weight}."
     )
-    inequality = staticmethod(gaussian_net_mass)
 
     dimension: Dimension
     bound: Bound
     variance: Positive
+
+    @property
+    def log_mass(self) -> float:
+        """Return ln(1/q_min) of rounded N(0, τ²I) on the net ‖k‖² <= B.
+
+        q_min >= (2πτ²)^(-d/2) exp(-(B + d/12)/(2τ²)), by Jensen on each cell.
+        """
+        d, tau = self.dimension, self.variance
+        spread = (self.bound + Fraction(d, 12)) / (2 * tau)
+        return upper(lambda: (2 * arb.pi() * ball(tau)).log() * ball(Fraction(d, 2)) + ball(spread))
 
 
 @value
@@ -295,11 +241,20 @@ class LaplaceNet(Mixing):
         "dimensions and replaced by rounded Laplace noise of scale {scale} with probability "
         "{weight}."
     )
-    inequality = staticmethod(laplace_net_mass)
 
     dimension: Dimension
     bound: Bound
     scale: Positive
+
+    @property
+    def log_mass(self) -> float:
+        """Return ln(1/q_min) of rounded product Laplace on the net ‖k‖₁ <= m.
+
+        P(0) = 1 - e^(-1/2b) and P(k) = sinh(1/2b) e^(-|k|/b) >= P(0) e^(-|k|/b), so
+        q_min >= (1 - e^(-1/2b))^d e^(-m/b).
+        """
+        d, m, b = self.dimension, self.bound, self.scale
+        return upper(lambda: ball(m / b) - (-(ball(-1 / (2 * b)).expm1())).log() * d)
 
 
 @value
@@ -338,11 +293,26 @@ class KNormKernel(Mixing):
         "K-norm noise of scale {scale} is added in a body of diameter {diameter}, mixed with a "
         "uniform point with probability {weight}."
     )
-    inequality = staticmethod(kernel_mass)
 
     dimension: Dimension
     diameter: Positive
     scale: Positive
+
+    @property
+    def log_mass(self) -> float:
+        """Return d ln(eR/(d b)): Theorem K, K-norm smoothing of a convex body.
+
+        R is the body's diameter in the norm of the noise and b the noise scale, b <= R/d.
+        """
+        d, r, b = self.dimension, self.diameter, self.scale
+        require(
+            b <= r / d,
+            "scale",
+            b,
+            "at most diameter/dimension (Theorem K)",
+            "use a smaller noise scale: mixing alone would already do",
+        )
+        return upper(lambda: (1 + ball(r / (d * b)).log()) * d)
 
 
 @value
@@ -355,11 +325,19 @@ class LaplaceCubeKernel(Mixing):
         "Laplace noise of scale {scale} is added in a cube of side {side}, mixed with a uniform "
         "point with probability {weight}."
     )
-    inequality = staticmethod(laplace_cube_mass)
 
     dimension: Dimension
     side: Positive
     scale: Positive
+
+    @property
+    def log_mass(self) -> float:
+        """Return d ln(D/(b(1 - e^(-D/b)))): product Laplace on a cube, exact.
+
+        This is Algorithm 1 re-analyzed: no extra ε.
+        """
+        d, ratio = self.dimension, self.side / self.scale
+        return upper(lambda: (ball(ratio) / -(ball(-ratio).expm1())).log() * d)
 
 
 @value
@@ -372,8 +350,14 @@ class LocalUniformKernel(Mixing):
         "a uniform cell among the {kernel_cells} nearest of {cells} per dimension is published, "
         "replaced by a uniform cell with probability {weight}."
     )
-    inequality = staticmethod(local_uniform_mass)
 
     cells: Cells
     kernel_cells: Cells
     dimension: Dimension
+
+    @property
+    def log_mass(self) -> float:
+        """Return d ln(K/m): a local uniform kernel of m^d of the K^d cells."""
+        k, m, d = self.cells, self.kernel_cells, self.dimension
+        require(m <= k, "kernel_cells", m, f"at most cells = {k}", "use fewer")
+        return upper(lambda: ball(Fraction(k, m)).log() * d)

@@ -8,24 +8,10 @@ import re
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems import mixing, smoothing, subsampling, testing
-from zerodelta.privacy.theorems import mixing as kernels
-from zerodelta.privacy.theorems import noise as joint_quantiles
-from zerodelta.privacy.theorems import noise as keys
-from zerodelta.privacy.theorems import noise as mechanisms
-from zerodelta.privacy.theorems import noise as partitions
-from zerodelta.privacy.theorems import regression as objective_perturbation
-from zerodelta.privacy.theorems import regression as sufficient_statistics
-from zerodelta.privacy.theorems import smoothing as transport
-from zerodelta.privacy.theorems import subsampling as group_privacy
-from zerodelta.privacy.theorems import testing as smooth_sensitivity
+from zerodelta.privacy.theorems import mixing, noise, regression, smoothing, subsampling, testing
 from zerodelta.privacy.theorems.theorem import Theorem
 
-_FAMILIES = (
-    *(mechanisms, partitions, keys, joint_quantiles, subsampling, testing, smooth_sensitivity),
-    *(sufficient_statistics, objective_perturbation),
-    *(mixing, kernels, smoothing, transport, group_privacy),
-)
+_FAMILIES = (noise, subsampling, testing, regression, mixing, smoothing)
 
 THEOREMS: dict[str, type[Theorem]] = {
     found.label: found

@@ -12,21 +12,22 @@ record whose slope q is at its largest has no curvature left to pay for.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zerodelta.errors import GuaranteeError, require
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.logs import ball, precision, to_float_down, to_float_up
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import GaussianDP
-from zerodelta.privacy.parameters import Neighbors, as_flag
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Bit, Cells, Positive, between, integers
 from zerodelta.privacy.theorems.theorem import Base, PureBase
 from zerodelta.value import value
@@ -45,27 +46,15 @@ _FAR = 64.0
 _GRID = 513
 _ROUNDS = 8
 
+_T = TypeVar("_T", bound="_ObjectivePerturbation")
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Function: TypeAlias = Callable[[arb], tuple[arb, arb]]
 """A function and its derivative, on balls."""
 
 
-def logistic_epsilon(
-    *, noise_epsilon: Rational, strength: Rational, roundness: Rational
-) -> Fraction:
-    """Return ε'/2 + sup_u [(ε'/2) e^-u + ln(1 + e^-u u²/((u² + a²) Λ))], rounded up.
-
-    The balanced logistic loss of roundness a; its margin shift does not enter.
-
-    >>> float(logistic_epsilon(noise_epsilon=1, strength=100, roundness="1/2"))
-    1.0
-    """
-    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
-    return _logistic(noise, lam, as_positive(roundness, "roundness"))
-
-
 @lru_cache(maxsize=64)
 def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
+    """Return ε'/2 + sup_u [(ε'/2) e^-u + ln(1 + e^-u u²/((u² + a²) Λ))], rounded up."""
     with precision(_BITS):
         half, strength, square = ball(noise / 2), ball(lam), ball(a * a)
 
@@ -82,20 +71,12 @@ def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
         return noise / 2 + Fraction(max(tail, _supremum(function, 0.0, _FAR)))
 
 
-def huber_epsilon(*, noise_epsilon: Rational, strength: Rational) -> Fraction:
+@lru_cache(maxsize=64)
+def _huber(noise: Fraction, lam: Fraction) -> Fraction:
     """Return ε'/2 + sup_t [(ε'/2) sin πt + ln(1 + cos³ πt / Λ)], rounded up.
 
     The pseudo-Huber loss √(1 + r²) - 1 has slope sin πt and curvature cos³ πt at r = tan πt.
-
-    >>> float(huber_epsilon(noise_epsilon=1, strength=100)) < 1.003
-    True
     """
-    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
-    return _huber(noise, lam)
-
-
-@lru_cache(maxsize=64)
-def _huber(noise: Fraction, lam: Fraction) -> Fraction:
     with precision(_BITS):
         half, strength = ball(noise / 2), ball(lam)
 
@@ -108,20 +89,12 @@ def _huber(noise: Fraction, lam: Fraction) -> Fraction:
         return noise / 2 + Fraction(_supremum(function, 0.0, 0.5))
 
 
-def softmax_epsilon(*, noise_epsilon: Rational, strength: Rational, classes: int) -> Fraction:
+@lru_cache(maxsize=64)
+def _softmax(noise: Fraction, lam: Fraction, classes: int) -> Fraction:
     """Return ε'/2 + sup_t [(ε'/2) √(1 - t/2) + (C-1) ln(1 + t/((C-1) Λ))], 0 <= t <= 1 - 1/C.
 
     t is the trace of diag(p) - ppᵀ. Rounded up.
-
-    >>> float(softmax_epsilon(noise_epsilon=1, strength=100, classes=3)) < 1.001
-    True
     """
-    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
-    return _softmax(noise, lam, as_count(classes, "classes", minimum=2))
-
-
-@lru_cache(maxsize=64)
-def _softmax(noise: Fraction, lam: Fraction, classes: int) -> Fraction:
     with precision(_BITS):
         half, strength, others = ball(noise / 2), ball(lam), classes - 1
 
@@ -163,87 +136,6 @@ def _supremum(function: _Function, low: float, high: float) -> float:
     return ceiling
 
 
-def logistic_noise_epsilon(
-    *, epsilon: Rational, strength: Rational, roundness: Rational
-) -> Fraction:
-    """Return (nearly) the largest ε' for which `logistic_epsilon` is at most `epsilon`.
-
-    >>> float(logistic_noise_epsilon(epsilon=2, strength=1, roundness="7/10")) > 1.9999
-    True
-    """
-    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
-    a = as_positive(roundness, "roundness")
-    square = float(a) ** 2
-
-    def parts(u: _Floats) -> tuple[_Floats, _Floats]:
-        slope = np.exp(-u)
-        return slope, np.log1p(slope * u * u / (u * u + square) / float(lam))
-
-    return _largest(target, parts, _FAR, lambda noise: _logistic(noise, lam, a))
-
-
-def huber_noise_epsilon(*, epsilon: Rational, strength: Rational) -> Fraction:
-    """Return (nearly) the largest ε' for which `huber_epsilon` is at most `epsilon`.
-
-    >>> round(float(huber_noise_epsilon(epsilon=2, strength=1)), 3)
-    1.983
-    """
-    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
-
-    def parts(t: _Floats) -> tuple[_Floats, _Floats]:
-        cosine = np.cos(np.pi * t)
-        return np.sin(np.pi * t), np.log1p(np.maximum(cosine, 0.0) ** 3 / float(lam))
-
-    return _largest(target, parts, 0.5, lambda noise: _huber(noise, lam))
-
-
-def softmax_noise_epsilon(*, epsilon: Rational, strength: Rational, classes: int) -> Fraction:
-    """Return (nearly) the largest ε' for which `softmax_epsilon` is at most `epsilon`.
-
-    >>> float(softmax_noise_epsilon(epsilon=1, strength=10, classes=10)) > 0.98
-    True
-    """
-    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
-    others = as_count(classes, "classes", minimum=2) - 1
-
-    def parts(t: _Floats) -> tuple[_Floats, _Floats]:
-        return np.sqrt(1 - t / 2), others * np.log1p(t / (others * float(lam)))
-
-    return _largest(
-        target, parts, _trace_bound(classes), lambda noise: _softmax(noise, lam, classes)
-    )
-
-
-def _largest(
-    target: Fraction,
-    parts: Callable[[_Floats], tuple[_Floats, _Floats]],
-    high: float,
-    cost: Callable[[Fraction], Fraction],
-) -> Fraction:
-    """Return a dyadic ε' with certified cost at most `target`, near inf 2(ε - charge)/(1 + q).
-
-    Floats only propose it, on ever finer grids around the worst point; `cost` decides.
-    """
-    left, right, noise = 0.0, high, math.inf
-    for _ in range(_ROUNDS):
-        points = np.linspace(left, right, _GRID)
-        slope, charge = parts(points)
-        allowed = 2 * (float(target) - charge) / (1 + slope)
-        worst = int(np.argmin(allowed))
-        noise = min(noise, float(allowed[worst]))
-        left, right = points[max(worst - 1, 0)], points[min(worst + 1, _GRID - 1)]
-    shrink = 2.0**-38
-    while noise > 0 and shrink < 1:
-        proposed = Fraction(noise * (1 - shrink))
-        if proposed > 0 and cost(proposed) <= target:
-            return proposed
-        shrink *= 16
-    raise GuaranteeError(
-        "regularization this weak costs more than epsilon by itself (theorem C9): raise the "
-        "strength or epsilon."
-    )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ObjectivePerturbation(PureBase):
     """The real minimizer of a regularized loss with K-norm noise in the objective."""
@@ -256,6 +148,48 @@ class _ObjectivePerturbation(PureBase):
     noise_epsilon: Positive
     strength: Positive
 
+    @property
+    @abstractmethod
+    def high(self) -> float:
+        """The end of the interval over which the supremum is taken."""
+
+    @abstractmethod
+    def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
+        """Return slope q and charge ln det in floats, at points from 0 to `high`."""
+
+    def within(self: _T, epsilon: Rational) -> _T:
+        """Return the theorem with a dyadic ε' of certified cost at most ε, near the largest.
+
+        That is inf 2(ε - charge)/(1 + q). Floats only propose it, on ever finer grids around the
+        worst point; `cost` decides.
+
+        >>> one = Fraction(1)
+        >>> fit = HuberObjectivePerturbation(noise_epsilon=one, strength=one).within(2)
+        >>> round(float(fit.noise_epsilon), 3)
+        1.983
+        """
+        target = as_positive(epsilon, "epsilon")
+        left, right, noise = 0.0, self.high, math.inf
+        for _ in range(_ROUNDS):
+            points = np.linspace(left, right, _GRID)
+            slope, charge = self.parts(points)
+            allowed = 2 * (float(target) - charge) / (1 + slope)
+            worst = int(np.argmin(allowed))
+            noise = min(noise, float(allowed[worst]))
+            left, right = points[max(worst - 1, 0)], points[min(worst + 1, _GRID - 1)]
+        shrink = 2.0**-38
+        while noise > 0 and shrink < 1:
+            proposed = Fraction(noise * (1 - shrink))
+            if proposed > 0:
+                fit = replace(self, noise_epsilon=proposed)
+                if fit.cost(Neighbors.REPLACE) <= target:
+                    return fit
+            shrink *= 16
+        raise GuaranteeError(
+            "regularization this weak costs more than epsilon by itself (theorem C9): raise the "
+            "strength or epsilon."
+        )
+
 
 @value
 class LogisticObjectivePerturbation(_ObjectivePerturbation):
@@ -267,9 +201,23 @@ class LogisticObjectivePerturbation(_ObjectivePerturbation):
         "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective: "
         "pure DP."
     )
-    inequality = staticmethod(logistic_epsilon)
 
     roundness: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return ε'/2 and the supremum over margins; the margin shift does not enter."""
+        return _logistic(self.noise_epsilon, self.strength, self.roundness)
+
+    @property
+    def high(self) -> float:
+        """Where slope and curvature are gone."""
+        return _FAR
+
+    def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
+        """Return e^-u and ln(1 + e^-u u²/((u² + a²) Λ))."""
+        square, slope = float(self.roundness) ** 2, np.exp(-points)
+        share = slope * points * points / (points * points + square)
+        return slope, np.log1p(share / float(self.strength))
 
 
 @value
@@ -281,7 +229,20 @@ class HuberObjectivePerturbation(_ObjectivePerturbation):
         "the pseudo-Huber loss, regularized with strength {strength}, is minimized with K-norm "
         "noise of rate {noise_epsilon} in the objective: pure DP."
     )
-    inequality = staticmethod(huber_epsilon)
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return ε'/2 and the supremum over residuals."""
+        return _huber(self.noise_epsilon, self.strength)
+
+    @property
+    def high(self) -> float:
+        """Where residuals are infinite."""
+        return 0.5
+
+    def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
+        """Return sin πt and ln(1 + cos³ πt / Λ)."""
+        curvature = np.maximum(np.cos(np.pi * points), 0.0) ** 3
+        return np.sin(np.pi * points), np.log1p(curvature / float(self.strength))
 
 
 @value
@@ -293,9 +254,23 @@ class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
         "the softmax loss of {classes} classes, regularized with strength {strength}, is "
         "minimized with K-norm noise of rate {noise_epsilon} in the objective: pure DP."
     )
-    inequality = staticmethod(softmax_epsilon)
 
     classes: Annotated[int, integers(2, 10**9)]
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return ε'/2 and the supremum over traces."""
+        return _softmax(self.noise_epsilon, self.strength, self.classes)
+
+    @property
+    def high(self) -> float:
+        """The largest trace."""
+        return _trace_bound(self.classes)
+
+    def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
+        """Return √(1 - t/2) and (C-1) ln(1 + t/((C-1) Λ))."""
+        others = self.classes - 1
+        charge = others * np.log1p(points / (others * float(self.strength)))
+        return np.sqrt(1 - points / 2), charge
 
 
 # -- What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6, C10.5) ------------
@@ -307,73 +282,13 @@ HALF_ROOT = Fraction(math.isqrt(1 << 127) + 1, 1 << 64)
 """1/√2, rounded up at the 64th binary place."""
 
 
-def joint_sensitivity_squared(
-    *, row_bound_squared: int, eigenvalue: bool, neighbors: Neighbors
-) -> Fraction:
-    """Return c₀: 9/2 (replace) or 2 (add-remove); with the eigenvalue 16/3 or 3, plus 2u + u².
-
-    The eigenvalue is queried as an integer: rounding adds 1 to its sensitivity A, u = 1/A.
-
-    >>> joint_sensitivity_squared(row_bound_squared=100, eigenvalue=False,
-    ...                           neighbors=Neighbors.REPLACE)
-    Fraction(9, 2)
-    """
-    squared = as_count(row_bound_squared, "row_bound_squared", minimum=1)
-    replace = neighbors is Neighbors.REPLACE
-    if not as_flag(eigenvalue, "eigenvalue"):
-        return Fraction(9, 2) if replace else Fraction(2)
-    rounding = Fraction(1, squared)
-    return (Fraction(16, 3) if replace else Fraction(3)) + 2 * rounding + rounding**2
-
-
-def statistics_mu_squared(
-    *,
-    row_bound_squared: int,
-    multiplier_squared: Rational,
-    eigenvalue: bool,
-    neighbors: Neighbors,
-) -> Fraction:
-    """Return μ² = c₀/m²: Gaussian noise of m² in the weighted norm above.
-
-    That is variance (mA)² on the diagonal of XᵀX, (mA)²/2 off it, m²A·Y² on Xᵀy, (mA)² on λ_min.
-    """
-    shift = joint_sensitivity_squared(
-        row_bound_squared=row_bound_squared, eigenvalue=eigenvalue, neighbors=neighbors
-    )
-    return shift / as_positive(multiplier_squared, "multiplier_squared")
-
-
-def k_norm_statistics_epsilon(
-    *, target_weight: Rational, scale: Rational, neighbors: Neighbors = Neighbors.REPLACE
-) -> Fraction:
-    """Return ε = (2 + κ)/(√2·b), 1/√2 rounded up: K-norm noise on (XᵀX, Xᵀy) (theory C10.5).
-
-    In the norm ‖E₁‖_F²/A² + κ‖E₂‖²/(A·Y²), κ in [1, 2], replacing one row moves the pair by at
-    most (2 + κ)/√2; the noise has density ∝ exp(-‖·‖/b). That is a vector z of independent density
-    exp(-‖z‖₂/b) times A on the diagonal of XᵀX, A/√2 beside it, Y√(A/κ) on Xᵀy, or times more.
-
-    >>> float(k_norm_statistics_epsilon(target_weight=1, scale=3)) - math.sqrt(0.5) < 1e-15
-    True
-    """
-    if neighbors is not Neighbors.REPLACE:
-        raise GuaranteeError("Theorem C10.5 holds for the replace-one relation only.")
-    return (2 + _as_target_weight(target_weight)) * HALF_ROOT / as_positive(scale, "scale")
-
-
-def k_norm_statistics_scale(*, target_weight: Rational, epsilon: Rational) -> Fraction:
-    """Return the b with exactly this ε."""
-    return (2 + _as_target_weight(target_weight)) * HALF_ROOT / as_positive(epsilon, "epsilon")
-
-
-def _as_target_weight(weight: Rational) -> Fraction:
-    exact = as_positive(weight, "target_weight")
-    require(1 <= exact <= 2, "target_weight", weight, "a number from 1 to 2", "pass 1")
-    return exact
-
-
 @value
 class GaussianSufficientStatistics(Base):
-    """Gaussian noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue."""
+    """Gaussian noise of m² on XᵀX, Xᵀy and perhaps the smallest eigenvalue: μ² = c₀/m².
+
+    In the weighted norm above: variance (mA)² on the diagonal of XᵀX, (mA)²/2 off it, m²A·Y² on
+    Xᵀy, (mA)² on λ_min.
+    """
 
     label = "gaussian-sufficient-statistics"
     section = "C6"
@@ -386,14 +301,30 @@ class GaussianSufficientStatistics(Base):
     multiplier_squared: Positive
     eigenvalue: Bit
 
+    def sensitivity_squared(self, neighbors: Neighbors) -> Fraction:
+        """Return c₀: 9/2 (replace) or 2 (add-remove); with the eigenvalue 16/3 or 3, plus 2u + u².
+
+        The eigenvalue is queried as an integer: rounding adds 1 to its sensitivity A, u = 1/A.
+        """
+        replaced = neighbors is Neighbors.REPLACE
+        if not self.eigenvalue:
+            return Fraction(9, 2) if replaced else Fraction(2)
+        rounding = Fraction(1, self.row_bound_squared)
+        return (Fraction(16, 3) if replaced else Fraction(3)) + 2 * rounding + rounding**2
+
     def _claim(self, neighbors: Neighbors) -> GaussianDP:
-        mu_squared = statistics_mu_squared(**self.values(), neighbors=neighbors)
+        mu_squared = self.sensitivity_squared(neighbors) / self.multiplier_squared
         return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
 
 
 @value
 class KNormSufficientStatistics(PureBase):
-    """K-norm noise on XᵀX and Xᵀy."""
+    """K-norm noise on XᵀX and Xᵀy: ε = (2 + κ)/(√2·b), 1/√2 rounded up.
+
+    In the norm ‖E₁‖_F²/A² + κ‖E₂‖²/(A·Y²), κ in [1, 2], replacing one row moves the pair by at
+    most (2 + κ)/√2; the noise has density ∝ exp(-‖·‖/b). That is a vector z of independent density
+    exp(-‖z‖₂/b) times A on the diagonal of XᵀX, A/√2 beside it, Y√(A/κ) on Xᵀy, or times more.
+    """
 
     label = "k-norm-sufficient-statistics"
     section = "C10.5"
@@ -402,7 +333,10 @@ class KNormSufficientStatistics(PureBase):
         "norm that weighs Xᵀy {target_weight} times: pure DP."
     )
     replace_only = True
-    inequality = staticmethod(k_norm_statistics_epsilon)
 
     target_weight: Annotated[Fraction, between(1, 2, ends="[]")]
     scale: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return (2 + κ)/(√2·b)."""
+        return (2 + self.target_weight) * HALF_ROOT / self.scale

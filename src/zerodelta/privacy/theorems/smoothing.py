@@ -26,7 +26,7 @@ from zerodelta.privacy.composition import Composed, gaussian_share, simplest, zc
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Dimension, NotNegative, Order, Positive, Weight, one_of
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.noise import Given, RoundedGaussian
+from zerodelta.privacy.theorems.noise import Given, RoundedGaussianTheorem
 from zerodelta.privacy.theorems.theorem import Base, Channel, smallest_log_delta
 from zerodelta.value import value
 
@@ -171,7 +171,7 @@ class GaussianSmoothing(Channel):
 
         Other steps, however costly, do not pay for it.
         """
-        if type(last) is RoundedGaussian:
+        if type(last) is RoundedGaussianTheorem:
             moved = self.sensitivity**2
             same = last.variance == self.variance and last.sensitivity_squared == moved
         else:

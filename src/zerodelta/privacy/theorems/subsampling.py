@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zerodelta.errors import require
+from zerodelta.errors import CertificateError, require
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
@@ -29,6 +30,7 @@ from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.parameters import Neighbors, as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.steps import Count, NotNegative, Positive, Rows
+from zerodelta.privacy.theorems.noise import PermuteAndFlipTheorem, RoundedGaussianTheorem
 from zerodelta.privacy.theorems.theorem import Base, Theorem
 from zerodelta.value import value
 
@@ -360,13 +362,46 @@ def _first(stretch: range, holds: Callable[[int], bool]) -> int:
 # Several rows of one unit: group privacy over its slots, or what moves as one row (theory V).
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitTheorem(Theorem):
+    """What all rows of a unit cost, of what is proven for one of them: `times` as much.
+
+    It is the last step of a part, about its ε, or stands before a channel, about the steps before
+    it: their pure ε and their μ are multiplied, and their ρ by the square.
+    """
+
+    last: ClassVar[bool] = True
+    """Whether it may be the last step."""
+    misplaced: ClassVar[str]
+    """What is said where it stands elsewhere."""
+
+    max_rows: Count
+
+    @property
+    def times(self) -> int:
+        """How many times what one row costs a unit costs."""
+        return self.max_rows
+
+    def of_row(self, epsilon: Fraction) -> Fraction:
+        """Return the ε of one row that makes this ε of a unit."""
+        return epsilon / self.times
+
+    def of_unit(self, row: Composed) -> Composed:
+        """Return what holds for a unit of what is proven for one of its rows."""
+        return row.of_group(self.times)
+
+    def check_part(self, before: Sequence[Theorem]) -> None:
+        """Refuse the steps of a part that it is not about, being the last."""
+
+    def check_bases(self, bases: Sequence[Base]) -> None:
+        """Refuse base steps that it is not about, standing between them and a channel."""
+
+
 @value
-class Units(Theorem):
+class Units(UnitTheorem):
     """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
 
-    So a unit is that many slots, and what is proven for one of them holds that many times. As the
-    last step it is about the ε of the part. Before a channel it is about the steps before it: their
-    pure ε and their μ are multiplied, and their ρ by the square.
+    So a unit is that many slots, and what is proven for one of them holds that many times.
     """
 
     label = "units"
@@ -376,20 +411,14 @@ class Units(Theorem):
         "what the steps before prove for one row holds for all of them together at {max_rows} "
         "times the ε (or μ; the square of that for ρ)."
     )
-
-    max_rows: Count
-
-    def of_row(self, epsilon: Fraction) -> Fraction:
-        """Return the ε of one row that makes this ε of a unit."""
-        return epsilon / self.max_rows
-
-    def of_unit(self, row: Composed) -> Composed:
-        """Return what holds for a unit of what is proven for one of its rows."""
-        return row.of_group(self.max_rows)
+    misplaced = (
+        "theorem 'units' is about all steps before it: only the last step, or the one before a "
+        "channel, is."
+    )
 
 
 @value
-class ClippedUnits(Theorem):
+class ClippedUnits(UnitTheorem):
     """The rows of a unit count like at most `weight` of them: what they add up to is clipped.
 
     It stands before a channel, after steps that are sums with Gaussian noise for one row's bound.
@@ -402,17 +431,29 @@ class ClippedUnits(Theorem):
         "and what they add up to was clipped to {weight} times the l2 norm of one row; so the sums "
         "have {weight} times the sensitivity (μ) for a unit that they have for one row."
     )
+    last = False
+    misplaced = (
+        "theorem 'clipped-units' is about all steps before it: only the one before a channel, is."
+    )
 
-    max_rows: Count
     weight: Count
 
-    def of_unit(self, row: Composed) -> Composed:
-        """Return what holds for a unit of what is proven for sums of rows, of a row's bound."""
-        return row.of_group(min(self.weight, self.max_rows))
+    @property
+    def times(self) -> int:
+        """The weight, and never more than all rows."""
+        return min(self.weight, self.max_rows)
+
+    def check_bases(self, bases: Sequence[Base]) -> None:
+        """Refuse all but sums with Gaussian noise."""
+        if not all(type(base) is RoundedGaussianTheorem for base in bases):
+            raise CertificateError(
+                "theorem 'clipped-units' is about sums with Gaussian noise: another step goes "
+                "before it."
+            )
 
 
 @value
-class UnitVotes(Theorem):
+class UnitVotes(UnitTheorem):
     """All rows of a unit are dealt to one block, so a unit moves one vote, as one row does.
 
     It is the last step, after permute-and-flip on votes.
@@ -426,5 +467,23 @@ class UnitVotes(Theorem):
         "what the step before proves for one row holds for all of them together."
     )
     asserted = True
+    misplaced = "theorem 'unit-votes' is about permute-and-flip before it, and the last step."
 
-    max_rows: Count
+    @property
+    def times(self) -> int:
+        """Once: a unit moves one vote."""
+        return 1
+
+    def check_part(self, before: Sequence[Theorem]) -> None:
+        """Refuse votes that are not counted by permute-and-flip: one of them moves by one."""
+        flips = [theorem for theorem in before if isinstance(theorem, PermuteAndFlipTheorem)]
+        alone = len(flips) == len(before) == 1
+        if not (alone and flips[0].sensitivity >= 1 and not flips[0].monotone):
+            raise CertificateError(
+                "theorem 'unit-votes' is about permute-and-flip on votes, which move by 1 up or "
+                "down: another step goes before it."
+            )
+
+    def check_bases(self, bases: Sequence[Base]) -> None:
+        """Refuse a channel after it."""
+        raise CertificateError(self.misplaced)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from flint import arb
 
 from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.logs import ball, lower, upper
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.parameters import Neighbors, as_at_least_zero
 from zerodelta.privacy.steps import (
@@ -23,8 +25,8 @@ from zerodelta.privacy.steps import (
     Weight,
     at_least,
     between,
+    plain,
 )
-from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, PureBase
 from zerodelta.value import value
 
@@ -34,6 +36,7 @@ from zerodelta.value import value
 # different tails, P(Z > τ) = e^(-rτ)/2, e^(-r(τ+1/2))/2 and e^(-r(τ+1))/(1+e^-r), and a threshold
 # proved for one under-protects another (rows of C3's table must not be mixed).
 
+_T = TypeVar("_T", bound="_Tested")
 _KINDS = ("real", "rounded", "discrete")
 
 
@@ -55,56 +58,6 @@ def log_tail(rate: Fraction, threshold: Fraction, noise: str) -> Callable[[], ar
     return lambda: ball(-rate * (threshold + 1)) - ball(-rate).exp().log1p()
 
 
-def spread_mass(
-    points: int, dimension: int, epsilon: Rational, sensitivity: Rational, noise: str
-) -> Callable[[], arb]:
-    """Return a function that encloses N·pm, pm = P(release noise = 0)."""
-    _check_noise(noise)
-    size, d = as_count(points, "points", minimum=1), as_count(dimension, "dimension", minimum=1)
-    half = as_positive(epsilon, "epsilon") / (2 * as_positive(sensitivity, "sensitivity"))
-
-    def enclosed() -> arb:
-        peak = ball(half).tanh() if noise == "discrete" else -(ball(-half).expm1())
-        return size * peak**d
-
-    return enclosed
-
-
-def granted(epsilon: Fraction, theorem: str, slack: Callable[[], arb]) -> Fraction:
-    """Return ε if the slack of the theorem's condition certainly is not negative, else refuse."""
-    if lower(slack) >= 0:
-        return epsilon
-    raise GuaranteeError(
-        f"the threshold is too low for theorem {theorem} at ε = {epsilon}: raise it."
-    )
-
-
-def smallest_threshold(
-    rate: Fraction, noise: str, log_odds: Callable[[], arb], check: Callable[[Fraction], Any]
-) -> Fraction:
-    """Return the smallest τ >= 0 with ln P(Z > τ) <= -log_odds, rounded up until `check` agrees."""
-
-    def needed() -> arb:
-        wanted = log_odds()
-        if noise == "discrete":
-            return (wanted - ball(-rate).exp().log1p()) / ball(rate) - 1
-        gap = (wanted - ball(2).log()) / ball(rate)
-        return gap - ball(Fraction(1, 2)) if noise == "rounded" else gap
-
-    start = max(0.0, upper(needed))
-    if math.isinf(start):
-        raise GuaranteeError("ε is too small for any threshold: raise it, or its share.")
-    whole = noise != "real"
-    tau = Fraction(math.ceil(start)) if whole else Fraction(start)
-    while True:
-        try:
-            check(tau)
-        except GuaranteeError:
-            tau = tau + 1 if whole else Fraction(math.nextafter(float(tau), math.inf))
-        else:
-            return tau
-
-
 def _check_noise(noise: str) -> None:
     require(noise in _KINDS, "noise", noise, f"one of {', '.join(_KINDS)}", 'pass noise="real"')
 
@@ -123,211 +76,96 @@ def as_threshold(threshold: Rational, noise: str) -> Fraction:
     return exact
 
 
-def proposed_release_claim(
-    *,
-    test_epsilon: Rational,
-    release_epsilon: Rational,
-    threshold: Rational,
-    noise: str,
-    neighbors: Neighbors,
-) -> ApproxDP:
-    """Return (ε₁+ε₂, dp)-DP of propose-test-release, dp = P(pass | distance 0) (theory A7).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Tested(PureBase):
+    """A release behind a test of rate r, whose passing is rare enough where it must fail."""
 
-    Of two neighbors either one is stable, and then both answers are within the proposed bound, or
-    both distances are 0, and then each passes with probability at most dp.
-    """
-    log_pass = log_pass_probability(rate=test_epsilon, threshold=threshold, noise=noise)
-    total = as_positive(test_epsilon, "test_epsilon") + as_at_least_zero(
-        release_epsilon, "release_epsilon"
-    )
-    return ApproxDP(total, log_pass, neighbors=neighbors)
+    usual_noise: ClassVar[str] = "real"
 
+    threshold: NotNegative
+    noise: Noise
 
-def free_test_epsilon(
-    *,
-    points: int,
-    dimension: int,
-    sensitivity: Rational,
-    test_epsilon: Rational,
-    release_epsilon: Rational,
-    threshold: Rational,
-    noise: str,
-) -> Fraction:
-    """Return t = ε₁+ε₂ if C3's condition N·dp·pm <= e^t(1-dp) - 1 certainly holds, else refuse.
+    @property
+    @abstractmethod
+    def rate(self) -> Fraction:
+        """The rate of the test's noise."""
 
-    N lattice points in all, pm the largest probability of the release noise, rounded Laplace of
-    scale sensitivity/ε₂ per coordinate (discrete Laplace if the test noise is discrete).
-    """
-    t = as_positive(test_epsilon, "test_epsilon") + as_positive(release_epsilon, "release_epsilon")
-    tail = log_tail(
-        as_positive(test_epsilon, "test_epsilon"), as_threshold(threshold, noise), noise
-    )
-    spread = spread_mass(points, dimension, release_epsilon, sensitivity, noise)
-    return granted(
-        t,
-        "pure-propose-test-release",
-        lambda: ball(t).expm1() - tail().exp() * (spread() + ball(t).exp()),
-    )
+    @property
+    @abstractmethod
+    def total(self) -> Fraction:
+        """The ε that is proven if the condition holds."""
 
+    @abstractmethod
+    def slack(self, tail: Callable[[], arb]) -> arb:
+        """Return what is left of the condition where P(Z > τ) = e^tail."""
 
-def free_test_threshold(
-    *,
-    points: int,
-    dimension: int,
-    sensitivity: Rational,
-    test_epsilon: Rational,
-    release_epsilon: Rational,
-    noise: str = "real",
-) -> Fraction:
-    """Return the smallest threshold that C3 allows, rounded up; an integer for integer noise.
+    @abstractmethod
+    def log_odds(self) -> arb:
+        """Return -ln P(Z > τ) where nothing is left."""
 
-    >>> float(free_test_threshold(points=101, dimension=1, sensitivity=5, test_epsilon=1,
-    ...                           release_epsilon=1))
-    0.28550767257749876
-    """
-    rate = as_positive(test_epsilon, "test_epsilon")
-    t = rate + as_positive(release_epsilon, "release_epsilon")
-    spread = spread_mass(points, dimension, release_epsilon, sensitivity, noise)
-    return smallest_threshold(
-        rate,
-        noise,
-        lambda: ((spread() + ball(t).exp()) / ball(t).expm1()).log(),
-        lambda tau: free_test_epsilon(
-            points=points,
-            dimension=dimension,
-            sensitivity=sensitivity,
-            test_epsilon=rate,
-            release_epsilon=release_epsilon,
-            threshold=tau,
-            noise=noise,
-        ),
-    )
-
-
-def free_mode_epsilon(
-    *, points: int, epsilon: Rational, threshold: Rational, noise: str
-) -> Fraction:
-    """Return ε if C5's condition dp·(N+e^ε-1) <= e^ε-1 certainly holds, else refuse."""
-    t, size = as_positive(epsilon, "epsilon"), as_count(points, "points", minimum=1)
-    tail = log_tail(t, as_threshold(threshold, noise), noise)
-    return granted(
-        t, "stable-mode", lambda: ball(t).expm1() - tail().exp() * (size + ball(t).expm1())
-    )
-
-
-def free_mode_threshold(*, points: int, epsilon: Rational, noise: str = "real") -> Fraction:
-    """Return the smallest threshold that C5 allows, rounded up; an integer for integer noise.
-
-    >>> [int(free_mode_threshold(points=4, epsilon=1, noise=n)) for n in ("rounded", "discrete")]
-    [1, 0]
-    """
-    t, size = as_positive(epsilon, "epsilon"), as_count(points, "points", minimum=1)
-    return smallest_threshold(
-        t,
-        noise,
-        lambda: (1 + size / ball(t).expm1()).log(),
-        lambda tau: free_mode_epsilon(points=size, epsilon=t, threshold=tau, noise=noise),
-    )
-
-
-def bounded_release_claim(
-    *,
-    bound_epsilon: Rational,
-    release_epsilon: Rational,
-    local_change: Rational,
-    threshold: Rational,
-    noise: str,
-    neighbors: Neighbors,
-) -> ApproxDP:
-    """Return (ε₁+ε₂, db)-DP of a release scaled to a noisy local sensitivity (theory A8).
-
-    db = P(noise < -τ): the noisy bound falls short of the local sensitivity. Jointly with the
-    bound, the ratio is at most e^(ε₁+ε₂) wherever it does not.
-    """
-    rate, total = _rates(bound_epsilon, release_epsilon, local_change)
-    log_short = log_pass_probability(rate=rate, threshold=threshold, noise=noise)
-    return ApproxDP(total, log_short, neighbors=neighbors)
-
-
-def bounded_release_epsilon(
-    *,
-    points: int,
-    dimension: int,
-    bound_epsilon: Rational,
-    release_epsilon: Rational,
-    local_change: Rational,
-    smallest_bound: Rational,
-    threshold: Rational,
-    weight: Rational,
-    noise: str,
-) -> Fraction:
-    """Return t = ε₁+ε₂ if C4's (1-w)(N·db·pm + db) <= w(e^t - 1) certainly holds, else refuse.
-
-    pm is the largest probability of the release noise at the smallest bound.
-    """
-    rate, t = _rates(bound_epsilon, release_epsilon, local_change)
-    w = as_weight(weight, "weight")
-    tail = log_tail(rate, as_threshold(threshold, noise), noise)
-    spread = spread_mass(points, dimension, release_epsilon, smallest_bound, noise)
-    return granted(
-        t,
-        "pure-local-sensitivity",
-        lambda: ball(w) * ball(t).expm1() - ball(1 - w) * tail().exp() * (spread() + 1),
-    )
-
-
-def bounded_release_threshold(
-    *,
-    points: int,
-    dimension: int,
-    bound_epsilon: Rational,
-    release_epsilon: Rational,
-    local_change: Rational,
-    smallest_bound: Rational,
-    weight: Rational,
-    noise: str = "rounded",
-) -> Fraction:
-    """Return the smallest τ that C4 allows at this mixing weight, rounded up.
-
-    >>> int(bounded_release_threshold(points=101, dimension=1, bound_epsilon=1, release_epsilon=1,
-    ...                               local_change=1, smallest_bound=1, weight="0.01"))
-    6
-    """
-    rate, t = _rates(bound_epsilon, release_epsilon, local_change)
-    w = as_weight(weight, "weight")
-    spread = spread_mass(points, dimension, release_epsilon, smallest_bound, noise)
-
-    def wanted() -> arb:
-        return ((spread() + 1) * ball((1 - w) / w) / ball(t).expm1()).log()
-
-    def check(tau: Fraction) -> Fraction:
-        return bounded_release_epsilon(
-            points=points,
-            dimension=dimension,
-            bound_epsilon=bound_epsilon,
-            release_epsilon=release_epsilon,
-            local_change=local_change,
-            smallest_bound=smallest_bound,
-            threshold=tau,
-            weight=w,
-            noise=noise,
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return ε if the condition certainly holds, else refuse."""
+        tail = log_tail(self.rate, as_threshold(self.threshold, self.noise), self.noise)
+        if lower(lambda: self.slack(tail)) >= 0:
+            return self.total
+        raise GuaranteeError(
+            f"the threshold is too low for theorem {self.label} at ε = {self.total}: raise it."
         )
 
-    return smallest_threshold(rate, noise, wanted, check)
+    def with_smallest_threshold(self: _T) -> _T:
+        """Return the theorem with the smallest τ >= 0 for which it holds, rounded up."""
+
+        def needed() -> arb:
+            wanted = self.log_odds()
+            if self.noise == "discrete":
+                return (wanted - ball(-self.rate).exp().log1p()) / ball(self.rate) - 1
+            gap = (wanted - ball(2).log()) / ball(self.rate)
+            return gap - ball(Fraction(1, 2)) if self.noise == "rounded" else gap
+
+        start = max(0.0, upper(needed))
+        if math.isinf(start):
+            raise GuaranteeError("ε is too small for any threshold: raise it, or its share.")
+        whole = self.noise != "real"
+        tau = Fraction(math.ceil(start)) if whole else Fraction(start)
+        while True:
+            tried = replace(self, threshold=tau)
+            try:
+                tried.cost(Neighbors.REPLACE)
+            except GuaranteeError:
+                tau = tau + 1 if whole else Fraction(math.nextafter(float(tau), math.inf))
+            else:
+                return tried
+
+    @classmethod
+    def smallest(cls: type[_T], **numbers: Any) -> _T:
+        """Return the theorem of these numbers, written as in a step, with the smallest τ.
+
+        >>> kinds = ("rounded", "discrete")
+        >>> modes = [StableMode.smallest(points=4, epsilon=1, noise=kind) for kind in kinds]
+        >>> [int(mode.threshold) for mode in modes]
+        [1, 0]
+        """
+        usual = {"noise": cls.usual_noise, "threshold": 0, **numbers}
+        read = cls.read({name: plain(number) for name, number in usual.items()})
+        return read.with_smallest_threshold()
 
 
-def _rates(
-    bound_epsilon: Rational, release_epsilon: Rational, local_change: Rational
-) -> tuple[Fraction, Fraction]:
-    """Return ε₁/γ and ε₁+ε₂, γ the change of the local sensitivity between neighbors."""
-    first = as_positive(bound_epsilon, "bound_epsilon")
-    rate = first / as_positive(local_change, "local_change")
-    return rate, first + as_positive(release_epsilon, "release_epsilon")
+def _spread(
+    points: int, dimension: int, epsilon: Fraction, sensitivity: Fraction, noise: str
+) -> arb:
+    """Return N·pm, pm = P(release noise = 0)."""
+    half = epsilon / (2 * sensitivity)
+    peak = ball(half).tanh() if noise == "discrete" else -(ball(-half).expm1())
+    return points * peak**dimension
 
 
 @value
 class ProposeTestRelease(Base):
-    """Propose-test-release."""
+    """Propose-test-release: (ε₁+ε₂, dp)-DP, dp = P(pass | distance 0) (theory A7).
+
+    Of two neighbors either one is stable, and then both answers are within the proposed bound, or
+    both distances are 0, and then each passes with probability at most dp.
+    """
 
     label = "propose-test-release"
     every_row = True
@@ -343,12 +181,19 @@ class ProposeTestRelease(Base):
     noise: Noise
 
     def _claim(self, neighbors: Neighbors) -> ApproxDP:
-        return proposed_release_claim(**self.values(), neighbors=neighbors)
+        log_pass = log_pass_probability(
+            rate=self.test_epsilon, threshold=self.threshold, noise=self.noise
+        )
+        return ApproxDP(self.test_epsilon + self.release_epsilon, log_pass, neighbors=neighbors)
 
 
 @value
-class PureProposeTestRelease(PureBase):
-    """Propose-test-release in which a failed test is the mixing."""
+class PureProposeTestRelease(_Tested):
+    """Propose-test-release in which a failed test is the mixing: N·dp·pm <= e^t(1-dp) - 1.
+
+    N lattice points in all, pm the largest probability of the release noise, rounded Laplace of
+    scale sensitivity/ε₂ per coordinate (discrete Laplace if the test noise is discrete).
+    """
 
     label = "pure-propose-test-release"
     every_row = True
@@ -359,20 +204,46 @@ class PureProposeTestRelease(PureBase):
         "with {noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform "
         "point: pure DP."
     )
-    inequality = staticmethod(free_test_epsilon)
 
     points: Size
     dimension: Dimension
     sensitivity: Positive
     test_epsilon: Positive
     release_epsilon: Positive
-    threshold: NotNegative
-    noise: Noise
+
+    @property
+    def rate(self) -> Fraction:
+        """That of the test."""
+        return self.test_epsilon
+
+    @property
+    def total(self) -> Fraction:
+        """T = ε₁+ε₂."""
+        return self.test_epsilon + self.release_epsilon
+
+    def _spread(self) -> arb:
+        return _spread(
+            self.points, self.dimension, self.release_epsilon, self.sensitivity, self.noise
+        )
+
+    def slack(self, tail: Callable[[], arb]) -> arb:
+        """Return e^t - 1 - dp (N·pm + e^t)."""
+        t, spread = self.total, self._spread
+        return ball(t).expm1() - tail().exp() * (spread() + ball(t).exp())
+
+    def log_odds(self) -> arb:
+        """Return ln((N·pm + e^t)/(e^t - 1))."""
+        t = self.total
+        return ((self._spread() + ball(t).exp()) / ball(t).expm1()).log()
 
 
 @value
 class NoisyLocalSensitivity(Base):
-    """Noise scaled to a noisy bound on the local sensitivity."""
+    """Noise scaled to a noisy bound on the local sensitivity: (ε₁+ε₂, db)-DP (theory A8).
+
+    db = P(noise < -τ): the noisy bound falls short of the local sensitivity. Jointly with the
+    bound, the ratio is at most e^(ε₁+ε₂) wherever it does not.
+    """
 
     label = "noisy-local-sensitivity"
     every_row = True
@@ -390,12 +261,18 @@ class NoisyLocalSensitivity(Base):
     noise: Noise
 
     def _claim(self, neighbors: Neighbors) -> ApproxDP:
-        return bounded_release_claim(**self.values(), neighbors=neighbors)
+        rate = self.bound_epsilon / self.local_change
+        log_short = log_pass_probability(rate=rate, threshold=self.threshold, noise=self.noise)
+        return ApproxDP(self.bound_epsilon + self.release_epsilon, log_short, neighbors=neighbors)
 
 
 @value
-class PureLocalSensitivity(PureBase):
-    """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point."""
+class PureLocalSensitivity(_Tested):
+    """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point.
+
+    (1-w)(N·db·pm + db) <= w(e^t - 1), pm the largest probability of the release noise at the
+    smallest bound.
+    """
 
     label = "pure-local-sensitivity"
     every_row = True
@@ -407,7 +284,7 @@ class PureLocalSensitivity(PureBase):
         "noise at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with "
         "probability {weight}: pure DP."
     )
-    inequality = staticmethod(bounded_release_epsilon)
+    usual_noise = "rounded"
 
     points: Size
     dimension: Dimension
@@ -415,14 +292,37 @@ class PureLocalSensitivity(PureBase):
     release_epsilon: Positive
     local_change: Positive
     smallest_bound: Positive
-    threshold: NotNegative
     weight: Weight
-    noise: Noise
+
+    @property
+    def rate(self) -> Fraction:
+        """ε₁/γ, γ the change of the local sensitivity between neighbors."""
+        return self.bound_epsilon / self.local_change
+
+    @property
+    def total(self) -> Fraction:
+        """T = ε₁+ε₂."""
+        return self.bound_epsilon + self.release_epsilon
+
+    def _spread(self) -> arb:
+        return _spread(
+            self.points, self.dimension, self.release_epsilon, self.smallest_bound, self.noise
+        )
+
+    def slack(self, tail: Callable[[], arb]) -> arb:
+        """Return w(e^t - 1) - (1-w)·db·(N·pm + 1)."""
+        t, w, spread = self.total, self.weight, self._spread
+        return ball(w) * ball(t).expm1() - ball(1 - w) * tail().exp() * (spread() + 1)
+
+    def log_odds(self) -> arb:
+        """Return ln((N·pm + 1)(1-w)/(w(e^t - 1)))."""
+        t, w = self.total, self.weight
+        return ((self._spread() + 1) * ball((1 - w) / w) / ball(t).expm1()).log()
 
 
 @value
-class StableMode(PureBase):
-    """The most frequent item if it is so by far, else a uniform one."""
+class StableMode(_Tested):
+    """The most frequent item if it is so by far, else a uniform one: dp(N+e^ε-1) <= e^ε-1."""
 
     label = "stable-mode"
     section = "C5"
@@ -430,12 +330,28 @@ class StableMode(PureBase):
         "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
         "rate {epsilon} exceeds {threshold}, else a uniform item: pure DP."
     )
-    inequality = staticmethod(free_mode_epsilon)
 
     points: Size
     epsilon: Positive
-    threshold: NotNegative
-    noise: Noise
+
+    @property
+    def rate(self) -> Fraction:
+        """That of the test: it has all of ε."""
+        return self.epsilon
+
+    @property
+    def total(self) -> Fraction:
+        """ε."""
+        return self.epsilon
+
+    def slack(self, tail: Callable[[], arb]) -> arb:
+        """Return e^ε - 1 - dp (N + e^ε - 1)."""
+        t, size = self.epsilon, self.points
+        return ball(t).expm1() - tail().exp() * (size + ball(t).expm1())
+
+    def log_odds(self) -> arb:
+        """Return ln(1 + N/(e^ε - 1))."""
+        return (1 + self.points / ball(self.epsilon).expm1()).log()
 
 
 # -- What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3) ------------
@@ -518,9 +434,12 @@ class SmoothSensitivity(PureBase):
         "between neighbors: pure DP with ε = {epsilon}."
     )
     replace_only = True
-    inequality = staticmethod(smooth_sensitivity_epsilon)
 
     epsilon: Positive
     degrees: Annotated[Fraction, at_least(1)]
     decay: Annotated[Fraction, between(0, 1, ends="()")]
     ratio: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the stated ε if the theorem certainly proves it."""
+        return smooth_sensitivity_epsilon(**self.values())

@@ -2,14 +2,14 @@
 
 A step of a certificate is a theorem with numbers. `read` makes the theorem's object of them, each
 number checked against its field's domain and nothing evaluated yet. A `Base` theorem then gives the
-claim of a mechanism, a `Channel` decides whether post-processing makes that claim pure; the
-functions they call are those that calibrate.
+claim of a mechanism, a `Channel` decides whether post-processing makes that claim pure. A mechanism
+makes the same object of its own numbers, and is calibrated by the method that `verify` calls.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cache
@@ -20,7 +20,7 @@ from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import filled
-from zerodelta.privacy.steps import Count, Domain, read_numbers
+from zerodelta.privacy.steps import Count, Domain, Status, Step, read_numbers
 
 _T = TypeVar("_T", bound="Theorem")
 
@@ -58,6 +58,12 @@ class Theorem(ABC):
         """Return the fields, but for how often the step was taken."""
         names = (field.name for field in fields(self))  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names if name != "count"}
+
+    def step(
+        self, neighbors: Neighbors = Neighbors.REPLACE, *, status: Status = Status.PROVEN
+    ) -> Step:
+        """Return the proof step with these numbers."""
+        return Step(theorem=self.label, numbers=self.values(), status=status, neighbors=neighbors)
 
     @classmethod
     def explain(cls, numbers: Mapping[str, Any]) -> str:
@@ -103,12 +109,14 @@ class Base(Theorem):
 class PureBase(Base):
     """A theorem about a mechanism that is pure by itself."""
 
-    inequality: ClassVar[Callable[..., Fraction]]
-    """The fields' ε; raises `GuaranteeError` if they do not prove the stated one."""
     bounded_range: ClassVar[bool] = False
 
+    @abstractmethod
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return the ε of one use; raise `GuaranteeError` if the fields do not prove theirs."""
+
     def _claim(self, neighbors: Neighbors) -> PureDP:
-        epsilon = type(self).inequality(**self.values())
+        epsilon = self.cost(neighbors)
         return PureDP(epsilon, bounded_range=self.bounded_range, neighbors=neighbors)
 
 
