@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from zerodelta.privacy.theorems.registry import THEOREMS, anchor_of, heading_of
+from zerodelta.privacy.theorems import THEOREMS, anchor_of, heading_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))

@@ -42,7 +42,7 @@ from zerodelta.exact.noise_tails import NOISE_LAWS, Law, NoiseLaw
 from zerodelta.paper.convex_sets import LqBall
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.verify import base_claim
 from zerodelta.spaces import FiniteSpace, Space
 from zerodelta.spaces.keys import KeyUniverse

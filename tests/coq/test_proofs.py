@@ -13,7 +13,7 @@ import pytest
 from reproduce import proof_map
 
 from coq.compiled import PROOFS, needs_coq
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 
 ROOT = PROOFS.parent
 PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace, add_exactly
 from zerodelta.privacy.claims import GaussianDP, PureDP
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base
 
 F = Fraction

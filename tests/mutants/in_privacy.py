@@ -182,7 +182,7 @@ MUTANTS = (
         tests=("golden/test_fixtures.py::test_a_certificate_of_another_format_is_refused",),
     ),
     Mutant(
-        file="privacy/theorems/registry.py",
+        file="privacy/theorems/__init__.py",
         old="if theorem.asserted and step.status is Status.PROVEN:",
         new="if False:",
         tests=("privacy/test_certificate.py::test_a_callers_word_cannot_call_itself_proven",),

@@ -31,7 +31,7 @@ from zerodelta.privacy.certificate import REPLAYED
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel
 from zerodelta.testing import replayed
 

@@ -20,7 +20,7 @@ from privacy.theorem_cases import CASES, accepts, changed
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import KINDS
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel, domains_of
 
 MALFORMED: list[Any] = [

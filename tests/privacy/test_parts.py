@@ -15,7 +15,7 @@ from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.spine.plan import issue
 
 F = Fraction

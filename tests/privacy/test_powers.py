@@ -13,7 +13,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.privacy.composition import KINDS
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Status, Step, plain, power, weights
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.theorem import domains_of
 
 REFUSED: list[Any] = [

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import zerodelta.privacy.theorems as package
+from zerodelta.privacy import theorems
 from zerodelta.privacy.steps import Domain
-from zerodelta.privacy.theorems import registry
-from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem, domains_of
 
@@ -25,7 +25,7 @@ def test_every_final_theorem_in_the_folder_is_registered() -> None:
         source = file.read_text(encoding="utf-8")
         found |= set(re.findall(r'^    label = "([^"]+)"', source, re.MULTILINE))
     assert found == set(THEOREMS)
-    assert len(registry.THEOREMS) == 44
+    assert len(theorems.THEOREMS) == 44
 
 
 @labels

@@ -12,7 +12,7 @@ import zerodelta as zd
 from zerodelta.privacy.composition import explain_claim
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.registry import explain_step
+from zerodelta.privacy.theorems import explain_step
 
 NUMBERS = st.one_of(
     st.fractions(),

@@ -13,6 +13,7 @@ import zerodelta.privacy.certificate as certificates
 import zerodelta.privacy.verify as verifier
 from privacy.chains import CHAINS
 from zerodelta.errors import CertificateError
+from zerodelta.privacy import theorems
 from zerodelta.privacy.certificate import (
     MOST_CHANNELS,
     MOST_COSTLY,
@@ -26,7 +27,6 @@ from zerodelta.privacy.certificate import (
 )
 from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.privacy.theorems import registry
 from zerodelta.privacy.verify import check_proof
 
 MIX = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
@@ -107,10 +107,10 @@ def test_too_much_work_is_refused_before_any_is_done(
         (certificates, "check_claim_numbers"),
         (verifier, "theorem_of"),
         (verifier, "check_proof"),
-        (registry, "theorem_of"),
+        (theorems, "theorem_of"),
     ):
         monkeypatch.setattr(module, name, evaluated)
-    for theorem in registry.THEOREMS.values():
+    for theorem in theorems.THEOREMS.values():
         monkeypatch.setattr(theorem, "read", evaluated)
     with pytest.raises(zd.CertificateError, match=f"more than .*{limit}"):
         zd.verify(text)

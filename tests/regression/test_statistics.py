@@ -20,7 +20,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_k_norm
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.registry import explain_step
+from zerodelta.privacy.theorems import explain_step
 from zerodelta.privacy.theorems.regression import (
     HALF_ROOT,
     KNormSufficientStatistics,

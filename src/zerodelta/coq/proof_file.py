@@ -31,8 +31,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part
+from zerodelta.privacy.theorems import theorem_of
 from zerodelta.privacy.theorems.noise import ParallelBlocks
-from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.verify import units_of

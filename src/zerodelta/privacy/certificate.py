@@ -32,7 +32,7 @@ from zerodelta.privacy.steps import (
     read_numbers,
     weakest,
 )
-from zerodelta.privacy.theorems.registry import THEOREMS, explain_step
+from zerodelta.privacy.theorems import THEOREMS, explain_step
 from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
 from zerodelta.privacy.theorems.theorem import Channel
 

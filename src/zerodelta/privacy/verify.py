@@ -16,7 +16,7 @@ from zerodelta.privacy.parameters import Neighbors, as_epsilon, as_flag, as_unit
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.privacy.theorems import theorem_of
 from zerodelta.privacy.theorems.smoothing import NumericalError
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem

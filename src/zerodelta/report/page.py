@@ -21,7 +21,7 @@ from zerodelta.privacy.readable import equals, large, write_new
 from zerodelta.privacy.release import Release, Signature, check_signed
 from zerodelta.privacy.release_file import content_of
 from zerodelta.privacy.steps import digest_of
-from zerodelta.privacy.theorems.registry import explain_step
+from zerodelta.privacy.theorems import explain_step
 from zerodelta.privacy.verify import verify
 from zerodelta.report.contents import (
     Column,

@@ -1,5 +1,74 @@
-"""Each theorem as an object of public numbers, its inequality a method; no sampler is imported.
+"""Every theorem that a certificate may cite, by its label; and the theorem of a step.
 
-The mechanism that calibrates and the verifier that re-checks call the same method. Labels are those
-of `docs/theory.md`.
+Each is an object of public numbers, its inequality a method: the mechanism that calibrates and the
+verifier that re-checks call the same one. No sampler is imported.
 """
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.readable import filled, shown
+from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.theorems import mixing, noise, regression, smoothing, subsampling, testing
+from zerodelta.privacy.theorems.theorem import Theorem
+
+_FAMILIES = (noise, subsampling, testing, regression, mixing, smoothing)
+
+THEOREMS: dict[str, type[Theorem]] = {
+    found.label: found
+    for family in _FAMILIES
+    for found in vars(family).values()
+    if inspect.isclass(found) and issubclass(found, Theorem) and not inspect.isabstract(found)
+    if hasattr(found, "label")
+}
+"""Every theorem that a certificate may cite."""
+
+
+def theorem_of(step: Step) -> Theorem:
+    """Return the theorem of a step with its numbers, each in its domain; nothing is evaluated.
+
+    A step that rests on the caller's assertion and calls itself proven is refused too.
+    """
+    theorem = THEOREMS.get(step.theorem)
+    if theorem is None:
+        raise CertificateError(f"unknown theorem {step.theorem[:80]!r}: no step has that label.")
+    if theorem.asserted and step.status is Status.PROVEN:
+        raise CertificateError(
+            f"step {step.theorem!r} is caller-asserted and cannot be marked as proven."
+        )
+    return theorem.read(step.numbers)
+
+
+def explain_step(step: Step) -> str:
+    """Say in words what the step did, with its theorem and all of its numbers."""
+    numbers = {name: value for name, value in step.numbers.items() if name != "count"}
+    theorem = THEOREMS.get(step.theorem)
+    if theorem is None:
+        text = filled(f"theorem {step.theorem}.", numbers)
+    else:
+        text = theorem.explain(numbers)
+    count = step.numbers.get("count", 1)
+    return text if count == 1 else f"{shown(count)} times: {text}"
+
+
+def heading_of(theorem: type[Theorem]) -> str:
+    """Return the heading of its proof in docs/theory.md: the section, and all labels proved there.
+
+    >>> heading_of(THEOREMS["grid-mixing"])
+    'B2. grid-mixing, unequal-grid-mixing'
+    """
+    labels = [label for label, other in THEOREMS.items() if other.section == theorem.section]
+    return f"{theorem.section}. {', '.join(labels)}"
+
+
+def anchor_of(theorem: type[Theorem]) -> str:
+    """Return where its proof is.
+
+    >>> anchor_of(THEOREMS["gaussian-net"])
+    'docs/theory.md#rv-gaussian-net'
+    """
+    slug = re.sub(r"[^a-z0-9 -]", "", heading_of(theorem).lower())
+    return f"docs/theory.md#{slug.replace(' ', '-')}"
