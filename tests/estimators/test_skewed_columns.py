@@ -151,6 +151,7 @@ def test_the_forecast_of_a_line_is_that_of_rows_in_a_quarter_of_their_bounds() -
     assert quarter[0].error > 5 * even[0].error
     plain = LinearRegression(epsilon=1, data_norm=1, bounds_y=(-1, 1))
     assert plain.fit(np.zeros((N, 4)), np.zeros(N)).release_.error == pytest.approx(even[0].error)
+    assert "for rows that fill a quarter of their bounds" in repr(model.release_)
 
 
 def spending(width: str) -> tuple[Any, Any]:

@@ -522,7 +522,7 @@ class Release:
         return page_of(self)
 
     def __repr__(self) -> str:
-        error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"
+        error = import_module("zerodelta.report.contents").error_words(self)  # a room above
         read = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
         shown = (
             f"Release(value={_shown(self.value)},\n"
