@@ -208,7 +208,7 @@ def test_nor_is_a_value_of_another_kind_where_only_its_range_is_known(
     [
         *(("scale", {"fraction": text}) for text in ("0/1", "-1/1")),
         *(("unit", {"fraction": text}) for text in ("0/1", "-1/1")),
-        *(("dimension", odd) for odd in (0, -1, 100, 10**9, 10**18)),
+        *(("dimension", odd) for odd in (0, -1, 100, 10**9, 10**18, 1.5, True)),
     ],
     ids=str,
 )
@@ -221,6 +221,21 @@ def test_noise_that_nothing_draws_is_refused(
     assert name in law
     law[name] = number
     assert "the noise laws cannot be read" in verdict(tmp_path, sealed(data))[1]
+
+
+@pytest.mark.parametrize("verb", ["mean", "histogram", "table", "covariance"])
+def test_sums_of_a_statistic_that_nobody_knows_are_refused(verb: str, tmp_path: Path) -> None:
+    """Else only `interval` would find out, and raise what is no error of ours."""
+    data = saved(VERBS[verb](people(), 1), tmp_path)
+    for sums in data["sums"]:
+        for rows in ("mean", True, 1.5):
+            was, sums["rows"] = sums["rows"], rows
+            assert "the noise laws cannot be read" in verdict(tmp_path, sealed(data))[1]
+            sums["rows"] = was
+        for _, about in sums["statistics"]["dict"]:
+            was, about["tuple"][1] = about["tuple"][1], "nonsense"
+            assert "the noise laws cannot be read" in verdict(tmp_path, sealed(data))[1]
+            about["tuple"][1] = was
 
 
 def test_every_statistic_of_a_table_is_held_to_its_sums(tmp_path: Path) -> None:

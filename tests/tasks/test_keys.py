@@ -321,6 +321,10 @@ def test_other_mistakes_are_refused_before_a_row_is_read() -> None:
         (lambda: zd.top_k(people, k=1, epsilon=1, method="joint"), "method"),
         (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, sensitivity=1), "sensitivity"),
         (lambda: zd.top_k(scores=[1, 2], k=1, epsilon=1), "sensitivity"),
+        (
+            lambda: zd.top_k(scores=[1, 2], k=1, sensitivity=1, monotone=1, epsilon=1),  # type: ignore[arg-type]
+            "monotone",
+        ),
         (lambda: zd.top_k(scores=[1, 2], sensitivity=1, k=3, epsilon=1), "k"),
         (lambda: zd.top_k([1], scores=[1, 2], sensitivity=1, k=1, epsilon=1), "data"),
         (lambda: zd.top_k(scores=[1], sensitivity=1, k=1, epsilon=1, expected_gap=3), "expected"),

@@ -152,6 +152,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"bounds": (0, 1)}, "sensitivity, bounds"),
         ({"sensitivity": 0}, "sensitivity"),
         ({"monotone": "yes"}, "monotone"),
+        ({"monotone": 1}, "monotone"),
         ({"method": "best"}, "method"),
         ({"epsilon": 0}, "epsilon"),
     ]

@@ -36,7 +36,7 @@ from zerodelta.exact.noise_tails import (
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.claims import Claim, PureDP
-from zerodelta.privacy.parameters import Neighbors, as_flag
+from zerodelta.privacy.parameters import Neighbors, as_bool
 from zerodelta.privacy.steps import MOST_ENTRIES, Step
 from zerodelta.privacy.theorems import noise as theorems
 from zerodelta.privacy.theorems.theorem import Base, PureBase
@@ -54,7 +54,7 @@ _S = TypeVar("_S", bound="ScaledMechanism")
 _CHECKS: dict[Any, Any] = {
     int: lambda number, name: as_count(number, name, minimum=1),
     Fraction: as_positive,
-    bool: as_flag,
+    bool: as_bool,
 }
 """How a field is read, by its type; what is of another type is kept as it is."""
 

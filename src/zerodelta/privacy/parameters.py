@@ -100,6 +100,15 @@ def as_flag(value: Any, name: str) -> bool:
     raise ParameterError(name, value, expected="True or False", remedy="pass a bool")
 
 
+def as_bool(value: Any, name: str) -> bool:
+    """Return True or False, for what changes noise: a 1 may be a mistake."""
+    if isinstance(value, bool):
+        return value
+    raise ParameterError(
+        name, value, expected="True or False", remedy="pass a bool, nothing truthy"
+    )
+
+
 def as_relation(value: Any) -> Neighbors:
     """Return the neighboring relation, refusing anything else."""
     if not isinstance(value, Neighbors):

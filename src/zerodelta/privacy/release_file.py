@@ -25,6 +25,7 @@ from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
+from zerodelta.privacy.statistics import STATISTICS
 from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import (
@@ -346,6 +347,9 @@ def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
         most = 4 * sum(each.integers.size for each in sums)  # one draw may be in several sums
         for each in sums:
             _check_law(each.law, most)
+            known = all(name in STATISTICS for _, name in each.statistics.values())
+            if not known or type(each.rows) not in (int, type(None)):
+                raise ValueError
         return sums
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
         raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None
@@ -355,6 +359,7 @@ def _check_law(law: NoiseLaw, most: int) -> None:
     """Refuse a law without tails, or of more coordinates than there could be: tails are sought."""
     units = law.unit if isinstance(law.unit, tuple) else (law.unit,)
     known = (law.family, law.norm) in NOISE_LAWS
+    known = known and type(law.dimension) is int
     if not known or law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
         raise ValueError
 

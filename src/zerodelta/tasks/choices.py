@@ -32,7 +32,7 @@ from zerodelta.mechanisms.selection import (
     worst_gap,
 )
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
+from zerodelta.privacy.parameters import Neighbors, as_bool, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Finite
@@ -429,7 +429,7 @@ class SelectQuestion:
             given = 0 if self.sensitivity is None else self.sensitivity
             moved = width = as_positive(given, "sensitivity")
             as_float(width, "sensitivity")
-            monotone = as_flag(self.monotone, "monotone")
+            monotone = as_bool(self.monotone, "monotone")
         methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)
         chosen = choose(methods, self.method)
         mechanism = PermuteAndFlip.for_epsilon(
