@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from zerodelta.coq.statements import FORMAL_CHANNELS, FORMAL_STEPS
-from zerodelta.privacy.theorems.registry import THEOREMS, anchor_of
+from zerodelta.privacy.theorems import THEOREMS, anchor_of
 
 __all__ = ["EXACT_TESTS", "FORMAL", "render", "table"]
 

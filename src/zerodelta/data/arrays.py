@@ -53,7 +53,21 @@ from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, as_float, inner_ends
 
-DEFAULT_MISSING: Any = object()
+
+@final
+class _DefaultMissing:
+    """Says of itself in signatures what it stands for."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return '"skip" or None'
+
+    def __reduce__(self) -> str:
+        return "DEFAULT_MISSING"
+
+
+DEFAULT_MISSING: Any = _DefaultMissing()
 """What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
 
 _BLOCK_ENTRIES = 1 << 20
