@@ -202,7 +202,7 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
     import matplotlib.pyplot as plt
 
     ranges = _ranges(cells, chosen)
-    asked = _asked(release, cells)
+    asked = _asked(cells)
     if asked is not None:  # the quantiles of all rows are one range
         ranges, cells = asked, Cells(keys={}, numbers={chosen: [0]})
     keys = list(zip(*cells.keys.values(), strict=True)) if cells.keys else [("all rows",)]
@@ -263,7 +263,7 @@ def _ranges(cells: Cells, chosen: str) -> list[tuple[float, Any]]:
     return sorted(found, key=lambda each: each[0])
 
 
-def _asked(release: Release, cells: Cells) -> list[tuple[float, Any]] | None:
+def _asked(cells: Cells) -> list[tuple[float, Any]] | None:
     """Return the same of several quantiles of all rows, whose places are levels."""
     if list(cells.keys) != ["quantile"]:
         return None
