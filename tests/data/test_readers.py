@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -559,6 +559,19 @@ def test_partitions_are_columns(tmp_path: Path) -> None:
     for year, x in (batch for part in parts for batch in part()):
         rows += zip(year.to_pylist(), x.to_pylist(), strict=True)
     assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]
+
+
+def test_what_is_left_of_a_stream_that_failed_is_never_taken_for_its_rows() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([1.0, 1.0])], names=["x"])
+        raise ValueError("PLANTED")
+
+    schema = pa.schema([("x", pa.float64())])
+    reader = reader_of(pa.RecordBatchReader.from_batches(schema, batches()))
+    for ask in (reader.count, lambda: reader.parts(("x",), batch=9), reader.count):
+        with pytest.raises(ParameterError, match="read to the end") as raised:
+            ask()
+        assert raised.value.__context__ is None
 
 
 WITHOUT = """

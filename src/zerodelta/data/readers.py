@@ -398,7 +398,8 @@ def arrow_reader(source: Any) -> Reader:
     if isinstance(source, pa.RecordBatch):
         table = made_once(lambda: pa.Table.from_batches([source]))
     elif not isinstance(source, pa.Table):  # it is made by code that is not ours
-        premise, table = FOREIGN_CODE, made_once(lambda: attempt(source.read_all))
+        unread = [source]  # one that failed is empty by then: what it has left is not its rows
+        premise, table = FOREIGN_CODE, made_once(lambda: attempt(lambda: unread.pop().read_all()))
     names = tuple(source.schema.names)
 
     def scan(columns: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
