@@ -367,14 +367,15 @@ def _shown(module: str, data: Any) -> str:
 
 def polars_reader(frame: Any) -> Reader:
     """Return the reader of a lazy frame's result, in one part."""
-
-    def count() -> Any:
-        import polars
-
-        return frame.select(polars.len()).collect().item()
-
     names = attempt(lambda: frame.collect_schema().names())
-    return query_reader("Polars LazyFrame", names, count, partial(_rows, frame))
+    count, rows = partial(_count, frame), partial(_rows, frame)
+    return query_reader("Polars LazyFrame", names, count, rows)
+
+
+def _count(frame: Any) -> Any:
+    import polars
+
+    return frame.select(polars.len()).collect().item()
 
 
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
