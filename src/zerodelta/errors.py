@@ -69,6 +69,9 @@ def may_be_url(given: str) -> bool:
 class _NoValue:
     """Stands for a value that there is not, or that a message may not show."""
 
+    def __repr__(self) -> str:
+        return "nothing"
+
     def __reduce__(self) -> str:
         return "NO_VALUE"
 

@@ -160,6 +160,22 @@ def test_held_signals_go_to_whoever_handles_them_in_the_end(number: int) -> None
     assert seen == [number]
 
 
+def test_a_signal_that_a_program_around_python_handles_is_left_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = signal.getsignal
+    strange: dict[int, Any] = {
+        signal.SIGHUP: None
+    }  # what Python says of a handler that it did not install
+    monkeypatch.setattr(
+        signal, "getsignal", lambda each: strange[each] if each in strange else known(each)
+    )
+    before = [known(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    with held_interrupts():
+        assert known(signal.SIGHUP) is before[-1]
+    assert [known(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_of_a_real_process_leaves_ledger_and_files_consistent(
     people: Path, number: int

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import pickle
 import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -559,6 +560,40 @@ def test_partitions_are_columns(tmp_path: Path) -> None:
     for year, x in (batch for part in parts for batch in part()):
         rows += zip(year.to_pylist(), x.to_pylist(), strict=True)
     assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "partitions", "lazy"])
+def test_what_names_its_rows_can_be_sent_to_another_process(kind: str, tmp_path: Path) -> None:
+    frame, path = pd.DataFrame({"x": [1.0, 2.0, 3.0]}), tmp_path / f"rows.{kind}"
+    source: Any = path
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "partitions":
+        table = pa.Table.from_pandas(frame).append_column("year", pa.array([1, 2, 2]))
+        ds.write_dataset(table, path, format="parquet", partitioning=["year"])
+        source = ds.dataset(path, partitioning=["year"])
+    else:
+        frame.to_parquet(path)
+        source = pl.scan_parquet(path)
+    people = zd.open(source, columns={"x": zd.number(0, 5)})
+    sent = pickle.loads(pickle.dumps(people))
+    assert sent.rows == 3
+    assert round(zd.sum(sent["x"], epsilon=1000).value) == 6
+
+
+def test_what_is_left_of_a_stream_that_failed_is_never_taken_for_its_rows() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([1.0, 1.0])], names=["x"])
+        raise ValueError("PLANTED")
+
+    schema = pa.schema([("x", pa.float64())])
+    reader = reader_of(pa.RecordBatchReader.from_batches(schema, batches()))
+    for ask in (reader.count, lambda: reader.parts(("x",), batch=9), reader.count):
+        with pytest.raises(ParameterError, match="read to the end") as raised:
+            ask()
+        assert raised.value.__context__ is None
 
 
 WITHOUT = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -261,7 +262,7 @@ def test_nothing_else_is_published(estimator: Any) -> None:
         "n_features_in_",
         "diagnostics_",
         "data_norm_",
-        *("centroids_", "class_prior_", "theta_", "var_", "forest_"),
+        *("centroids_", "class_prior_", "forest_"),
         *("components_", "n_components_", "mean_"),
         *("explained_variance_", "explained_variance_ratio_"),
     }
@@ -270,6 +271,16 @@ def test_nothing_else_is_published(estimator: Any) -> None:
         transforms = shown == "fit_transform" and isinstance(found, PCA)  # what pipelines call
         assert transforms or not hasattr(found, shown)
     assert not isinstance(found, ClusterMixin)
+
+
+@private
+def test_all_that_is_published_stands_in_the_docstring(estimator: Any) -> None:
+    learned = {key for key in vars(clone(estimator).fit(*examples())) if key.endswith("_")}
+    text = str(inspect.getdoc(type(estimator)))
+    section = re.search(r"^Attributes\n-{10}\n(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^(\w.*?) : ", section[1] if section else "", re.MULTILINE)
+    said = {each for line in lines for each in line.split(", ")}
+    assert said - {"encoded_names_"} == learned - {"n_features_in_"}  # as scikit-learn has it
 
 
 @private

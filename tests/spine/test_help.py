@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zerodelta as zd
+import zerodelta.sklearn
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.errors import NO_VALUE
 from zerodelta.spine.verbs import STANDARD, Paying, completed, inherited
 from zerodelta.tasks.registry import TASKS
 
@@ -41,6 +47,26 @@ def test_help_of_a_verb_says_of_each_parameter_what_it_is(name: str) -> None:
     assert Paying.__annotations__.keys() <= parameters.keys()
     for shared, words in SHARED[-2:]:  # a study pays later
         assert said[shared] == " ".join(words.split()) or name == "Study"
+
+
+def _public() -> Iterator[Any]:
+    for home in (zd, zerodelta.sklearn):
+        for name in home.__all__:
+            each = getattr(home, name)
+            if inspect.isroutine(each) or inspect.isclass(each):
+                yield each.__init__ if inspect.isclass(each) else each
+
+
+def test_no_signature_shows_where_an_object_lies_in_memory() -> None:
+    for each in _public():
+        assert not re.search(r"\bat 0x", str(inspect.signature(each))), each.__qualname__
+    assert "missing: 'Any' = \"skip\" or None" in str(inspect.signature(zd.mean))
+
+
+@pytest.mark.parametrize("default", [DEFAULT_MISSING, NO_VALUE])
+def test_a_default_that_nobody_can_pass_stays_the_same_object(default: Any) -> None:
+    assert copy.deepcopy(default) is copy.copy(default) is default
+    assert pickle.loads(pickle.dumps(default)) is default
 
 
 def test_the_verb_that_one_is_like_goes_before_what_is_so_everywhere() -> None:

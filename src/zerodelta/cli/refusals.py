@@ -187,7 +187,9 @@ def held_interrupts() -> Iterator[None]:
         yield
         return
     waiting: list[int] = []
-    before = {number: signal.getsignal(number) for number in _ENDING}
+    found = {number: signal.getsignal(number) for number in _ENDING}
+    # nobody could put back a handler that the program around Python has installed
+    before = {number: handler for number, handler in found.items() if handler is not None}
     for number in before:
         signal.signal(number, lambda number, frame: waiting.append(number))
     try:

@@ -53,7 +53,21 @@ from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, as_float, inner_ends
 
-DEFAULT_MISSING: Any = object()
+
+@final
+class _DefaultMissing:
+    """Says of itself in signatures what it stands for."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return '"skip" or None'
+
+    def __reduce__(self) -> str:
+        return "DEFAULT_MISSING"
+
+
+DEFAULT_MISSING: Any = _DefaultMissing()
 """What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
 
 _BLOCK_ENTRIES = 1 << 20
@@ -353,14 +367,15 @@ def _shown(module: str, data: Any) -> str:
 
 def polars_reader(frame: Any) -> Reader:
     """Return the reader of a lazy frame's result, in one part."""
-
-    def count() -> Any:
-        import polars
-
-        return frame.select(polars.len()).collect().item()
-
     names = attempt(lambda: frame.collect_schema().names())
-    return query_reader("Polars LazyFrame", names, count, partial(_rows, frame))
+    count, rows = partial(_count, frame), partial(_rows, frame)
+    return query_reader("Polars LazyFrame", names, count, rows)
+
+
+def _count(frame: Any) -> Any:
+    import polars
+
+    return frame.select(polars.len()).collect().item()
 
 
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:

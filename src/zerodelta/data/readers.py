@@ -169,10 +169,14 @@ def query_reader(
         text=text,
         names=tuple(map(str, names)),
         row="one row of the result",
-        count=lambda: int(attempt(count)),
+        count=partial(_counted, count),
         scan=partial(one_part, rows),
         premise=FOREIGN_CODE,
     )
+
+
+def _counted(count: Callable[[], Any]) -> int:
+    return int(attempt(count))
 
 
 def one_part(
@@ -313,9 +317,13 @@ def parquet_reader(source: Any) -> Reader:
         text=shown_files(source, files, "Parquet"),
         names=same_names([tuple(each.names) for each in schemas.values()], "Parquet"),
         row="one row of the file, its column types fixed",
-        count=lambda: sum(footer.num_rows for footer in footers.values()),
+        count=partial(_rows_of_files, footers),
         scan=partial(_row_groups, footers, schemas),
     )
+
+
+def _rows_of_files(footers: Mapping[Path, Any]) -> int:
+    return sum(footer.num_rows for footer in footers.values())
 
 
 def _row_groups(
@@ -398,7 +406,8 @@ def arrow_reader(source: Any) -> Reader:
     if isinstance(source, pa.RecordBatch):
         table = made_once(lambda: pa.Table.from_batches([source]))
     elif not isinstance(source, pa.Table):  # it is made by code that is not ours
-        premise, table = FOREIGN_CODE, made_once(lambda: attempt(source.read_all))
+        unread = [source]  # one that failed is empty by then: what it has left is not its rows
+        premise, table = FOREIGN_CODE, made_once(lambda: attempt(lambda: unread.pop().read_all()))
     names = tuple(source.schema.names)
 
     def scan(columns: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
@@ -444,7 +453,7 @@ def dataset_reader(dataset: Any) -> Reader:
         text=f"Arrow {type(dataset).__name__}",
         names=tuple(dataset.schema.names),
         row="one row of the dataset",
-        count=lambda: int(attempt(dataset.count_rows)),
+        count=partial(_counted, dataset.count_rows),
         scan=partial(one_part, partial(_scan, dataset)),
         premise=FOREIGN_CODE,
         bare=True,

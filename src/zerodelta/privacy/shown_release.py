@@ -75,7 +75,7 @@ def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
     """Return columns as a frame; as a dict of lists where no library of frames is installed."""
     lines = len(next(iter(cells.numbers.values())))
     columns = {
-        **{name: _one_type(list(labels)) for name, labels in cells.keys.items()},
+        **{name: one_type(list(labels)) for name, labels in cells.keys.items()},
         **{
             name: [None] * lines if each is None else np.asarray(each).tolist()
             for name, each in numbers.items()
@@ -171,7 +171,8 @@ def _number(value: Any, error: float | None = None) -> str:
     return f"{round(float(value), digits):,.{max(0, digits)}f}" if digits < 16 else repr(value)
 
 
-def _one_type(labels: list[Any]) -> list[Any]:
+def one_type(labels: list[Any]) -> list[Any]:
+    """Return labels of one type: False, True and "missing" are texts."""
     return labels if len(set(map(type, labels))) == 1 else [str(label) for label in labels]
 
 
@@ -201,7 +202,7 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
     import matplotlib.pyplot as plt
 
     ranges = _ranges(cells, chosen)
-    asked = _asked(release, cells)
+    asked = _asked(cells)
     if asked is not None:  # the quantiles of all rows are one range
         ranges, cells = asked, Cells(keys={}, numbers={chosen: [0]})
     keys = list(zip(*cells.keys.values(), strict=True)) if cells.keys else [("all rows",)]
@@ -262,7 +263,7 @@ def _ranges(cells: Cells, chosen: str) -> list[tuple[float, Any]]:
     return sorted(found, key=lambda each: each[0])
 
 
-def _asked(release: Release, cells: Cells) -> list[tuple[float, Any]] | None:
+def _asked(cells: Cells) -> list[tuple[float, Any]] | None:
     """Return the same of several quantiles of all rows, whose places are levels."""
     if list(cells.keys) != ["quantile"]:
         return None

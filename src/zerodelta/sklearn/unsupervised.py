@@ -131,6 +131,11 @@ class KMeans(PrivateEstimator):
     method : str
         What `zerodelta.kmeans` accepts.
 
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_clusters, n_features)
+        The published centers, in the units of the data.
+
     Notes
     -----
     **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and

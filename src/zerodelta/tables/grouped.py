@@ -24,6 +24,7 @@ from zerodelta.data.readers import places
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
 from zerodelta.mechanisms.ranks import grid_of
+from zerodelta.privacy.shown_release import one_type
 from zerodelta.spine.public_inputs import as_bounds, needed
 from zerodelta.tables.parts import AskedColumn, AskedStatistic
 from zerodelta.value import value
@@ -117,7 +118,7 @@ class Table:
         there = (each for each in FRAMES if find_spec(each) is not None)
         chosen: Any = next(there, FRAMES[0]) if kind is None else kind
         require_extra(chosen, "all")
-        columns = {name: _alike(labels) for name, labels in self._keys.items()}
+        columns = {name: one_type(labels) for name, labels in self._keys.items()}
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
         made = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
         if self.note and hasattr(made, "attrs"):  # of pandas
@@ -179,11 +180,6 @@ class Table:
 
 def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, (int, np.integer)) else f"{value:.5g}"
-
-
-def _alike(labels: list[Any]) -> list[Any]:
-    """Return labels of one type: False, True and "missing" are texts."""
-    return labels if len(set(map(type, labels))) == 1 else [str(label) for label in labels]
 
 
 By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
