@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import zerodelta as zd
-from zerodelta.losses import Logistic
+from zerodelta.models import Logistic
 
 COLUMNS, ROUNDS = 10, 20
 

@@ -22,7 +22,7 @@ SPACES: dict[str, tuple[Any, Any]] = {
     "16 options": (zd.Finite(16), 3),
     "box, 3 numbers": (zd.Box(0, 1, dimension=3), [0.1, 0.2, 0.9]),
     "ball, 10 numbers": (zd.Ball(10, 1), [0.1] * 10),
-    "5 of 100": (zd.Subsets(of=100, size=5), (1, 4, 7, 20, 99)),
+    "5 of 100": (zd.purification.Subsets(of=100, size=5), (1, 4, 7, 20, 99)),
 }
 
 

@@ -207,9 +207,9 @@ def other_eight() -> list[Line]:
     runs: dict[str, Callable[[], Any]] = {
         "9": lambda: zd.paper.propose_test_release(ages, proposed_bound=1, delta=1e-12, **median),
         "10": lambda: zd.paper.pure_propose_test_release(ages, proposed_bound=1, **weak, **median),
-        "10, free": lambda: zd.propose_test_release(ages, proposed_bound=1, **median),
+        "10, free": lambda: zd.queries.propose_test_release(ages, proposed_bound=1, **median),
         "11": lambda: zd.paper.pure_bounded_local_sensitivity(ages, **weak, **median),
-        "11, mixed": lambda: zd.bounded_local_sensitivity(
+        "11, mixed": lambda: zd.queries.bounded_local_sensitivity(
             ages, mixing_probability="0.01", **median
         ),
         "12": lambda: embedded_mode(items, universe=1024, epsilon=1),

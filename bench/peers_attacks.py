@@ -283,9 +283,13 @@ def our_bound(attack: Attack, samples: int) -> str:
             samples=max(400, round(samples * min(attack.part, 0.1))),
             confidence=CONFIDENCE,
         )
-    except zd.ParameterError as error:  # all calls are refused, whatever the rows
+    except zd.errors.ParameterError as error:  # all calls are refused, whatever the rows
         cause = error.__cause__
-        return f"refused: {cause.name} expected" if isinstance(cause, zd.ParameterError) else "?"
+        return (
+            f"refused: {cause.name} expected"
+            if isinstance(cause, zd.errors.ParameterError)
+            else "?"
+        )
     return shown(found)
 
 

@@ -92,13 +92,17 @@ def cube_net(dimension: int, spacing: float) -> Mixing:
 
 def exact_profile(log_delta: float, moved: Fraction) -> float:
     """Smallest Gaussian variance by the exact profile, what the library does."""
-    variance = zd.calibrate(epsilon=EPSILON, log_delta=log_delta, sensitivity=moved).variance
+    variance = zd.purification.calibrate(
+        epsilon=EPSILON, log_delta=log_delta, sensitivity=moved
+    ).variance
     return math.inf if variance is None else float(variance)
 
 
 def by_zcdp(log_delta: float, moved: Fraction) -> float:
     """Smallest Gaussian variance by zCDP, which is what fits the theory's table."""
-    return float(moved**2 / (2 * zd.calibrate(epsilon=EPSILON, log_delta=log_delta).rho))
+    return float(
+        moved**2 / (2 * zd.purification.calibrate(epsilon=EPSILON, log_delta=log_delta).rho)
+    )
 
 
 def net_error(
@@ -282,9 +286,9 @@ import numpy as np
 import zerodelta as zd
 space = {space}
 plan = zd.plan(space, epsilon=1)
-claim = zd.ZCDP(plan.rho / 2)
+claim = zd.purification.ZCDP(plan.rho / 2)
 value = np.full(space.dimension, {value})
-zd.purify(0, space=zd.Finite(2), claim=zd.ZCDP("1/100"), epsilon=1)  # imports
+zd.purify(0, space=zd.Finite(2), claim=zd.purification.ZCDP("1/100"), epsilon=1)  # imports
 best = float("inf")
 for _ in range(3):
     start = time.perf_counter()
@@ -417,7 +421,8 @@ def mpmath_log_delta(mu: float) -> float:
 def peer_table(console: Console) -> None:
     targets = [-10.0, -30.0, -100.0, -1e3, -1e5]
     mus = [
-        math.sqrt(zd.calibrate(epsilon=EPSILON, log_delta=target).mu_squared) for target in targets
+        math.sqrt(zd.purification.calibrate(epsilon=EPSILON, log_delta=target).mu_squared)
+        for target in targets
     ]
     answers = peer_answers([1 / mu for mu in mus], targets)
     epsilons = [row.pop("epsilon") for row in answers]
@@ -458,7 +463,7 @@ def peer_table(console: Console) -> None:
             f"{1 / mu:.5g}",
             f"{target:g}",
             f"{zd.GaussianDP(mu_squared=square).epsilon(target):.9f}",
-            f"{zd.ZCDP(square / 2).epsilon(target):.6f}",
+            f"{zd.purification.ZCDP(square / 2).epsilon(target):.6f}",
             f"{epsilons[index]:.6f}" if epsilons else "-",
         )
     console.print(table)

@@ -53,7 +53,7 @@ def main() -> None:
     for n, d in ((2000, 5), (20_000, 5), (20_000, 20)):
         space = zd.Ball(d, RADIUS)
         x, y = made_rows(n, d, seed=n + d)
-        usual = zd.calibrate(epsilon=1, log_delta=math.log(1e-6))
+        usual = zd.purification.calibrate(epsilon=1, log_delta=math.log(1e-6))
         before = math.sqrt(4 * STEPS / usual.mu_squared)
         plan = zd.plan(space, epsilon=1, resolution=0.05)
         after = math.sqrt(4 * STEPS / plan.calibration.mu_squared) * 1.000001

@@ -12,8 +12,8 @@ QUERIES = 1000
 PUBLISHED: dict[str, Space] = {
     "1 of 2": zd.Finite(2),
     "1 of 16": zd.Finite(16),
-    "3 of 50": zd.Subsets(of=50, size=3),
-    "5 of 100": zd.Subsets(of=100, size=5),
+    "3 of 50": zd.purification.Subsets(of=50, size=3),
+    "5 of 100": zd.purification.Subsets(of=100, size=5),
     "a point of the unit ball, d = 2": zd.Ball(2, 1),
     "a point of the unit ball, d = 10": zd.Ball(10, 1),
     "a point of the unit ball, d = 33": zd.Ball(33, 1),

@@ -58,7 +58,7 @@ def rank_errors(rows: Floats, values: Floats, levels: Floats) -> Floats:
 Asked = dict[str, Any]
 
 
-def joint(rows: Floats, levels: Floats, asked: Asked) -> zd.Release:
+def joint(rows: Floats, levels: Floats, asked: Asked) -> zd.records.Release:
     """All levels at once."""
     return zd.quantiles(rows, q=levels, epsilon=1, **asked)
 

@@ -46,7 +46,9 @@ def main() -> None:
         friends, query=query, epsilon=2, delta=1e-12, mixing_weight="1e-6"
     )
     print(f"Algorithm 11, pure 2-DP: {printed.value[0]:.0f}, expected error {printed.error:.0f}")
-    mixed = zd.bounded_local_sensitivity(friends, query=query, epsilon=2, mixing_probability="1e-6")
+    mixed = zd.queries.bounded_local_sensitivity(
+        friends, query=query, epsilon=2, mixing_probability="1e-6"
+    )
     print(f"mixing alone, pure 2-DP: {mixed.value:.0f}, expected error {mixed.error:.0f}")
     print("(errors for a local sensitivity of 0: it is unseen)")
     print(mixed.certificate.summary)

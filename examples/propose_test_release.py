@@ -26,12 +26,12 @@ def main() -> None:
         ages, query=query, proposed_bound=bound, epsilon=1, delta=1e-12, mixing_weight="1e-4"
     )
     print(f"Algorithm 10, pure 1-DP           {show(printed)}")
-    free = zd.propose_test_release(ages, query=query, proposed_bound=bound, epsilon=1)
+    free = zd.queries.propose_test_release(ages, query=query, proposed_bound=bound, epsilon=1)
     print(f"the failed test as mixing, pure 1 {show(free)}")
     print(free.certificate.summary)
 
 
-def show(release: zd.Release) -> str:
+def show(release: zd.records.Release) -> str:
     value = "⊥" if release.value is None else f"{float(np.ravel(release.value)[0]):8.3f}"
     return f"{value}   expected error {release.error:.2f} if the test passes"
 

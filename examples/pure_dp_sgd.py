@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import zerodelta as zd
-from zerodelta.losses import Logistic
+from zerodelta.models import Logistic
 
 ROWS = 10_000
 

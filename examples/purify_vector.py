@@ -21,7 +21,9 @@ def main() -> None:
     center = np.array([0.1, 0.0, -0.05])
     rows = center + rng.uniform(-0.5, 0.5, size=(ROWS, DIMENSION))  # l2 norms below 1
     chosen = zd.paper.corollary_1(rows=ROWS, dimension=DIMENSION, diameter=2)
-    noise = zd.calibrate(epsilon=EPSILON / 2, log_delta=chosen.log_delta, sensitivity=2 / ROWS)
+    noise = zd.purification.calibrate(
+        epsilon=EPSILON / 2, log_delta=chosen.log_delta, sensitivity=2 / ROWS
+    )
     deviation = math.sqrt(noise.variance or 0)
     draft = rows.mean(axis=0) + deviation * rng.normal(size=DIMENSION)  # never shown to anyone
     print(f"the draft is (1/2, δ)-DP, ln δ = {chosen.log_delta:.1f}; noise of {deviation:.4f}")

@@ -21,7 +21,7 @@ def main() -> None:
     workload = Marginals(dimension=COLUMNS, order=2)
     truth = workload.answers(people)
 
-    def line(name: str, answers: np.ndarray, release: zd.Release) -> None:
+    def line(name: str, answers: np.ndarray, release: zd.records.Release) -> None:
         error = np.abs(answers - truth).max()
         print(f"{name:<34} largest error {error:.3f}, at most {release.error:.3f} expected")
 

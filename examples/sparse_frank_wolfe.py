@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import zerodelta as zd
-from zerodelta.losses import Squared
+from zerodelta.models import Squared
 
 ROWS, FEATURES = 8_000, 200
 

@@ -113,14 +113,15 @@ def reference() -> dict[str, str]:
 
 def listed() -> dict[str, Any]:
     """Return reference.toml, with each verb on the page that its task names."""
-    from zerodelta.tasks.registry import TASKS
+    from zerodelta.tasks.registry import INDEX, TASKS
 
     pages: dict[str, Any] = tomllib.loads(
         (ROOT / "website" / "reference.toml").read_text(encoding="utf-8")
     )
-    for task in TASKS.values():
+    for name, task in TASKS.items():
         if task.page and task.verb is not None:
-            pages[task.page].setdefault("zerodelta", []).append(task.verb.__name__)
+            room = ".".join(filter(None, ["zerodelta", INDEX[name].room]))
+            pages[task.page].setdefault(room, []).append(task.verb.__name__)
     return pages
 
 

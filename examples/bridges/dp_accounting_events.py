@@ -15,7 +15,7 @@ def training(noise_multiplier: float) -> da.DpEvent:
     return da.ComposedDpEvent([da.SelfComposedDpEvent(step, 1000), da.LaplaceDpEvent(20.0)])
 
 
-relation = zd.Neighbors.ADD_REMOVE
+relation = zd.records.Neighbors.ADD_REMOVE
 claim = bridge.claim(training(1.5), neighbors=relation)
 for epsilon in (1, 2, 4):
     print(f"ln δ({epsilon}) = {claim.log_delta(epsilon):.2f}")
@@ -30,6 +30,6 @@ for space in (zd.Finite(16), zd.Finite(10**6), zd.Ball(100, 1)):
     print(f"{space!r} at ε = 1: ln δ <= {needed:.1f}, noise multiplier {high:.2f}")
 
 try:
-    bridge.claim(training(1.5), neighbors=zd.Neighbors.REPLACE)
-except zd.ParameterError as refusal:
+    bridge.claim(training(1.5), neighbors=zd.records.Neighbors.REPLACE)
+except zd.errors.ParameterError as refusal:
     print(refusal)

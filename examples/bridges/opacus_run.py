@@ -45,5 +45,5 @@ print(f"  replaced by a random one with probability {float(chosen.mixing_weight)
 for dimension in (100, 1000):
     try:
         bridge.plan(engine, loader, space=zd.Ball(dimension, 1), epsilon=1)
-    except zd.GuaranteeError as refusal:
+    except zd.errors.GuaranteeError as refusal:
         print(f"{dimension} parameters: {str(refusal).split('. Publish')[0]}.")

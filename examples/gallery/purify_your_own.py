@@ -1,8 +1,9 @@
 """Purify a run of your own: noisy descent with a Gaussian guarantee, made pure at the end.
 
 Your training has a claim: so many full-batch steps with clipped gradients and Gaussian noise are
-μ-Gaussian DP. `zd.plan` says how small δ must be for a pure ε, `zd.calibrate` how small μ, and the
-plan publishes the parameters. The certificate is conditional on your claim, and says so.
+μ-Gaussian DP. `zd.plan` says how small δ must be for a pure ε, `zd.purification.calibrate` how
+small μ, and the plan publishes the parameters. The certificate is conditional on your claim, and
+says so.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def main() -> None:
     rows, labels = 2 * features - 1, 2.0 * data.target[chosen] - 1
     ball = zd.Ball(2, RADIUS)
     plan = zd.plan(ball, epsilon=EPSILON, resolution=0.05)
-    allowed = zd.calibrate(epsilon=EPSILON, log_delta=plan.log_delta)
+    allowed = zd.purification.calibrate(epsilon=EPSILON, log_delta=plan.log_delta)
     print(f"ln δ must be {plan.log_delta:.1f}: μ² = {float(allowed.mu_squared):.4f}")
     weights = descend(rows, labels, float(allowed.mu_squared) ** 0.5)
     release = plan.purify(weights, claim=zd.GaussianDP(mu_squared=allowed.mu_squared))

@@ -55,7 +55,7 @@ def main() -> None:
         for _ in range(RUNS):
             study = zd.Study(rows, epsilon=epsilon, publish=zd.Finite(8), rounds=3, bounds=(0, 1))
             right["study"] += study.run(in_a_study).value == best
-            vote = zd.vote(
+            vote = zd.queries.vote(
                 rows,
                 lambda block: int(np.argmax(gaps(block))),
                 options=list(range(8)),

@@ -14,20 +14,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zerodelta import errors as errors
-from zerodelta.errors import BudgetError as BudgetError
-from zerodelta.errors import CertificateError as CertificateError
-from zerodelta.errors import EntropyError as EntropyError
-from zerodelta.errors import GuaranteeError as GuaranteeError
-from zerodelta.errors import LedgerError as LedgerError
-from zerodelta.errors import ParameterError as ParameterError
-from zerodelta.errors import RecordError as RecordError
-from zerodelta.errors import ZeroDeltaError as ZeroDeltaError
 from zerodelta.tasks.registry import verbs as _verbs
 
 if TYPE_CHECKING:  # what tools read; what runs is below
-    from zerodelta.channels.channel import is_purifier as is_purifier
-    from zerodelta.channels.purification import Plan as Plan
+    from zerodelta import errors as errors
+    from zerodelta import models as models
+    from zerodelta import purification as purification
+    from zerodelta import queries as queries
+    from zerodelta import records as records
     from zerodelta.channels.purification import plan as plan
     from zerodelta.channels.purification import purify as purify
     from zerodelta.data.declare import boolean as boolean
@@ -37,25 +31,14 @@ if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.data.declare import text as text
     from zerodelta.data.keys import bins as bins
     from zerodelta.data.schema import fake as fake
-    from zerodelta.data.schema import read_schema as read_schema
     from zerodelta.ledger.ledger import Ledger as Ledger
-    from zerodelta.privacy.certificate import Certificate as Certificate
-    from zerodelta.privacy.claims import RDP as RDP
-    from zerodelta.privacy.claims import ZCDP as ZCDP
     from zerodelta.privacy.claims import ApproxDP as ApproxDP
     from zerodelta.privacy.claims import GaussianDP as GaussianDP
-    from zerodelta.privacy.claims import PureDP as PureDP
-    from zerodelta.privacy.claims import calibrate as calibrate
-    from zerodelta.privacy.composition import compose as compose
-    from zerodelta.privacy.parameters import Neighbors as Neighbors
-    from zerodelta.privacy.release import Release as Release
     from zerodelta.privacy.verify import verify as verify
     from zerodelta.records import load as load
     from zerodelta.spaces import Ball as Ball
     from zerodelta.spaces import Box as Box
     from zerodelta.spaces import Finite as Finite
-    from zerodelta.spaces import Multiset as Multiset
-    from zerodelta.spaces import Subsets as Subsets
     from zerodelta.study.study import Study as Study
     from zerodelta.tasks.advise import advise as advise
     from zerodelta.tasks.choices import mode as mode
@@ -73,13 +56,10 @@ if TYPE_CHECKING:  # what tools read; what runs is below
     from zerodelta.tasks.marginals import answer_queries as answer_queries
     from zerodelta.tasks.marginals import synthesize as synthesize
     from zerodelta.tasks.models import select_model as select_model
-    from zerodelta.tasks.models import vote as vote
     from zerodelta.tasks.open import open as open
     from zerodelta.tasks.quantiles import median as median
     from zerodelta.tasks.quantiles import quantile as quantile
     from zerodelta.tasks.quantiles import quantiles as quantiles
-    from zerodelta.tasks.robust import bounded_local_sensitivity as bounded_local_sensitivity
-    from zerodelta.tasks.robust import propose_test_release as propose_test_release
     from zerodelta.tasks.robust import trimmed_mean as trimmed_mean
     from zerodelta.tasks.statistics import count as count
     from zerodelta.tasks.statistics import mean as mean
@@ -90,48 +70,73 @@ if TYPE_CHECKING:  # what tools read; what runs is below
 
 __version__ = "0.1.0"
 
-_FILES = {
-    "channels.channel": "is_purifier",
-    "channels.purification": "Plan plan purify",
-    "data.declare": "boolean category date number text",
-    "data.keys": "bins",
-    "data.schema": "fake read_schema",
-    "ledger.ledger": "Ledger",
-    "privacy.certificate": "Certificate",
-    "privacy.claims": "ApproxDP GaussianDP PureDP RDP ZCDP calibrate",
-    "privacy.composition": "compose",
-    "privacy.parameters": "Neighbors",
-    "privacy.release": "Release",
-    "privacy.verify": "verify",
-    "records": "load",
-    "spaces": "Ball Box Finite Multiset Subsets",
-    "study.study": "Study",
-    "tasks.advise": "advise",
-    "tasks.open": "open",
+GROUPS = {
+    "open": "open number category boolean date text bins fake",
+    "ask": (
+        "count sum mean variance std median quantile quantiles cdf trimmed_mean table histogram "
+        "mode top_k heavy_hitters select covariance correlation answer_queries synthesize advise"
+    ),
+    "model": "kmeans pca decision_tree select_features select_model",
+    "purify and study": "purify plan Study ApproxDP GaussianDP Ball Box Finite",
+    "spend, keep, check": "Ledger load verify",
 }
-"""Public names by file; each is imported on first use, so that `import zerodelta` is fast."""
+"""Public names by what they are for; the reference and `help(zerodelta)` show them so."""
 
-_HOME = {name: file for file, names in _FILES.items() for name in names.split()}
-_HOME |= {name: f"tasks.{file}" for name, file in _verbs().items()}
+ROOMS = {
+    "errors": "what is raised",
+    "sklearn": "estimators: linear and logistic regression, forests, networks, pipelines",
+    "models": "losses and small models for `Study.minimize` and `zd.select_model`",
+    "queries": "functions of your own: propose-test-release, local sensitivity, votes, workloads",
+    "purification": "all claims, spaces, channels' plans, calibration, composition",
+    "records": "`Release`, `Certificate`, `Neighbors`: what a release consists of",
+    "data": "schemas and sources",
+    "interop": "bridges to OpenDP, dp-accounting, Opacus",
+    "audit": "attempts to refute a claim, ours or anyone's",
+    "testing": "replayed bits for tests",
+    "paper": "the algorithms of the paper",
+    "lower_bounds": "what no pure mechanism can beat",
+    "mechanisms": "the noise and the selections everything is built from",
+}
+"""What else is documented, each a module."""
 
-_PACKAGES = (
-    *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),
-    *("queries", "sklearn", "testing"),
-)
+_FILES = {
+    "channels.purification": ("purify", "plan"),
+    "data.declare": ("number", "category", "boolean", "date", "text"),
+    "data.keys": ("bins",),
+    "data.schema": ("fake",),
+    "ledger.ledger": ("Ledger",),
+    "privacy.claims": ("ApproxDP", "GaussianDP"),
+    "privacy.verify": ("verify",),
+    "records": ("load",),
+    "spaces": ("Ball", "Box", "Finite"),
+    "study.study": ("Study",),
+    "tasks.advise": ("advise",),
+    "tasks.open": ("open",),
+}
+"""The file of each name that is no verb; it is imported on first use, so `import` is fast."""
 
-__all__ = sorted([*_HOME, *errors.__all__, "__version__"])
+_HOME = {name: file for file, names in _FILES.items() for name in names}
+_HOME |= {name: f"tasks.{file}" for name, file in _verbs(room="").items()}
+
+__all__ = sorted([*" ".join(GROUPS.values()).split(), "__version__"])
 
 progress: bool = True
 """Whether what takes longer than two seconds shows a progress bar on a terminal."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
+    if name in ROOMS:
         return import_module(f"zerodelta.{name}")
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'zerodelta' has no attribute {name!r}")
     return getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_PACKAGES])
+    return sorted([*__all__, *ROOMS])
+
+
+__doc__ += "".join(f"\n{group}:\n    {names}" for group, names in GROUPS.items())
+__doc__ += "\n\nmodules:\n" + "\n".join(
+    f"    zerodelta.{room}: {what}" for room, what in ROOMS.items()
+)

@@ -1,7 +1,19 @@
-"""Small models: trained by `Study.minimize`, or inside a study by `zd.select_model`."""
+"""Losses and small models: trained by `Study.minimize`, or inside a study by `zd.select_model`."""
 
 from __future__ import annotations
 
-from zerodelta.training.models import LinearModel, NetworkModel, TanhNetwork, TorchModel
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.models import LinearPredictor, NetworkModel, TanhNetwork, TorchModel
 
-__all__ = ["LinearModel", "NetworkModel", "TanhNetwork", "TorchModel"]
+__all__ = [
+    "Hinge",
+    "Huber",
+    "LinearPredictor",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "NetworkModel",
+    "Squared",
+    "TanhNetwork",
+    "TorchModel",
+]

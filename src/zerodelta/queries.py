@@ -1,4 +1,7 @@
-"""Queries that can be asked of rows: many at once, or one that is stable on most datasets.
+"""Queries of rows: a function of your own, many at once, or one that is stable on most datasets.
+
+`propose_test_release`, `bounded_local_sensitivity` and `vote` publish what a function of the
+caller's computes from rows: certified with the caller's premise.
 
 `pure_mwem` and the paper's MWEM take a workload; its propose-test-release and bounded local
 sensitivity (Algorithms 9 to 11) take a `Median`, a `TrimmedMean` or a `CustomQuery`.
@@ -11,6 +14,8 @@ from __future__ import annotations
 
 from zerodelta.marginals.workloads import LinearQueries, Marginals, Workload
 from zerodelta.mechanisms.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
+from zerodelta.tasks.models import vote
+from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release
 
 __all__ = [
     "CustomQuery",
@@ -20,4 +25,7 @@ __all__ = [
     "StableQuery",
     "TrimmedMean",
     "Workload",
+    "bounded_local_sensitivity",
+    "propose_test_release",
+    "vote",
 ]

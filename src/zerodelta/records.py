@@ -1,4 +1,4 @@
-"""`zd.load`: a saved release, or a fitted estimator, from its file; nothing is ever unpickled."""
+"""Releases and what they consist of, and `zd.load`, which reads saved ones and never unpickles."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 from typing import Any
 
 from zerodelta.errors import require_extra
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.release import Release, as_public, check_signed
 from zerodelta.privacy.release_file import CLASSES, read_file
 from zerodelta.privacy.written_values import read_value
 from zerodelta.spine.run import restored
+
+__all__ = ["Certificate", "Neighbors", "Release", "load"]
 
 
 def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None) -> Any:

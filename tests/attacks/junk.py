@@ -32,7 +32,8 @@ ODD: list[Any] = [
     {None: None}, {"0": "mean"}, set(), {1, 2}, frozenset({"a"}), range(3),
     slice(None), Ellipsis, NotImplemented, object(), object, int, len, lambda *_: None,
     lambda: None, iter([1]), Exception("x"), zd, zd.Finite(2), zd.Box(0, 1), zd.Ball(2, 1),
-    zd.PureDP(1), zd.GaussianDP(1), zd.Neighbors.ADD_REMOVE, zd.number(0, 1), zd.boolean(),
+    zd.purification.PureDP(1), zd.GaussianDP(1),
+    zd.records.Neighbors.ADD_REMOVE, zd.number(0, 1), zd.boolean(),
     zd.bins([0, 1]), memoryview(b"x"),
 ]  # fmt: skip
 """Each by itself has been a mistake of somebody."""

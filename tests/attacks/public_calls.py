@@ -13,6 +13,7 @@ import numpy as np
 
 import zerodelta as zd
 from golden.golden import call_of
+from public import public
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.tasks.registry import verbs
 
@@ -68,7 +69,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "calibrate": ((), {"epsilon": 1, "log_delta": -20.0, "sensitivity": 1}),
     "category": ((["a", "b"],), {"other": True}),
     "cdf": ((NUMBERS,), {"at": [20, 50], "bounds": (0, 100), "epsilon": 1}),
-    "compose": ((zd.PureDP(1),), {"count": 2}),
+    "compose": ((zd.purification.PureDP(1),), {"count": 2}),
     "correlation": ((TABLE,), {"bounds": (0, 100), "epsilon": 1}),
     "count": ((NUMBERS,), {"epsilon": 1}),
     "covariance": ((TABLE,), {"bounds": (0, 100), "epsilon": 1}),
@@ -141,7 +142,7 @@ def function(name: str) -> Callable[..., Any]:
     """Return what a name calls: an estimator is made and fitted."""
     home, _, last = name.rpartition(".")
     if not home:
-        called: Callable[..., Any] = getattr(zd, last)
+        called: Callable[..., Any] = public(last)
         return called
     estimator = getattr(zd.sklearn, last)
 

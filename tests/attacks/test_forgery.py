@@ -32,7 +32,9 @@ RELEASES: dict[str, Any] = {
     "table": zd.table(
         zd.open(np.arange(9.0), columns={"0": zd.number(0, 9)}), of={"0": "mean"}, epsilon=1
     ),
-    "vote": zd.vote(np.zeros((60, 1)), lambda _: 0, options=[0, 1], least_rows=5, epsilon=1),
+    "vote": zd.queries.vote(
+        np.zeros((60, 1)), lambda _: 0, options=[0, 1], least_rows=5, epsilon=1
+    ),
     "purified": zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("1/10"), epsilon=1),
 }
 CERTIFICATES = {name: release.certificate for name, release in RELEASES.items()}
@@ -110,7 +112,7 @@ def test_a_pickle_with_other_numbers_is_judged_by_them(name: str) -> None:
     """An object that was edited behind its constructor's back verifies by what it says now."""
     certificate = pickle.loads(pickle.dumps(CERTIFICATES[name]))
     assert zd.verify(certificate)
-    object.__setattr__(certificate, "claim", zd.PureDP("1/1000"))
+    object.__setattr__(certificate, "claim", zd.purification.PureDP("1/1000"))
     with pytest.raises(CertificateError):
         zd.verify(certificate)
 
@@ -175,7 +177,7 @@ def check_mutants(count: int, seed: str) -> None:
         except CertificateError:
             continue
         accepted += 1
-        assert claim == zd.Certificate.from_json(text).claim
+        assert claim == zd.records.Certificate.from_json(text).claim
         if kept and isinstance(claim, PureDP):
             proved = least.get(json.dumps(json.loads(text)["parts"], sort_keys=True))
             assert proved is None or claim.exact_epsilon >= proved

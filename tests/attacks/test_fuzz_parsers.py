@@ -56,12 +56,12 @@ CERTIFICATE = CHAINS["Finite"].certificate().to_json()
 def read_certificate(text: str) -> None:
     """What is read is also what it writes; what is not read is not verified."""
     try:
-        certificate = zd.Certificate.from_json(text)
+        certificate = zd.records.Certificate.from_json(text)
     except CertificateError:
         with pytest.raises(CertificateError):
             zd.verify(text)
         return
-    assert zd.Certificate.from_json(certificate.to_json()) == certificate
+    assert zd.records.Certificate.from_json(certificate.to_json()) == certificate
     with contextlib.suppress(CertificateError):
         zd.verify(text)
 
@@ -126,7 +126,7 @@ def test_a_text_is_a_saved_release_or_a_certificate_error(text: str) -> None:
 @FEW
 @given(VALUES)
 def test_a_value_is_read_or_a_record_error(data: Any) -> None:
-    with contextlib.suppress(zd.RecordError):
+    with contextlib.suppress(zd.errors.RecordError):
         read_value(data, CLASSES)
 
 
@@ -135,7 +135,7 @@ def test_a_value_is_read_or_a_record_error(data: Any) -> None:
 @given(SAVED_TEXTS, VALUES)
 def test_saved_releases_and_values_in_10_000(text: str, data: Any) -> None:
     read_saved(text)
-    with contextlib.suppress(zd.RecordError):
+    with contextlib.suppress(zd.errors.RecordError):
         read_value(data, CLASSES)
 
 
@@ -319,6 +319,6 @@ def test_any_bytes_are_a_file_or_an_error_of_ours(
     path.write_bytes(content)
     with contextlib.suppress(ZeroDeltaError):
         if kind == "toml":
-            zd.read_schema(path)
+            zd.data.read_schema(path)
         else:
             zd.count(zd.open(path, columns={"a": zd.number(0, 1)}), epsilon=1)

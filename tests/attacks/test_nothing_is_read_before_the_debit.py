@@ -19,7 +19,8 @@ import pytest
 import zerodelta as zd
 from attacks.public_calls import CALLS, FITTED, NUMBERS, TABLE
 from attacks.unreadable import PAID, REFUSED, SERIES, TOUCHED, Empty, Trap, Unreadable, ended
-from zerodelta.losses import Huber
+from public import CALLABLE, public
+from zerodelta.models import Huber
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect and fork")
@@ -50,9 +51,9 @@ def test_a_read_is_noticed() -> None:
 VERBS = sorted(
     name
     for name in CALLS
-    if name in zd.__all__
+    if name in CALLABLE
     and name not in ("open", "count")  # the number of rows is public there, and costs nothing
-    and "ledger" in inspect.signature(getattr(zd, name)).parameters
+    and "ledger" in inspect.signature(public(name)).parameters
 )
 
 
@@ -66,7 +67,7 @@ def test_no_verb_reads_a_row_before_it_is_paid_for(name: str) -> None:
         rows = zd.open(shut(TABLE), columns=kinds)
     else:
         rows = shut(np.asarray(first))
-    call = getattr(zd, name)
+    call = public(name)
     assert ended(lambda: call(rows, *others, **given, ledger=Empty())) == REFUSED
 
 
@@ -141,7 +142,7 @@ def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(
         rows: Any = given.rows
         if name == "table":
             rows = zd.open(rows, columns={"0": zd.number(0, 100), "1": zd.number(0, 100)})
-        getattr(zd, name)(rows, *others, **more, ledger=Empty())
+        public(name)(rows, *others, **more, ledger=Empty())
 
     assert ended(call, given) == REFUSED
 
@@ -149,7 +150,7 @@ def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(
 @pytest.mark.parametrize("name", sorted(WITHOUT_ROWS))
 def test_what_was_computed_from_rows_is_not_read_before_it_is_paid_for(name: str) -> None:
     _, given = CALLS[name]
-    call = getattr(zd, name)
+    call = public(name)
     objects = np.empty(3, dtype=object)
     objects.fill(Trap())
     alone = [Trap()] if name == "purify" else []  # scores are a list of them

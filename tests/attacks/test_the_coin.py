@@ -128,7 +128,9 @@ TESTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "propose_test_release": (
         noisy_test,
         "noisy_test",
-        lambda **o: zd.propose_test_release(ROWS, query=MIDDLE, proposed_bound=10, epsilon=1, **o),
+        lambda **o: zd.queries.propose_test_release(
+            ROWS, query=MIDDLE, proposed_bound=10, epsilon=1, **o
+        ),
     ),
     "mode": (
         noisy_test,
@@ -138,7 +140,7 @@ TESTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "bounded_local_sensitivity": (
         local_sensitivity,
         "bernoulli",
-        lambda **o: zd.bounded_local_sensitivity(ROWS, query=MIDDLE, epsilon=1, **o),
+        lambda **o: zd.queries.bounded_local_sensitivity(ROWS, query=MIDDLE, epsilon=1, **o),
     ),
 }
 

@@ -27,10 +27,10 @@ class Empty:
     """A ledger in which nothing is left."""
 
     def check(self, charge: Any) -> NoReturn:
-        raise zd.BudgetError("nothing is left")
+        raise zd.errors.BudgetError("nothing is left")
 
     def debit(self, charge: Any) -> NoReturn:
-        raise zd.BudgetError("nothing is left")
+        raise zd.errors.BudgetError("nothing is left")
 
     def covers(self, other: Any) -> bool:
         return self is other
@@ -83,7 +83,7 @@ def ended(call: Callable[[], Any], *given: Unreadable) -> int:
                 _closed(each.memory)
             call()
             end = PAID
-        except zd.BudgetError:
+        except zd.errors.BudgetError:
             end = REFUSED
         finally:
             os._exit(end)

@@ -130,7 +130,7 @@ def test_malformed_parameters_are_refused() -> None:
         ({"confidence": 1}, "confidence"),
         ({"epsilon": 0}, "epsilon"),
     ):
-        with pytest.raises(zd.ParameterError, match=name):
+        with pytest.raises(zd.errors.ParameterError, match=name):
             run(lattice_laplace(1, 0), 0, **options)
 
 

@@ -53,5 +53,5 @@ def test_the_pair_that_leaks_is_found() -> None:
 
 def test_a_domain_of_one_value_has_no_neighbors_under_replace() -> None:
     for domain in ([], [1]):
-        with pytest.raises(zd.ParameterError, match="domain"):
+        with pytest.raises(zd.errors.ParameterError, match="domain"):
             audit.search(lambda rows: 0, domain, n=2)

@@ -221,7 +221,7 @@ def test_a_mechanism_that_always_fails_is_the_caller_s_mistake() -> None:
     def broken(data: int) -> float:
         raise KeyError("typo")
 
-    with pytest.raises(zd.ParameterError, match="every call raised KeyError") as caught:
+    with pytest.raises(zd.errors.ParameterError, match="every call raised KeyError") as caught:
         bound(broken, 0, samples=100, vectorized=False)
     assert isinstance(caught.value.__cause__, KeyError)
 
@@ -236,12 +236,12 @@ def test_a_mechanism_that_always_fails_is_the_caller_s_mistake() -> None:
     ],
 )
 def test_malformed_parameters_are_refused(options: dict[str, Any], name: str) -> None:
-    with pytest.raises(zd.ParameterError, match=name):
+    with pytest.raises(zd.errors.ParameterError, match=name):
         bound(lattice_laplace(1, 0), 0, **options)
 
 
 def test_too_few_outcomes_are_refused() -> None:
-    with pytest.raises(zd.ParameterError, match="as many outcomes"):
+    with pytest.raises(zd.errors.ParameterError, match="as many outcomes"):
         bound(lambda data, count: np.zeros(3), 0, samples=100)
 
 

@@ -73,7 +73,7 @@ def test_every_zero_delta_mechanism_is_purified_iff_the_check_says_so(
         channel = random_channel(draw, inputs, draw.randint(2, 4), zeros=zeros)
         delta = draw.choice([Fraction(1, 10), Fraction(1, 1000)])
         epsilon = Fraction(draw.randint(1, 300), draw.choice([100, 1000, 10**5]))
-        found = zd.is_purifier(channel, epsilon, zd.ApproxDP(0, delta=delta))
+        found = zd.purification.is_purifier(channel, epsilon, zd.ApproxDP(0, delta=delta))
         truth = is_at_most_exp(worst_ratio(channel, Fraction(1), delta), epsilon)
         assert found.purifies == bool(found) == truth
         verdicts[truth] += 1
@@ -89,7 +89,7 @@ def test_every_epsilon_delta_mechanism_is_purified_iff_the_check_says_so(inputs:
         channel = random_channel(draw, inputs, draw.randint(2, 3), zeros=False)
         base, delta = draw.choice(bases), draw.choice([Fraction(1, 10), Fraction(1, 100)])
         epsilon = base + Fraction(draw.randint(0, 100), 100)
-        found = zd.is_purifier(channel, epsilon, zd.ApproxDP(base, delta=delta))
+        found = zd.purification.is_purifier(channel, epsilon, zd.ApproxDP(base, delta=delta))
         worst = worst_ratio(channel, rational_below_exp(base), delta)
         assert found.purifies == is_at_most_exp(worst, epsilon)
         verdicts[found.purifies] += 1
@@ -109,8 +109,8 @@ def test_the_verdict_turns_exactly_at_the_threshold() -> None:
             above = Fraction(int(mp.ceil(threshold * (1 + mpf(10) ** -12) * 10**30)), 10**30)
             below = Fraction(int(mp.floor(threshold * (1 - mpf(10) ** -12) * 10**30)), 10**30)
         claim = zd.ApproxDP(0, delta=delta)
-        assert zd.is_purifier(channel, above, claim)
-        assert not zd.is_purifier(channel, below, claim)
+        assert zd.purification.is_purifier(channel, above, claim)
+        assert not zd.purification.is_purifier(channel, below, claim)
 
 
 def test_the_smallest_epsilon_is_the_loss_of_the_worst_pair() -> None:
@@ -120,14 +120,14 @@ def test_the_smallest_epsilon_is_the_loss_of_the_worst_pair() -> None:
         channel = random_channel(draw, draw.randint(2, 3), 3, zeros=False)
         delta = draw.choice([Fraction(1, 2), Fraction(1, 10), Fraction(1, 10**6)])
         worst = worst_ratio(channel, Fraction(1), delta)
-        found = zd.is_purifier(channel, 1, zd.ApproxDP(0, delta=delta))
+        found = zd.purification.is_purifier(channel, 1, zd.ApproxDP(0, delta=delta))
         assert worst is not None
         assert found.ratio == 1 + (worst - 1) / delta  # T0 (ii): the two-point pair is the worst
         with mp.workdps(40):
             exact = mp.log(mpf(worst.numerator) / worst.denominator)
             assert mpf(found.smallest_epsilon) >= exact
             assert mpf(found.smallest_epsilon) <= exact * (1 + mpf(10) ** -11)
-        assert zd.is_purifier(
+        assert zd.purification.is_purifier(
             channel, Fraction(found.smallest_epsilon), zd.ApproxDP(0, delta=delta)
         )
         tried += worst > 1
@@ -139,7 +139,7 @@ def test_the_smallest_epsilon_is_never_below_the_loss_of_any_pair() -> None:
     for _ in range(150):
         channel = random_channel(draw, 2, 3, zeros=False)
         base, delta = Fraction(draw.randint(1, 20), 10), Fraction(draw.randint(1, 30), 100)
-        found = zd.is_purifier(channel, 1, zd.ApproxDP(base, delta=delta))
+        found = zd.purification.is_purifier(channel, 1, zd.ApproxDP(base, delta=delta))
         worst = worst_ratio(channel, rational_below_exp(base), delta)
         assert worst is not None
         assert is_at_most_exp(worst, Fraction(found.smallest_epsilon) + Fraction(1, 10**9))
@@ -151,29 +151,35 @@ def test_the_smallest_epsilon_is_never_below_the_loss_of_any_pair() -> None:
 
 def test_a_constant_channel_reveals_nothing() -> None:
     same = [["1/3", "2/3"]] * 4
-    found = zd.is_purifier(same, "1e-9", zd.ApproxDP(5, delta="0.9"))
+    found = zd.purification.is_purifier(same, "1e-9", zd.ApproxDP(5, delta="0.9"))
     assert found.purifies
     assert found.ratio == 1
     assert found.smallest_epsilon == 0
 
 
 def test_a_single_input_and_a_column_of_zeros_are_fine() -> None:
-    assert zd.is_purifier([["1/2", 0, "1/2"]], 1, zd.ApproxDP(1, delta="0.5"))
-    found = zd.is_purifier([["0.9", 0, "0.1"], ["0.1", 0, "0.9"]], 1, zd.ApproxDP(1, delta="0.1"))
+    assert zd.purification.is_purifier([["1/2", 0, "1/2"]], 1, zd.ApproxDP(1, delta="0.5"))
+    found = zd.purification.is_purifier(
+        [["0.9", 0, "0.1"], ["0.1", 0, "0.9"]], 1, zd.ApproxDP(1, delta="0.1")
+    )
     assert found.ratio == 9
 
 
 def test_the_identity_purifies_only_what_is_pure() -> None:
     identity = [[1, 0], [0, 1]]
-    for claim in (zd.ApproxDP("1/2", -1e6), zd.GaussianDP("1/1000"), zd.ZCDP("1/10000")):
-        found = zd.is_purifier(identity, 1, claim)
+    for claim in (
+        zd.ApproxDP("1/2", -1e6),
+        zd.GaussianDP("1/1000"),
+        zd.purification.ZCDP("1/10000"),
+    ):
+        found = zd.purification.is_purifier(identity, 1, claim)
         assert not found
         assert found.ratio is None
         assert found.smallest_epsilon == math.inf
-    found = zd.is_purifier(identity, 1, zd.PureDP("3/4"))
+    found = zd.purification.is_purifier(identity, 1, zd.purification.PureDP("3/4"))
     assert found
     assert found.smallest_epsilon == 0.75
-    assert not zd.is_purifier(identity, "1/2", zd.PureDP("3/4"))
+    assert not zd.purification.is_purifier(identity, "1/2", zd.purification.PureDP("3/4"))
 
 
 def test_uniform_mixing_is_judged_as_b1_does() -> None:
@@ -182,7 +188,7 @@ def test_uniform_mixing_is_judged_as_b1_does() -> None:
         [(1 - weight) * (row == column) + weight / size for column in range(size)]
         for row in range(size)
     ]
-    found = zd.is_purifier(channel, 1, zd.ApproxDP(0, delta=delta))
+    found = zd.purification.is_purifier(channel, 1, zd.ApproxDP(0, delta=delta))
     with mp.workdps(40):
         b1 = mp.log(1 + mpf(19) * delta.numerator / delta.denominator * size)
         assert abs(mpf(found.smallest_epsilon) - b1) <= b1 * mpf(10) ** -11
@@ -191,7 +197,7 @@ def test_uniform_mixing_is_judged_as_b1_does() -> None:
 def test_very_small_deltas_are_judged_by_their_logarithm() -> None:
     keep = [["0.99", "0.01"], ["0.01", "0.99"]]  # c = 99
     for log_delta in (-100.0, -1e4, -1e6):
-        epsilon = zd.is_purifier(keep, 1, zd.ApproxDP(0, log_delta)).smallest_epsilon
+        epsilon = zd.purification.is_purifier(keep, 1, zd.ApproxDP(0, log_delta)).smallest_epsilon
         assert epsilon == pytest.approx(98 * math.exp(log_delta), rel=1e-9) or epsilon < 2.0**-58
 
 
@@ -213,16 +219,16 @@ BAD: list[Any] = [
 @pytest.mark.parametrize("matrix", BAD, ids=range(len(BAD)))
 def test_malformed_channels_are_refused(matrix: Sequence[Sequence[Any]]) -> None:
     with pytest.raises(ParameterError, match=r"channel_matrix"):
-        zd.is_purifier(matrix, 1, zd.PureDP(1))
+        zd.purification.is_purifier(matrix, 1, zd.purification.PureDP(1))
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, None, "x", math.nan, math.inf])
 def test_malformed_epsilons_are_refused(epsilon: Any) -> None:
     with pytest.raises(ParameterError, match="epsilon"):
-        zd.is_purifier([[1]], epsilon, zd.PureDP(1))
+        zd.purification.is_purifier([[1]], epsilon, zd.purification.PureDP(1))
 
 
 @pytest.mark.parametrize("claim", [None, 1, "GaussianDP"])
 def test_malformed_claims_are_refused(claim: Any) -> None:
     with pytest.raises(ParameterError, match="claim"):
-        zd.is_purifier([["1/2", "1/2"], ["1/3", "2/3"]], 1, claim)
+        zd.purification.is_purifier([["1/2", "1/2"], ["1/3", "2/3"]], 1, claim)

@@ -24,8 +24,8 @@ from zerodelta.errors import GuaranteeError, ParameterError
 SPACES: dict[str, Any] = {
     "finite": zd.Finite(37),
     "options": zd.Finite(["a", "b"]),
-    "subsets": zd.Subsets(of=40, size=6),
-    "multiset": zd.Multiset(12, 5),
+    "subsets": zd.purification.Subsets(of=40, size=6),
+    "multiset": zd.purification.Multiset(12, 5),
     "box": zd.Box(0, 1),
     "box in 3": zd.Box([-1, 0, 2], [1, 5, "7/3"]),
     "l1": zd.Ball(3, 1, norm=1),
@@ -36,10 +36,10 @@ SPACES: dict[str, Any] = {
 SIZES = {"finite": 37, "options": 2, "subsets": math.comb(40, 6), "multiset": math.comb(16, 5)}
 BASES: dict[str, Any] = {
     "gaussian": zd.GaussianDP("1/30"),
-    "zcdp": zd.ZCDP("1/2000"),
-    "rdp": zd.RDP(lambda order: order / 2000),
+    "zcdp": zd.purification.ZCDP("1/2000"),
+    "rdp": zd.purification.RDP(lambda order: order / 2000),
     "approximate": zd.ApproxDP("1/2", -150.0),
-    "pure": zd.PureDP("1/2"),
+    "pure": zd.purification.PureDP("1/2"),
 }
 spaces = pytest.mark.parametrize("name", SPACES)
 
@@ -76,7 +76,7 @@ def log_mass(purifier: Any, size: int | None) -> mpf:
     return math.floor(steps) / b - d * mp.log(1 - mp.exp(-1 / (2 * b)))
 
 
-def allowed(plan: zd.Plan, name: str) -> mpf:
+def allowed(plan: zd.purification.Plan, name: str) -> mpf:
     """Return ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
     w = real(plan.mixing_weight)
     return (
@@ -86,7 +86,7 @@ def allowed(plan: zd.Plan, name: str) -> mpf:
     )
 
 
-def plans_of(space: Any) -> Iterator[zd.Plan]:
+def plans_of(space: Any) -> Iterator[zd.purification.Plan]:
     for epsilon in ("1/10", 1, 0.83, 4):
         yield zd.plan(space, epsilon=epsilon)
         yield zd.plan(space, epsilon=epsilon, mixing_probability="0.2", sensitivity="1/50")
@@ -114,7 +114,7 @@ def test_a_plan_without_base_certifies_exactly_up_to_its_delta(name: str) -> Non
         beyond = zd.ApproxDP(plan.epsilon, math.nextafter(plan.log_delta, 0))
         with pytest.raises(GuaranteeError):
             plan.purify(None, claim=beyond)
-        with pytest.raises(zd.CertificateError):
+        with pytest.raises(zd.errors.CertificateError):
             plan.certificate(beyond)
 
 
@@ -136,7 +136,7 @@ def test_the_rho_and_the_sigma_of_a_plan_are_enough(name: str) -> None:
         plan = zd.plan(SPACES[name], epsilon=epsilon, sensitivity="1/50")
         assert plan.variance is not None
         assert plan.sigma is not None
-        by_rho = zd.ZCDP(plan.rho)
+        by_rho = zd.purification.ZCDP(plan.rho)
         by_noise = zd.GaussianDP(mu_squared=Fraction(1, 2500) / plan.variance)
         by_sigma = zd.GaussianDP(Fraction(1, 50) / Fraction(plan.sigma))
         for claim in (by_rho, by_noise, by_sigma):
@@ -157,14 +157,14 @@ def test_the_mixing_weight_never_exceeds_the_failure_probability(
         "base": {"base": zd.GaussianDP("1/30")},
         "sensitivity": {"sensitivity": "1/50"},
         "resolution": {"resolution": "1/30"},
-        "both": {"base": zd.ZCDP("1/2000"), "resolution": "1/30"},
+        "both": {"base": zd.purification.ZCDP("1/2000"), "resolution": "1/30"},
     }
     plan = zd.plan(SPACES[name], epsilon=1, mixing_probability=mixing_probability, **options[how])
     assert 0 < plan.mixing_weight <= mixing_probability
     assert plan.purifier.mixing_weight == plan.candidates[0].weight
 
 
-def fineness(plan: zd.Plan) -> float:
+def fineness(plan: zd.purification.Plan) -> float:
     purifier: Any = plan.purifier
     if isinstance(purifier, (GridMix, UnequalGridMix)):
         return float(np.max(purifier.lattice.box.widths() / purifier.lattice.counts))
@@ -193,9 +193,9 @@ def test_a_more_private_base_gets_a_smaller_weight_on_a_finite_space() -> None:
 
 @pytest.mark.parametrize("name", ["finite", "options", "subsets", "multiset"])
 def test_a_base_that_is_pure_already_is_hardly_mixed_at_all(name: str) -> None:
-    plan = zd.plan(SPACES[name], epsilon=1, base=zd.PureDP(1))
+    plan = zd.plan(SPACES[name], epsilon=1, base=zd.purification.PureDP(1))
     assert plan.mixing_weight <= Fraction(1, 10**9)
-    assert zd.verify(plan.certificate(zd.PureDP(1)))
+    assert zd.verify(plan.certificate(zd.purification.PureDP(1)))
 
 
 def test_the_weight_on_a_finite_space_is_the_smallest_that_b1_allows() -> None:
@@ -214,7 +214,9 @@ def test_a_resolution_is_kept(width: int, cells: int) -> None:
         plan = zd.plan(zd.Box(0, width, dimension=5), epsilon=1, resolution=resolution, base=base)
         assert isinstance(plan.purifier, GridMix)
         assert plan.purifier.lattice.cells in (cells, cells + 1)  # float division may round up
-    ball = zd.plan(zd.Ball(5, width), epsilon=1, resolution=resolution, base=zd.PureDP(1))
+    ball = zd.plan(
+        zd.Ball(5, width), epsilon=1, resolution=resolution, base=zd.purification.PureDP(1)
+    )
     assert fineness(ball) <= 1.01 * resolution or isinstance(ball.purifier, GridMix)
 
 
@@ -241,7 +243,8 @@ def test_the_predicted_error_is_what_happens() -> None:
     )
     value = np.random.default_rng(1).uniform(size=1000)
     errors = [
-        np.linalg.norm(plan.purify(value, claim=zd.PureDP(1)).value - value) for _ in range(5)
+        np.linalg.norm(plan.purify(value, claim=zd.purification.PureDP(1)).value - value)
+        for _ in range(5)
     ]
     assert min(errors) == pytest.approx(plan.predicted_error, rel=0.1)
 
@@ -290,13 +293,13 @@ def test_a_weaker_claim_than_planned_is_refused_with_the_nats_missing(name: str)
 def test_a_pure_base_above_the_target_is_refused() -> None:
     for space in SPACES.values():
         with pytest.raises(GuaranteeError, match="nats"):
-            zd.plan(space, epsilon=1, base=zd.PureDP(2))
+            zd.plan(space, epsilon=1, base=zd.purification.PureDP(2))
 
 
 def test_a_claim_for_added_or_removed_rows_is_published_for_these() -> None:
-    base = zd.GaussianDP("1/30", neighbors=zd.Neighbors.ADD_REMOVE)
+    base = zd.GaussianDP("1/30", neighbors=zd.records.Neighbors.ADD_REMOVE)
     certificate = zd.purify(3, space=zd.Finite(37), claim=base, epsilon=1).certificate
-    assert certificate.claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert certificate.claim == zd.purification.PureDP(1, neighbors=zd.records.Neighbors.ADD_REMOVE)
     assert zd.verify(certificate, epsilon=1, neighbors="add-remove") == certificate.claim
 
 
@@ -330,7 +333,7 @@ MALFORMED: list[tuple[str, Callable[[], Any]]] = [
     *[("space", lambda bad=bad: zd.plan(bad, epsilon=1)) for bad in (None, 3, "x", [1, 2], zd.Box)],
     *[
         ("claim", lambda bad=bad: zd.plan(SPACE, epsilon=1).purify(0, claim=bad))
-        for bad in (1, "x", zd.PureDP)
+        for bad in (1, "x", zd.purification.PureDP)
     ],
     ("claim", lambda: zd.plan(SPACE, epsilon=1).certificate(None)),  # type: ignore[arg-type]
     ("base", lambda: zd.purify(0, space=SPACE, claim=3, epsilon=1)),  # type: ignore[arg-type]
@@ -380,18 +383,18 @@ def test_every_dimension(space: Any) -> None:
         assert zd.verify(release.certificate)
     assert np.linalg.norm(release.value - value) <= 1e-6 * math.sqrt(d)
     planned = zd.plan(space, epsilon=1, sensitivity="1/1000")
-    assert zd.verify(planned.certificate(zd.ZCDP(planned.rho)))
+    assert zd.verify(planned.certificate(zd.purification.ZCDP(planned.rho)))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-30", "1e-6", 8, 30, 700, 10**5, 10**6])
 def test_very_small_and_very_large_epsilons(epsilon: Any) -> None:
     for space in SPACES.values():
         plan = zd.plan(space, epsilon=epsilon)
-        claim = zd.ZCDP(plan.rho)
+        claim = zd.purification.ZCDP(plan.rho)
         assert zd.verify(plan.certificate(claim))
         noisy = zd.plan(space, epsilon=epsilon, sensitivity=1)
-        assert zd.verify(noisy.certificate(zd.ZCDP(noisy.rho)))
-        for base in (claim, zd.PureDP(0)):
+        assert zd.verify(noisy.certificate(zd.purification.ZCDP(noisy.rho)))
+        for base in (claim, zd.purification.PureDP(0)):
             assert zd.verify(zd.plan(space, epsilon=epsilon, base=base).certificate(base))
 
 
@@ -407,7 +410,7 @@ def test_a_thousand_dimensions_are_planned(options: dict[str, Any]) -> None:
         zd.Ball(1000, 1, norm=math.inf),
     ):
         made = zd.plan(space, epsilon=1, **options)
-        claim = options.get("base", zd.ZCDP(made.rho))
+        claim = options.get("base", zd.purification.ZCDP(made.rho))
         assert zd.verify(made.certificate(claim))
 
 

@@ -30,7 +30,7 @@ from zerodelta.privacy.steps import Status
 F = Fraction
 SPACES: list[Any] = [
     zd.Finite(7),
-    zd.Subsets(of=9, size=2),
+    zd.purification.Subsets(of=9, size=2),
     zd.Box(0, 1),
     zd.Box([-1, 0], [1, 5]),
     zd.Ball(3, 1),
@@ -106,7 +106,7 @@ def test_theorem_s_cannot_be_had_without_its_plan() -> None:
 @cache
 def smooth_plan(
     dimension: int, rows: int, *, epsilon: Any = 1, mixing_probability: Any = "0.01", **options: Any
-) -> zd.Plan:
+) -> zd.purification.Plan:
     """A vector of the unit ball that one of `rows` rows moves by 2/rows."""
     return zd.plan(
         zd.Ball(dimension, 1, **options),
@@ -117,7 +117,7 @@ def smooth_plan(
     )
 
 
-def s2_slack(plan: zd.Plan) -> mpf:
+def s2_slack(plan: zd.purification.Plan) -> mpf:
     """Right side minus left side of S2, from the plan's public numbers in the ball's own units."""
     channel, ball = plan.purifier, plan.space
     assert isinstance(channel, SmoothMix)
@@ -211,7 +211,9 @@ def test_other_noise_than_planned_is_refused(factor: Fraction) -> None:
         plan.purify(np.zeros(10), claim=zd.ApproxDP(1, -1000.0))
 
 
-def planned_law(plan: zd.Plan, center: Fraction, variance: Fraction, reach: int) -> dict[int, Any]:
+def planned_law(
+    plan: zd.purification.Plan, center: Fraction, variance: Fraction, reach: int
+) -> dict[int, Any]:
     """The law of the release before projection, in lattice units, at the window proper."""
     channel = plan.purifier
     assert isinstance(channel, SmoothMix)

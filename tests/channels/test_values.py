@@ -34,8 +34,8 @@ CLAIM = zd.GaussianDP("1/20")
 SPACES: dict[str, Any] = {
     "indices": zd.Finite(16),
     "options": zd.Finite(["ridge", "lasso", None, (1, 2.5)]),
-    "subsets": zd.Subsets(of=9, size=3),
-    "multiset": zd.Multiset(5, 4),
+    "subsets": zd.purification.Subsets(of=9, size=3),
+    "multiset": zd.purification.Multiset(5, 4),
     "interval": zd.Box(0, 1),
     "box": zd.Box([-1, 0], ["1/3", 5]),
     "large box": zd.Box(-1e100, 1e100, dimension=2),
@@ -122,7 +122,7 @@ EXTRA: list[Any] = [
 @pytest.mark.parametrize("name", SPACES)
 def test_garbage_is_published_as_an_element(name: str) -> None:
     for plan in (PLANS[name], COARSE[name], SMOOTH.get(name, PLANS[name])):
-        claim = plan.base or zd.PureDP("1/2")
+        claim = plan.base or zd.purification.PureDP("1/2")
         certificate = plan.certificate(claim)
         for value in (*GARBAGE, *EXTRA):
             release = plan.purify(value, claim=claim)

@@ -84,11 +84,11 @@ def test_schemas_print_none_and_can_be_read_again() -> None:
 
 
 def test_messages_of_errors_print_none() -> None:
-    with pytest.raises(zd.ParameterError) as refused:
+    with pytest.raises(zd.errors.ParameterError) as refused:
         zd.mean(hostile(), BAD + "x", epsilon=1)
     assert quiet(str(refused.value))
-    with pytest.raises(zd.ZeroDeltaError) as said:
-        raise zd.CertificateError(f"the name {BAD} is not known.\nsee above")
+    with pytest.raises(zd.errors.ZeroDeltaError) as said:
+        raise zd.errors.CertificateError(f"the name {BAD} is not known.\nsee above")
     assert quiet(str(said.value))
     assert "\n" in str(said.value)
 
@@ -108,7 +108,7 @@ def test_a_hostile_file_prints_none(tmp_path: Path) -> None:
     for name, part in {BAD: 1, "plan": f"{BAD}\n", "error": BAD, "schema": BAD}.items():
         other = {**content, name: part}
         path.write_text(json.dumps({**other, "digest": digest_of(other)}), encoding="utf-8")
-        with pytest.raises(zd.ZeroDeltaError) as refused:
+        with pytest.raises(zd.errors.ZeroDeltaError) as refused:
             zd.load(path)
         assert quiet(str(refused.value))
 

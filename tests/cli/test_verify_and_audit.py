@@ -23,13 +23,13 @@ SAMPLERS = ("noise", "argmax", "integers", "bits")
 
 
 @pytest.fixture
-def certificate() -> zd.Certificate:
+def certificate() -> zd.records.Certificate:
     claim = zd.GaussianDP("1/10")
     return zd.plan(zd.Finite(16), epsilon="3/4", base=claim).certificate(claim)
 
 
 @pytest.fixture
-def good(tmp_path: Path, certificate: zd.Certificate) -> Path:
+def good(tmp_path: Path, certificate: zd.records.Certificate) -> Path:
     path = tmp_path / "good.json"
     path.write_text(certificate.to_json(), encoding="utf-8")
     return path
@@ -42,7 +42,7 @@ def run(*arguments: str | Path) -> tuple[int, str]:
 
 
 def test_a_proven_certificate_prints_its_summary_and_exits_with_0(
-    good: Path, certificate: zd.Certificate
+    good: Path, certificate: zd.records.Certificate
 ) -> None:
     code, output = run(good)
     assert code == 0
@@ -50,7 +50,9 @@ def test_a_proven_certificate_prints_its_summary_and_exits_with_0(
     assert "0.75" in output
 
 
-def test_explain_prints_every_step_as_it_is(good: Path, certificate: zd.Certificate) -> None:
+def test_explain_prints_every_step_as_it_is(
+    good: Path, certificate: zd.records.Certificate
+) -> None:
     code, output = run(good, "--explain")
     assert code == 0
     assert output == f"{good}: {certificate.explain()}\n{MEANING}\n"
@@ -60,7 +62,7 @@ def test_explain_prints_every_step_as_it_is(good: Path, certificate: zd.Certific
 
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_release_file_with_a_certificate_inside_is_accepted(
-    tmp_path: Path, certificate: zd.Certificate, as_text: bool
+    tmp_path: Path, certificate: zd.records.Certificate, as_text: bool
 ) -> None:
     path = tmp_path / "release.json"
     text = certificate.to_json()
@@ -69,7 +71,7 @@ def test_a_release_file_with_a_certificate_inside_is_accepted(
 
 
 def test_a_forged_certificate_exits_with_1_and_says_why(
-    tmp_path: Path, certificate: zd.Certificate
+    tmp_path: Path, certificate: zd.records.Certificate
 ) -> None:
     data = json.loads(certificate.to_json())
     data["claim"]["epsilon"] = "1/2"
@@ -104,7 +106,7 @@ def test_unreadable_files_exit_with_1_and_no_traceback(tmp_path: Path, content: 
     ],
 )
 def test_a_release_file_in_which_a_name_occurs_twice_is_refused_at_every_depth(
-    tmp_path: Path, certificate: zd.Certificate, old: str, new: str
+    tmp_path: Path, certificate: zd.records.Certificate, old: str, new: str
 ) -> None:
     inner = json.loads(certificate.to_json())
     text = json.dumps({"value": 3, "note": {"x": 0.5}, "certificate": inner})
@@ -120,7 +122,7 @@ def test_a_release_file_in_which_a_name_occurs_twice_is_refused_at_every_depth(
 
 
 def test_a_file_of_more_than_ten_megabytes_is_refused_unread(
-    tmp_path: Path, certificate: zd.Certificate
+    tmp_path: Path, certificate: zd.records.Certificate
 ) -> None:
     path = tmp_path / "large.json"
     path.write_text(certificate.to_json() + " " * LARGEST_TEXT)

@@ -127,16 +127,18 @@ def what_is_wrong_with(name: str, called: Callable[..., Any] | None = None) -> l
     with warnings.catch_warnings(), replayed(name.partition(", ")[0]), watched() as drawn:
         found = CASES[name](called or public, **options)
     release = getattr(found, "release_", found)
-    if not isinstance(release, zd.Release):
+    if not isinstance(release, zd.records.Release):
         return []
     steps = [step for part in release.certificate.parts for step in part.steps]
     lines = unexplained(steps, drawn) + _unkept(release, drawn)
     return [f"{name}: {line}" for line in lines]
 
 
-def _unkept(release: zd.Release, drawn: list[Draw]) -> list[str]:
+def _unkept(release: zd.records.Release, drawn: list[Draw]) -> list[str]:
     """Return a line for each law of released sums that nothing was drawn from."""
-    if release.certificate.claim == zd.PureDP(0):  # of what is public there is no noise
+    if release.certificate.claim == zd.purification.PureDP(
+        0
+    ):  # of what is public there is no noise
         return []
     return [
         f"{sums.law} is what the intervals rest on, and it was not drawn"

@@ -14,19 +14,19 @@ import zerodelta as zd
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems.mixing import GridMixing, Mixing, UniformMixing
+from zerodelta.privacy.theorems.mixing import GridMixing, MixingTheorem, UniformMixing
 from zerodelta.privacy.theorems.testing import PureProposeTestRelease, StableMode
 
-Make = Callable[[random.Random, Fraction], zd.Certificate]
+Make = Callable[[random.Random, Fraction], zd.records.Certificate]
 
 
 def rational(chance: random.Random, low: float, high: float) -> Fraction:
     return Fraction(chance.randint(int(low * 1000), int(high * 1000)), 1000)
 
 
-def one(epsilon: Fraction, *steps: Step) -> zd.Certificate:
+def one(epsilon: Fraction, *steps: Step) -> zd.records.Certificate:
     relation = steps[-1].neighbors
-    return zd.Certificate(claim=PureDP(epsilon, neighbors=relation), steps=steps)
+    return zd.records.Certificate(claim=PureDP(epsilon, neighbors=relation), steps=steps)
 
 
 def step(theorem: str, neighbors: Neighbors = Neighbors.REPLACE, **numbers: Any) -> Step:
@@ -34,8 +34,8 @@ def step(theorem: str, neighbors: Neighbors = Neighbors.REPLACE, **numbers: Any)
 
 
 def mixed(
-    chance: random.Random, bit: Fraction, kind: type[Mixing], **numbers: Any
-) -> zd.Certificate:
+    chance: random.Random, bit: Fraction, kind: type[MixingTheorem], **numbers: Any
+) -> zd.records.Certificate:
     epsilon, weight = rational(chance, 0.1, 3), rational(chance, 0.001, 0.3)
     theorem = kind(**numbers, weight=weight)
     edge = theorem.log_delta_required(epsilon)
@@ -44,17 +44,17 @@ def mixed(
     return one(epsilon, base, theorem.step())
 
 
-def uniform(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def uniform(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     size = chance.randint(2, 10 ** chance.randint(1, 40))
     return mixed(chance, bit, UniformMixing, size=size)
 
 
-def grid(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def grid(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     shape = {"cells": chance.randint(2, 1000), "dimension": chance.randint(1, 500)}
     return mixed(chance, bit, GridMixing, **shape)
 
 
-def selection(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def selection(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     theorem = chance.choice(("permute-and-flip", "exponential-mechanism"))
     moved, scale = rational(chance, 0.5, 9), rational(chance, 1, 90)
     monotone = chance.random() < 0.5
@@ -62,13 +62,13 @@ def selection(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one((1 if monotone else 2) * moved / scale * (1 + bit), made)
 
 
-def laplace(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def laplace(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     moved, scale = rational(chance, 0.5, 9), rational(chance, 1, 90)
     made = step("rounded-laplace", sensitivity=moved, scale=scale)
     return one(moved / scale * (1 + bit), made)
 
 
-def partition(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def partition(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     relation = chance.choice(list(Neighbors))
     cells, total, rows = (chance.choice((1, 2, 24)), chance.randint(1, 10**6), chance.randint(1, 9))
     scale = rational(chance, 1, 90) * total
@@ -78,7 +78,7 @@ def partition(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one(epsilon, step("partition-laplace", neighbors=relation, **table))
 
 
-def keys(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def keys(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     relation = chance.choice(list(Neighbors))
     up, down = rational(chance, 0.05, 2), rational(chance, 0.05, 2)
     epsilon = up + down if relation is Neighbors.REPLACE else max(up, down)
@@ -86,7 +86,7 @@ def keys(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one(epsilon * (1 + bit), made)
 
 
-def mode(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def mode(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     epsilon, points = rational(chance, 0.1, 2), chance.randint(10, 10**6)
     edge = StableMode.smallest(points=points, epsilon=epsilon).threshold
     numbers: dict[str, Any] = {"points": points, "epsilon": epsilon}
@@ -94,7 +94,7 @@ def mode(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one(epsilon, step("stable-mode", **numbers, threshold=tau, noise="real"))
 
 
-def tested(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def tested(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     numbers: dict[str, Any] = {
         "points": chance.randint(10**4, 10**9),
         "dimension": chance.randint(1, 2),
@@ -107,7 +107,7 @@ def tested(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one(epsilon, step("pure-propose-test-release", **numbers, threshold=tau, noise="real"))
 
 
-def groups(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def groups(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     scale, rows = rational(chance, 5, 90), chance.randint(1, 5)
     group = step(
         "permute-and-flip", Neighbors.ADD_REMOVE, sensitivity=1, scale=scale, monotone=False
@@ -116,7 +116,7 @@ def groups(chance: random.Random, bit: Fraction) -> zd.Certificate:
     return one(4 * rows / scale * (1 + bit), group, made)
 
 
-def parts(chance: random.Random, bit: Fraction) -> zd.Certificate:
+def parts(chance: random.Random, bit: Fraction) -> zd.records.Certificate:
     scales = [rational(chance, 2, 90) for _ in range(chance.randint(2, 4))]
     counts = [chance.randint(1, 3) for _ in scales]
     total = sum((n / scale for n, scale in zip(counts, scales, strict=True)), Fraction(0))
@@ -124,7 +124,7 @@ def parts(chance: random.Random, bit: Fraction) -> zd.Certificate:
         Part(steps=(step("rounded-laplace", sensitivity=1, scale=scale, count=n),))
         for n, scale in zip(counts, scales, strict=True)
     )
-    return zd.Certificate(claim=PureDP(total * (1 + bit)), parts=chains)
+    return zd.records.Certificate(claim=PureDP(total * (1 + bit)), parts=chains)
 
 
 FAMILIES: tuple[Make, ...] = (
@@ -132,7 +132,7 @@ FAMILIES: tuple[Make, ...] = (
 )
 
 
-def certificate(seed: int, *, valid: bool) -> zd.Certificate:
+def certificate(seed: int, *, valid: bool) -> zd.records.Certificate:
     """Return the certificate of a seed, each family in turn."""
     chance = random.Random(seed)
     bit = Fraction(chance.randint(2, 10_000), 10**6)

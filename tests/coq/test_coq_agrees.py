@@ -51,7 +51,7 @@ def test_every_family_takes_its_turn() -> None:
     assert MANY % len(FAMILIES) == 0
 
 
-TIGHT = sorted(label for label, made in CASES.items() if type(made.claim) is zd.PureDP)
+TIGHT = sorted(label for label, made in CASES.items() if type(made.claim) is zd.purification.PureDP)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from zerodelta.coq.proof_file import proof_file, run_coq
 from zerodelta.coq.statements import FORMAL_CHANNELS, FORMAL_STEPS
 from zerodelta.privacy.steps import Step
 
-PURE = {label: made for label, made in CASES.items() if type(made.claim) is zd.PureDP}
+PURE = {label: made for label, made in CASES.items() if type(made.claim) is zd.purification.PureDP}
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
@@ -63,12 +63,12 @@ def test_the_verdict_on_a_table_names_the_law_that_is_drawn(tmp_path: Path) -> N
 
 def test_the_claimed_epsilon_is_in_the_theorem() -> None:
     made = PURE["stable-mode"]
-    assert made.claim == zd.PureDP("1/2")
+    assert made.claim == zd.purification.PureDP("1/2")
     assert "/ outputs Y) (1/2)." in proof_file(made).text
 
 
 def test_a_claim_that_is_not_pure_is_refused() -> None:
-    with pytest.raises(zd.CertificateError, match="not pure"):
+    with pytest.raises(zd.errors.CertificateError, match="not pure"):
         proof_file(CASES["adaptive-zcdp"])
 
 
@@ -86,9 +86,11 @@ def test_several_parts_add_up_in_one_theorem() -> None:
 
 def test_several_steps_in_a_group_add_up_before_the_groups_do() -> None:
     flip = {"sensitivity": 1, "scale": 10, "monotone": False}
-    group = Step(theorem="permute-and-flip", numbers=flip, neighbors=zd.Neighbors.ADD_REMOVE)
+    group = Step(
+        theorem="permute-and-flip", numbers=flip, neighbors=zd.records.Neighbors.ADD_REMOVE
+    )
     blocks = Step(theorem="parallel-blocks", numbers={"blocks": 7, "unit_rows": 1})
-    made = zd.Certificate(claim=zd.PureDP("4/5"), steps=(group, group, blocks))
+    made = zd.records.Certificate(claim=zd.purification.PureDP("4/5"), steps=(group, group, blocks))
     text = proof_file(made).text
     assert "let costs := [:: (1/5)] ++ [:: (1/5)] in" in text
     assert "pure_DP_events (add_remove_rows 1) (M g) (2/5)" in text
@@ -99,7 +101,7 @@ def test_a_unit_costs_as_many_times_as_it_has_rows() -> None:
         Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 10}),
         Step(theorem="units", numbers={"max_rows": 3}),
     )
-    made = zd.Certificate(claim=zd.PureDP("3/10"), steps=steps, unit="person")
+    made = zd.records.Certificate(claim=zd.purification.PureDP("3/10"), steps=steps, unit="person")
     text = proof_file(made).text
     assert "INR k = 3" in text
     assert "pure_DP_events neighbors M (1/10) ->" in text
@@ -177,7 +179,9 @@ def test_no_name_in_a_certificate_is_in_the_file() -> None:
         Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 10}),
         Step(theorem="units", numbers={"max_rows": 3}),
     )
-    made = zd.Certificate(claim=zd.PureDP("3/10"), steps=steps, unit=f'{BAD} "')
+    made = zd.records.Certificate(
+        claim=zd.purification.PureDP("3/10"), steps=steps, unit=f'{BAD} "'
+    )
     assert "bad" not in proof_file(made).text
 
 
@@ -210,9 +214,11 @@ def test_a_coq_that_fails_accepts_nothing(
 def test_what_coq_only_adds_up_is_said(tmp_path: Path) -> None:
     part = PURE["joint-quantiles"].parts[0]
     claim = PURE["joint-quantiles"].claim
-    assert isinstance(claim, zd.PureDP)
+    assert isinstance(claim, zd.purification.PureDP)
     path = tmp_path / "two.json"
-    made = zd.Certificate(claim=zd.PureDP(2 * claim.exact_epsilon), parts=(part, part))
+    made = zd.records.Certificate(
+        claim=zd.purification.PureDP(2 * claim.exact_epsilon), parts=(part, part)
+    )
     path.write_text(made.to_json(), encoding="utf-8")
     code, output = run(path, "--proofs", PROOFS)
     assert code == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import zerodelta as zd
-from zerodelta.losses import Logistic
+from zerodelta.models import Logistic
 from zerodelta.sklearn import LinearRegression
 
 WIDTH = 16
@@ -123,4 +123,4 @@ def run(name: str, people: Any, rows: int) -> None:
     release = ask(people)
     check(release, rows)
     claim = zd.verify(release.certificate)
-    assert isinstance(claim, zd.PureDP)
+    assert isinstance(claim, zd.purification.PureDP)

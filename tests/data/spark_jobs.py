@@ -129,7 +129,7 @@ def releases(spark: Any, folder: Path) -> None:
     ages = table["age"].to_numpy()
     mean = zd.mean(people, "age", epsilon=1)
     assert abs(mean.value - ages.mean()) < 0.1
-    assert zd.verify(mean.certificate) == zd.PureDP(1)
+    assert zd.verify(mean.certificate) == zd.purification.PureDP(1)
     print("mean")
     assert abs(zd.count(people.where("city == 'oslo'"), epsilon=1).value - count / 2) < 2000
     print("count")
@@ -139,7 +139,7 @@ def releases(spark: Any, folder: Path) -> None:
     units = zd.open(spread, columns=columns, unit="who", max_rows=3)
     release = zd.mean(units, "age", epsilon=1)
     assert abs(release.value - ages.mean()) < 1
-    assert zd.verify(release.certificate, unit="who") == zd.PureDP(1)
+    assert zd.verify(release.certificate, unit="who") == zd.purification.PureDP(1)
     print("unit mean")
     study(people)
 

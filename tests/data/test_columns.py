@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import Unread, array_cells, as_frame, as_objects, as_rows
 from zerodelta.errors import ParameterError
 
@@ -159,7 +159,7 @@ NULLABLE: list[tuple[list[Any], Callable[[list[Any]], Any]]] = [
 def test_a_null_changes_no_other_cell(case: int) -> None:
     """Neither the integers beyond 2^53 nor the type of short floats."""
     cells, build = NULLABLE[case]
-    options = Options([*LARGE, *SHORT])
+    options = OptionIndex([*LARGE, *SHORT])
     for column in (cells_of(build(cells)), cells_of(build([cells[0], None]))):
         assert options.find(column[0]) == (0 if cells is LARGE else 2)
 

@@ -158,12 +158,12 @@ def test_a_guess_stands_in_only_where_the_number_is_private() -> None:
 def test_a_public_number_of_rows_costs_nothing() -> None:
     release = zd.count(zd.open(frame(), columns=COLUMNS), epsilon=1)
     assert (release.value, release.error) == (6, 0.0)
-    assert zd.verify(release.certificate) == zd.PureDP(0)
+    assert zd.verify(release.certificate) == zd.purification.PureDP(0)
 
 
 def test_where_rows_come_and_go_their_number_is_not_asked_for(tmp_path: Path) -> None:
     people = zd.open(csv(tmp_path), columns=COLUMNS, neighbors="add-remove")
-    with pytest.raises(zd.ParameterError, match="expected_rows"):
+    with pytest.raises(zd.errors.ParameterError, match="expected_rows"):
         zd.mean(people, "age", epsilon=1)
     known = zd.open(csv(tmp_path), columns=COLUMNS, neighbors="add-remove", expected_rows=10)
     certificate = zd.mean(known, "age", epsilon=1).certificate
@@ -172,7 +172,7 @@ def test_where_rows_come_and_go_their_number_is_not_asked_for(tmp_path: Path) ->
 
 
 def test_the_certificate_says_who_is_protected_and_what_is_assumed(tmp_path: Path) -> None:
-    def certificate(source: Any, **options: Any) -> zd.Certificate:
+    def certificate(source: Any, **options: Any) -> zd.records.Certificate:
         return zd.mean(zd.open(source, columns=COLUMNS, **options), "age", epsilon=1).certificate
 
     assert certificate(csv(tmp_path)).summary.endswith(": proven")
@@ -181,32 +181,32 @@ def test_the_certificate_says_who_is_protected_and_what_is_assumed(tmp_path: Pat
     assert certificate(sql(tmp_path)).status.value == "asserted"
     unit = certificate(csv(tmp_path), unit="who", max_rows=2)
     assert (unit.unit, unit.row) == ("who", "one who, at most 2 of its rows")
-    assert zd.verify(unit, unit="who", epsilon=1) == zd.PureDP(1)
-    with pytest.raises(zd.CertificateError, match="who"):
+    assert zd.verify(unit, unit="who", epsilon=1) == zd.purification.PureDP(1)
+    with pytest.raises(zd.errors.CertificateError, match="who"):
         zd.verify(unit, epsilon=1)
 
 
 def test_columns_that_were_not_declared_are_refused_by_name(tmp_path: Path) -> None:
     people = zd.open(csv(tmp_path), columns=COLUMNS)
-    with pytest.raises(zd.ParameterError, match="declared"):
+    with pytest.raises(zd.errors.ParameterError, match="declared"):
         people["height"]
-    with pytest.raises(zd.ParameterError, match="height"):
+    with pytest.raises(zd.errors.ParameterError, match="height"):
         zd.open(csv(tmp_path), columns={"height": zd.number(0, 1)})
-    with pytest.raises(zd.ParameterError, match="whose"):
+    with pytest.raises(zd.errors.ParameterError, match="whose"):
         zd.open(csv(tmp_path), columns=COLUMNS, unit="whose", max_rows=1)
-    with pytest.raises(zd.ParameterError, match="max_rows"):
+    with pytest.raises(zd.errors.ParameterError, match="max_rows"):
         zd.open(csv(tmp_path), columns=COLUMNS, unit="who")
-    with pytest.raises(zd.ParameterError, match="unit"):
+    with pytest.raises(zd.errors.ParameterError, match="unit"):
         zd.open(csv(tmp_path), columns=COLUMNS, max_rows=1)
-    with pytest.raises(zd.ParameterError, match="columns"):
+    with pytest.raises(zd.errors.ParameterError, match="columns"):
         zd.open(csv(tmp_path))
 
 
 def test_columns_of_two_data_sets_are_not_put_together() -> None:
     first, second = (zd.open(frame(), columns=COLUMNS) for _ in range(2))
-    with pytest.raises(zd.ParameterError, match="same data set"):
+    with pytest.raises(zd.errors.ParameterError, match="same data set"):
         first["age"].beside(second["member"])
-    with pytest.raises(zd.ParameterError, match="same data set"):
+    with pytest.raises(zd.errors.ParameterError, match="same data set"):
         first["age"].beside(first["member"].where("age > 3"))
     assert first["age"].beside(first["member"]).columns == ("age", "member")
 

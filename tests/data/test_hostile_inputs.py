@@ -261,12 +261,12 @@ def test_a_schema_that_names_no_column(tmp_path: Path) -> None:
     path.write_text(f"{SECRET},{NUMBER}\n{NUMBER},{SECRET}\n")
     for text in ("", "[columns]\n", 'name = "people"\n'):
         schema.write_text(text)
-        refused(lambda: zd.open(path, schema=zd.read_schema(schema)), "columns")
+        refused(lambda: zd.open(path, schema=zd.data.read_schema(schema)), "columns")
     refused(lambda: zd.open(path, columns={}), "columns")
     refused(lambda: zd.open(path, columns=AGE), "age")  # and its header is not shown
     refused(lambda: zd.open(path, columns=AGE, unit="who", max_rows=1), "age")
     schema.write_text("[columns\n")
-    refused(lambda: zd.read_schema(schema))
+    refused(lambda: zd.data.read_schema(schema))
 
 
 def test_a_query_that_fails_on_a_row_says_nothing_of_it() -> None:

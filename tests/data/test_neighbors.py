@@ -89,8 +89,10 @@ TASKS: dict[str, Task] = {
     "keys": lambda people: zd.heavy_hitters(people, ["city", "day"], **READ),
     "keys where": lambda people: zd.heavy_hitters(people.where(CONDITION), "town", **EPSILON),
     "top towns": lambda people: zd.top_k(people, ["town", "city"], k=2, **READ),
-    "vote": lambda people: zd.vote(people, turned, "income", options=range(3), blocks=1, **READ),
-    "vote where": lambda people: zd.vote(
+    "vote": lambda people: zd.queries.vote(
+        people, turned, "income", options=range(3), blocks=1, **READ
+    ),
+    "vote where": lambda people: zd.queries.vote(
         people.where(CONDITION), turned, ["age", "height"], options=range(3), blocks=1, **EPSILON
     ),
     "covariance": lambda people: zd.covariance(people, ["age", "income"], **READ),
@@ -272,7 +274,7 @@ def test_a_row_that_comes_or_goes_moves_no_sum_by_more_than_was_stated(
         pairs.check(table, [task for task in some(i) if task not in REPLACE_ONLY])
     assert pairs.largest == 1
     for task in REPLACE_ONLY:
-        with pytest.raises(zd.ParameterError, match="replace"):
+        with pytest.raises(zd.errors.ParameterError, match="replace"):
             TASKS[task](pairs.base)
 
 

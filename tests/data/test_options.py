@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import zerodelta as zd
 from data.odd_cells import ODD
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.keys import tally
 from zerodelta.errors import ParameterError
 from zerodelta.marginals.domain import as_domain
@@ -47,7 +47,7 @@ NEAR = [0.0, 0.1, 0.2, 1 / 3, 1.0, 1.5, 2.0, 2.5, 5.0, 65504.0, 2.0**24, 2.0**53
 NEAR += [-5.0, math.inf, -math.inf, math.nan, 123456792.0, -0.0, 1e-7, 2.0**63, 2.0**64]
 
 
-def one_by_one(options: Options, cells: Any) -> list[int]:
+def one_by_one(options: OptionIndex, cells: Any) -> list[int]:
     return [-1 if (place := options.find(cell)) is None else place for cell in cells]
 
 
@@ -57,7 +57,7 @@ def one_by_one(options: Options, cells: Any) -> list[int]:
 def test_whole_arrays_of_floats_are_found_like_single_cells(kind: str, options: Any) -> None:
     with np.errstate(all="ignore"):
         cells = np.array(NEAR).astype(kind)
-    found = Options(options)
+    found = OptionIndex(options)
     assert found.places(cells).tolist() == one_by_one(found, cells)
     listed = np.fromiter(cells, dtype=object, count=len(cells))
     assert found.places(listed).tolist() == one_by_one(found, cells)
@@ -68,7 +68,7 @@ def test_whole_arrays_of_floats_are_found_like_single_cells(kind: str, options: 
     st.sampled_from(TYPES).flatmap(lambda kind: hnp.arrays(kind, st.integers(0, 12))),
 )
 def test_whole_arrays_of_any_type_are_found_like_single_cells(options: Any, cells: Any) -> None:
-    found = Options(options)
+    found = OptionIndex(options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert found.places(cells).tolist() == one_by_one(found, cells)
@@ -80,7 +80,7 @@ def test_a_float32_is_found_by_its_own_shortest_decimal(values: list[float]) -> 
     keys = {str(cell) for cell in cells}
     texts = [str(cell) for cell in cells]
     if len(keys) == len(values) and not {"0.0", "-0.0"} <= keys:
-        assert Options(texts).places(cells).tolist() == list(range(len(values)))
+        assert OptionIndex(texts).places(cells).tolist() == list(range(len(values)))
 
 
 @pytest.mark.parametrize("size", [1, 3, 2**24 + 3, 2**53])
@@ -89,7 +89,7 @@ def test_integers_below_a_size_are_found_like_single_cells(kind: str, size: int)
     values = [0, 1, 2, 3, 127, 2**24 - 1, 2**24, 2**24 + 2, 2**53 - 1, 2**53, 2**63]
     with np.errstate(all="ignore"):
         cells = np.array(values, dtype=np.uint64).astype(kind)
-    found = Options(size)
+    found = OptionIndex(size)
     assert found.places(cells).tolist() == one_by_one(found, cells)
 
 
@@ -119,7 +119,7 @@ def tree(options: list[Any]) -> Any:
 
 
 PLACES: dict[str, Callable[[list[Any]], Any]] = {
-    "Options": Options,
+    "OptionIndex": OptionIndex,
     "histogram": lambda options: zd.histogram([1], universe=options, epsilon=1),
     "mode": lambda options: zd.mode([1], universe=options, epsilon=1),
     "paper mode": lambda options: paper_mode([1], universe=options, epsilon=1),
@@ -137,8 +137,8 @@ PLACES: dict[str, Callable[[list[Any]], Any]] = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("options", ALIKE, ids=repr)
 def test_options_that_are_read_alike_are_refused(options: list[Any], place: str) -> None:
-    if place == "Options" and options[1] == 2**120:
-        assert Options(options).find(2**120) == 1  # unequal decimals, unlike the hashes
+    if place == "OptionIndex" and options[1] == 2**120:
+        assert OptionIndex(options).find(2**120) == 1  # unequal decimals, unlike the hashes
         return
     if place in ("classes", "classifier") and options[1] == 2**120:
         options = [2**120, str(2**120)]
@@ -165,8 +165,8 @@ def test_an_option_that_no_cell_can_be_is_refused() -> None:
 
 def test_missing_cells_are_the_option_none_and_no_other() -> None:
     cells = [None, math.nan, pd.NA, "nan", "", b"\xff", [1], object(), "x", "a"]
-    assert one_by_one(Options(["a", None]), cells) == [1, 1, 1, 1, 1, 1, 1, 1, -1, 0]
-    assert one_by_one(Options(["a", "b"]), cells) == [-1] * 9 + [0]
+    assert one_by_one(OptionIndex(["a", None]), cells) == [1, 1, 1, 1, 1, 1, 1, 1, -1, 0]
+    assert one_by_one(OptionIndex(["a", "b"]), cells) == [-1] * 9 + [0]
 
 
 @pytest.mark.filterwarnings("error")
@@ -194,7 +194,7 @@ def test_equal_hashes_do_not_merge_cells() -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_no_odd_cell_raises_when_it_is_looked_up(name: str) -> None:
     for options in OPTIONS:
-        found = Options(options)
+        found = OptionIndex(options)
         cells = np.fromiter([0, ODD[name], "a"], dtype=object, count=3)
         assert found.places(cells)[[0, 2]].tolist() == one_by_one(found, [0, "a"])
 
@@ -205,7 +205,7 @@ def test_a_domain_names_the_column_whose_categories_are_read_alike() -> None:
 
 
 def test_exact_integers_and_fractions_are_found() -> None:
-    found = Options([2**60, 2**60 + 1, Fraction(1, 2)])
+    found = OptionIndex([2**60, 2**60 + 1, Fraction(1, 2)])
     assert found.places(np.array([2**60 + 1, 2**60, 5])).tolist() == [1, 0, -1]
     assert found.places(np.array([2**60 + 1, 2**60], dtype=np.uint64)).tolist() == [1, 0]
     assert one_by_one(found, [str(2**60 + 1), "0.5", 0.5, np.float16(0.5)]) == [1, 2, 2, 2]

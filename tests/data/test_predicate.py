@@ -78,13 +78,13 @@ def test_a_condition_keeps_the_rows_for_which_it_holds(text: str, kept: list[int
     ],
 )
 def test_anything_else_is_refused_before_a_row_is_read(text: str) -> None:
-    with pytest.raises(zd.ParameterError, match="where"):
+    with pytest.raises(zd.errors.ParameterError, match="where"):
         Predicate.of(text, KINDS)
 
 
 @pytest.mark.parametrize("given", [None, 3, b"age > 3", lambda rows: rows])
 def test_a_condition_is_a_text(given: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="where"):
+    with pytest.raises(zd.errors.ParameterError, match="where"):
         Predicate.of(given, KINDS)
 
 
@@ -94,7 +94,7 @@ def test_a_condition_names_its_columns() -> None:
 
 def test_names_that_are_no_identifiers() -> None:
     assert Predicate.of("`0` > 3 or `class` == 1 or `0` < 1", KINDS).columns == ("0", "class")
-    with pytest.raises(zd.ParameterError, match="backticks: `the member`"):
+    with pytest.raises(zd.errors.ParameterError, match="backticks: `the member`"):
         Predicate.of("0 > 3", KINDS)
 
 

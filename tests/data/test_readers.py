@@ -29,7 +29,7 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data import declare
 from zerodelta.data.arrays import array_reader, reader_of
-from zerodelta.data.chosen import Base
+from zerodelta.data.chosen import OpenedDataset
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.readers import FOREIGN_CODE, Reader, guarded, parquet_reader
 from zerodelta.errors import ParameterError
@@ -215,7 +215,7 @@ def test_what_is_proven_and_what_is_assumed(tmp_path: Path) -> None:
 def test_no_reader_shows_a_cell(source: str, tmp_path: Path) -> None:
     """What a reader holds is rows, and some containers write these out when they are shown."""
     reader = reader_of(SOURCES[source](tmp_path))
-    people = Dataset(Base(reader=reader, kinds={named(reader)["city"]: KINDS["city"]}))
+    people = Dataset(OpenedDataset(reader=reader, kinds={named(reader)["city"]: KINDS["city"]}))
     for shown in (reader, people.chosen, people._base, people, opened(people)):
         assert "Lima" not in repr(shown) + str(shown)
 

@@ -59,12 +59,12 @@ COLUMNS: dict[str, Kind] = {
 def test_a_file_declares_what_code_does(tmp_path: Path) -> None:
     path = tmp_path / "people.toml"
     path.write_text(FULL, encoding="utf-8")
-    schema = zd.read_schema(path)
+    schema = zd.data.read_schema(path)
     assert dict(schema.columns) == COLUMNS
     assert list(schema.columns) == list(COLUMNS)
     assert (schema.unit, schema.max_rows, schema.units) == ("customer_id", 3, 1000)
     assert schema.file == {"header": False, "delimiter": ";", "decimal": ",", "quote": None}
-    assert (schema.name, schema.neighbors) == ("people 2026-Q3", zd.Neighbors.ADD_REMOVE)
+    assert (schema.name, schema.neighbors) == ("people 2026-Q3", zd.records.Neighbors.ADD_REMOVE)
     assert Schema.from_toml(schema.to_toml()) == schema
 
 
@@ -145,7 +145,7 @@ def test_a_schema_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "people.toml"
     path.write_bytes(b"name = '\xff'")
     with pytest.raises(ParameterError, match="UTF-8"):
-        zd.read_schema(path)
+        zd.data.read_schema(path)
 
 
 def test_a_schema_cannot_be_changed() -> None:

@@ -340,7 +340,7 @@ def test_a_worker_shows_nothing_of_what_it_was_told() -> None:
     people = zd.open(fake.frame(table([("ann", "1", 1.0, "oslo", True)])), columns=COLUMNS)
     rows = opened(people)
     alone: Any = {"bound": 1, "threads": 1, "stored": False, "number": None}
-    with pytest.raises(zd.ParameterError, match="read to the end") as fixed:
+    with pytest.raises(zd.errors.ParameterError, match="read to the end") as fixed:
         list(rows.held.partials(work, (3,), keyed=False, **alone))
     assert fixed.value.__context__ is None
 
@@ -372,14 +372,14 @@ def test_streams_and_clusters_without_the_library_are_refused(
     cells = table([("ann", "40", 1.0, "oslo", True)])
     endless = fake.frame(cells)
     endless.isStreaming = True
-    with pytest.raises(zd.ParameterError, match="all there"):
+    with pytest.raises(zd.errors.ParameterError, match="all there"):
         zd.open(endless, columns=COLUMNS)
     people = zd.open(fake.frame(cells), columns=COLUMNS)
     monkeypatch.setattr(fake.DataFrame, "collect", lambda self: [{"version": "0.0"}])
-    with pytest.raises(zd.ParameterError, match="on the workers"):
+    with pytest.raises(zd.errors.ParameterError, match="on the workers"):
         opened(people)
     monkeypatch.setattr(fake.DataFrame, "sparkSession", None)
-    with pytest.raises(zd.ParameterError, match="on the workers") as refused:
+    with pytest.raises(zd.errors.ParameterError, match="on the workers") as refused:
         opened(people)
     assert refused.value.__context__ is None
 
@@ -427,7 +427,9 @@ def test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for(
     monkeypatch.setattr(facts, "MOST_HERE", 39)
     people = zd.open(fake.frame(cells), columns=columns, name="people")
     asked: Any = {"trim": "1/4", "epsilon": 1, "ledger": ledger}
-    with pytest.raises(zd.ParameterError, match="rows = 40: expected rows that fit into memory"):
+    with pytest.raises(
+        zd.errors.ParameterError, match="rows = 40: expected rows that fit into memory"
+    ):
         zd.trimmed_mean(people, "age", **asked)
     assert ledger.spent == 0
     guessed = facts.Facts(rows=None, expected_rows=20, columns=("a", "b"), remote=True)
@@ -442,7 +444,7 @@ def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.Monke
     cells = table([("ann", "40", 1.0, "oslo", True)] * 9)
     people = zd.open(fake.frame(cells), columns=COLUMNS)
     monkeypatch.setattr(spark_rows, "MOST_HERE", 35)
-    with pytest.raises(zd.ParameterError, match="at most 8 rows"):
+    with pytest.raises(zd.errors.ParameterError, match="at most 8 rows"):
         list(opened(people).blocks())
     few = people[["age", "member"]]
     assert sum(map(len, opened(few).blocks())) == 9

@@ -41,7 +41,7 @@ def test_texts_are_counted_whatever_they_say(cell: str) -> None:
         lambda p, **o: zd.cdf(p, "name", bounds=(0, 1), **o),
         lambda p, **o: zd.trimmed_mean(p, "name", trim="1/10", bounds=(0, 1), **o),
         lambda p, **o: zd.select(p, ["name", "x"], bounds=(0, 1), **o),
-        lambda p, **o: zd.vote(p, lambda rows: 0, options=[0], **o),
+        lambda p, **o: zd.queries.vote(p, lambda rows: 0, options=[0], **o),
         lambda p, **o: zd.select_model(p, {"a": 0}, score=lambda i, rows: rows[:, i], **o),
         lambda p, **o: zd.Study(p["name"], publish=zd.Finite(2), rounds=1, **o),
     ],
@@ -49,7 +49,7 @@ def test_texts_are_counted_whatever_they_say(cell: str) -> None:
 def test_nothing_else_is_made_of_texts(ask: Any) -> None:
     messages = set()
     for cell in ("7", "Ann Smith"):
-        with pytest.raises(zd.ParameterError, match="text") as refused:
+        with pytest.raises(zd.errors.ParameterError, match="text") as refused:
             ask(people(cell), epsilon=1)
         messages.add(str(refused.value))
     assert len(messages) == 1

@@ -25,7 +25,7 @@ from zerodelta.data import units
 from zerodelta.data import units as ids_of_units
 from zerodelta.data.arrays import array_reader
 from zerodelta.data.cells import category
-from zerodelta.data.chosen import Base, Unit
+from zerodelta.data.chosen import OpenedDataset, Unit
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.readers import Reader
 from zerodelta.data.units import Bounded, Bounding, unit_ids
@@ -346,7 +346,7 @@ def test_two_rows_made_to_agree_in_both_hashes_are_chosen_by_their_own_order() -
 def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
     """Names of internal columns are no texts, so none that a source has can be one of them."""
     rows = np.array([(7.0, 3.0), (8.0, 4.0), (7.0, 5.0)], dtype=[("who", float), ("x", float)])
-    base = Base(
+    base = OpenedDataset(
         reader=renamed(array_reader(rows), name),
         kinds={name: zd.number(0, 9)},
         unit=Unit(column="who", max_rows=2),

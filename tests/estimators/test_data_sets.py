@@ -198,12 +198,12 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
     labels = model.predict(table[["note", "city", "income", "age"]])
     np.testing.assert_array_equal(labels, model.predict(table[FEATURES].to_numpy()))
     assert model.predict_proba(table[FEATURES]).shape == (400, 2)
-    with pytest.raises(zd.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
         model.predict(data[FEATURES])
     model.set_params(data_norm=1, classes=[0, 1]).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
     assert not hasattr(model, "encoded_names_")
     assert model.predict([[0.0, 1.0]]).shape == (1,)
-    with pytest.raises(zd.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
         model.predict(data[FEATURES])
 
 
@@ -307,12 +307,12 @@ def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(
             for d, epsilon in ((data, 1), (alone, Fraction(1, 2)))
         )
     certificate = by_unit.certificate_
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
     assert certificate.row == "one who, at most 2 of its rows"
     *steps, last = certificate.steps
     assert tuple(steps) == by_row.certificate_.steps
     assert last.theorem == "units"
-    with pytest.raises(zd.CertificateError, match="who"):
+    with pytest.raises(zd.errors.CertificateError, match="who"):
         zd.verify(certificate, epsilon=1)
 
 
@@ -351,7 +351,7 @@ def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most()
 def test_a_study_of_units_has_all_of_epsilon(estimator: Any, label: str) -> None:
     data = people(unit="who", max_rows=2)
     certificate = clone(estimator).fit(data[["age"]], data[label]).certificate_
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
     *_, units, _channel = certificate.steps
     assert (units.theorem, units.numbers) == ("units", {"max_rows": 2})
     assert certificate.row == "one who, at most 2 of its rows"
@@ -396,7 +396,7 @@ def test_no_unit_moves_a_descent_by_more_than_proven(
             for s in steps
         )
         allowed = units.numbers["max_rows"] ** 2 * of_row
-        assert zd.verify(fitted.certificate_, unit="who", epsilon=1) == zd.PureDP(1)
+        assert zd.verify(fitted.certificate_, unit="who", epsilon=1) == zd.purification.PureDP(1)
     worst = max(
         sum(
             (
@@ -463,9 +463,9 @@ def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
 
 def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:
     data = people(memory=400 * 5 * 8)
-    with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
+    with pytest.raises(zd.errors.ParameterError, match=r"400 · 6 numbers in memory"):
         LinearRegression(epsilon=1, method="huber").fit(data[FEATURES], data["spent"])
-    with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
+    with pytest.raises(zd.errors.ParameterError, match=r"400 · 6 numbers in memory"):
         LogisticRegression(epsilon=1, method="objective").fit(data[FEATURES], data["member"])
     for names, theorem in (
         (FEATURES, {"k-norm-sufficient-statistics"}),
@@ -496,7 +496,7 @@ def test_features_and_labels_come_from_one_data_set() -> None:
         (data[["age"]], data["note"]),
         (data[["note"]], data["spent"]),
     ):
-        with pytest.raises(zd.ParameterError) as caught:
+        with pytest.raises(zd.errors.ParameterError) as caught:
             clone(model).fit(rows, targets)
         assert "words" not in str(caught.value)
 
@@ -513,7 +513,7 @@ def test_features_and_labels_come_from_one_data_set() -> None:
 )
 def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) -> None:
     data = people(neighbors="add-remove", expected_rows=400)
-    with pytest.raises(zd.ParameterError, match="replace"):
+    with pytest.raises(zd.errors.ParameterError, match="replace"):
         estimator.fit(data[["age"]], None if label is None else data[label])
 
 
@@ -573,7 +573,7 @@ def test_principal_components_are_those_of_the_task() -> None:
         back = fitted.inverse_transform(inside)
         np.testing.assert_allclose((back - fitted.mean_) @ fitted.components_.T, inside)
         np.testing.assert_array_equal(fitted.components_, fitted.release_.value.components)
-    with pytest.raises(zd.ParameterError, match="numbers"):
+    with pytest.raises(zd.errors.ParameterError, match="numbers"):
         PCA(epsilon=1).fit(data[FEATURES])
 
 
@@ -589,13 +589,13 @@ def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> N
     assert (fitted[2].forest_.scores != fitted[3].forest_.scores).any()  # noise has no seed
     seeds: list[Any] = [-1, 1.5, "a", np.random.default_rng(0), True]
     for wrong in seeds:
-        with pytest.raises(zd.ParameterError, match="random_state"):
+        with pytest.raises(zd.errors.ParameterError, match="random_state"):
             RandomForestClassifier(epsilon=1, random_state=wrong).fit(data[["age"]], data["member"])
     sizes: list[Any] = [{"n_estimators": 0}, {"max_depth": 17}]
     for size in [*sizes, {"max_depth": 16, "n_estimators": 999}]:
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             RandomForestClassifier(epsilon=1, **size).fit(data[["age"]], data["member"])
-    with pytest.raises(zd.ParameterError, match="block"):
+    with pytest.raises(zd.errors.ParameterError, match="block"):
         NearestCentroid(epsilon=1, block="l1").fit(data[["age"]], data["member"])
 
 
@@ -612,18 +612,18 @@ def test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves(
 ) -> None:
     customers = people(unit="who", max_rows=2)
     release = clone(estimator).fit(customers[["age"]], customers[label]).release_
-    assert zd.verify(release.certificate, epsilon=1, unit="who") == zd.PureDP(1)
+    assert zd.verify(release.certificate, epsilon=1, unit="who") == zd.purification.PureDP(1)
     assert [step.theorem for step in release.certificate.parts[0].steps][-2] == "units"
     some = people().where("age > 20", expected_rows=300)
     release = clone(estimator).fit(some[["age"]], some[label]).release_
-    assert zd.verify(release.certificate, epsilon=1) == zd.PureDP(1)
+    assert zd.verify(release.certificate, epsilon=1) == zd.purification.PureDP(1)
 
 
 def test_a_network_protects_rows_that_come_and_go() -> None:
     data = people(neighbors="add-remove", expected_rows=400)
     fitted = MLPClassifier(epsilon=1, rounds=3).fit(data[["age"]], data["member"])
     claim = zd.verify(fitted.release_.certificate, epsilon=1, neighbors="add-remove")
-    assert claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert claim == zd.purification.PureDP(1, neighbors=zd.records.Neighbors.ADD_REMOVE)
 
 
 def test_bounds_that_are_declared_are_not_given_again() -> None:
@@ -636,5 +636,5 @@ def test_bounds_that_are_declared_are_not_given_again() -> None:
         (RandomForestClassifier(epsilon=1, bounds=(0, 1)), "member"),
         (PCA(epsilon=1, bounds=(0, 1)), None),
     ):
-        with pytest.raises(zd.ParameterError, match="declared"):
+        with pytest.raises(zd.errors.ParameterError, match="declared"):
             estimator.fit(data[["age"]], None if label is None else data[label])

@@ -443,7 +443,7 @@ def test_two_ways_to_say_how_long_rows_are_refused() -> None:
         ({}, "data_norm"),
     ]
     for given, name in wrong:
-        with pytest.raises(zd.ParameterError, match=f"^{name}"):
+        with pytest.raises(zd.errors.ParameterError, match=f"^{name}"):
             LogisticRegression(epsilon=1, classes=[0, 1], **given).fit(x, y)
-    with pytest.raises(zd.ParameterError, match="has them declared"):
+    with pytest.raises(zd.errors.ParameterError, match="has them declared"):
         LogisticRegression(epsilon=1, bounds=(0, 1)).fit(data[list("0123")], data["4"])

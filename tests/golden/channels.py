@@ -43,8 +43,8 @@ _SMOOTH: dict[str, Any] = {"channel": "smooth", "sensitivity": "1/500", "base": 
 CASES: dict[str, Case] = {
     **_named(
         FiniteMix=(zd.Finite(["a", "b", "c"]), "b", {}),
-        FiniteMix__subsets=(zd.Subsets(of=4, size=2), [1, 3], {}),
-        FiniteMix__multiset=(zd.Multiset(3, 2), [0, 2], {}),
+        FiniteMix__subsets=(zd.purification.Subsets(of=4, size=2), [1, 3], {}),
+        FiniteMix__multiset=(zd.purification.Multiset(3, 2), [0, 2], {}),
         PriorMix=(zd.Finite(4), 2, {"prior": [4, 3, 2, 1]}),
         ProfileMix=(zd.Finite(3), 1, _PROFILE),
         GridMix=(zd.Box(-1, "1/3"), -0.2, {"channel": "grid"}),
@@ -63,12 +63,15 @@ CASES: dict[str, Case] = {
         "b", space=zd.Finite(["a", "b", "c"]), claim=zd.GaussianDP("1/10"), epsilon=1
     ),
     "purify, box": lambda f: f(
-        [0.5, 0.25], space=zd.Box(0, 1, dimension=2), claim=zd.ZCDP("1/200"), epsilon=1
+        [0.5, 0.25], space=zd.Box(0, 1, dimension=2), claim=zd.purification.ZCDP("1/200"), epsilon=1
     ),
     "purify, ball": lambda f: f(
         [0.5, 0.25], space=zd.Ball(2, 1), claim=zd.ApproxDP("1/2", -30.0), epsilon=1
     ),
     "purify, out of the space": lambda f: f(
-        object(), space=zd.Ball(2, 1), claim=zd.RDP({2: "1/100", 32: "1/10"}), epsilon=2
+        object(),
+        space=zd.Ball(2, 1),
+        claim=zd.purification.RDP({2: "1/100", 32: "1/10"}),
+        epsilon=2,
     ),
 }

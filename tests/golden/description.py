@@ -106,7 +106,7 @@ def described(found: Any, handed: list[Any]) -> dict[str, Any]:
     """Return the fields that are kept of a release, or of what else a public name returns."""
     told = {} if not handed else {"handed": short(handed), "mechanisms": len(handed)}
     release = getattr(found, "release_", found)
-    if not isinstance(release, zd.Release):
+    if not isinstance(release, zd.records.Release):
         parts = found if isinstance(found, dict) else {"": found}
         return told | {f"value {name}".rstrip(): short(plain(part)) for name, part in parts.items()}
     if found is not release:
@@ -152,12 +152,12 @@ def _of_record(record: dict[str, Any]) -> dict[str, Any]:
     return {f"record {n}": short(plain(v)) for n, v in record.items() if n not in _TOLD_ELSEWHERE}
 
 
-def _intervals(release: zd.Release) -> Any:
+def _intervals(release: zd.records.Release) -> Any:
     told = {}
     for name, options in _ASKED.items():
         try:
             told[name] = short([plain(each) for each in release.interval("0.95", **options)])
-        except zd.ZeroDeltaError as error:
+        except zd.errors.ZeroDeltaError as error:
             return f"{name}: {error}"
     return told
 

@@ -27,6 +27,8 @@ FILES = {
 CASES: dict[str, Case] = {name: case for cases in FILES.values() for name, case in cases.items()}
 WRITE = "python tests/golden/write.py"
 
+PUBLIC = (zd, zd.queries, zd.purification)
+
 _STORED = Path(__file__).resolve().parent / "stored"
 _CLOSE, _ZERO = 1e-9, 1e-12
 """How far floats may be apart, relatively and near 0: what other processors make of a formula."""
@@ -35,8 +37,9 @@ _CLOSE, _ZERO = 1e-9, 1e-12
 def asked(name: str) -> tuple[Any, dict[str, Any]]:
     """Return what a case is called by its name: something public, and its method if it has one."""
     whole, _, method = name.partition(", method=")
-    called: Any = zd
-    for part in whole.partition(", ")[0].split("."):
+    first, *rest = whole.partition(", ")[0].split(".")
+    called = next(getattr(room, first) for room in PUBLIC if hasattr(room, first))
+    for part in rest:
         called = getattr(called, part)
     return called, {"method": method} if method else {}
 

@@ -18,7 +18,7 @@ _SUM = zd.queries.CustomQuery(
 )
 _TWO_WAY = zd.queries.Marginals(dimension=3)
 _L1 = zd.Ball(3, 1, norm=1)
-_SMALL: dict[str, Any] = {"loss": zd.losses.Logistic(), "data_norm": 2, "radius": 1}
+_SMALL: dict[str, Any] = {"loss": zd.models.Logistic(), "data_norm": 2, "radius": 1}
 _LINE: dict[str, Any] = {"data_norm": 2, "target_bound": 1}
 _PTR: dict[str, Any] = {"query": _MEDIAN, "proposed_bound": "1/5"}
 

@@ -92,7 +92,7 @@ def forecast(call: Callable[[], Any]) -> dict[str, Any]:
     """Return what is known before a row is read; nothing of what makes no release."""
     try:
         found = preview(call)
-    except zd.ParameterError as error:
+    except zd.errors.ParameterError as error:
         if not str(error).startswith("call:"):
             raise
         return {}

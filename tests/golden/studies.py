@@ -76,9 +76,12 @@ _CASES: dict[str, Case] = {
         **_UNIT_BOX,
     ),
     "subsets": _asking(
-        lambda s: np.argsort(s.mean([0, 1, 2]))[1:], zd.Subsets(of=3, size=2), rounds=1, **_UNIT_BOX
+        lambda s: np.argsort(s.mean([0, 1, 2]))[1:],
+        zd.purification.Subsets(of=3, size=2),
+        rounds=1,
+        **_UNIT_BOX,
     ),
-    "multiset": _asking(lambda s: [0, 1], zd.Multiset(3, 2), rounds=1, **_UNIT_BOX),
+    "multiset": _asking(lambda s: [0, 1], zd.purification.Multiset(3, 2), rounds=1, **_UNIT_BOX),
     "otherwise": lambda f, **o: f(
         NUMBERS, epsilon=1, publish=_YES, rounds=1, otherwise="unknown", **_UNIT_BOX, **o
     ).run(_failing, rehearse=False),
@@ -112,16 +115,16 @@ _CASES: dict[str, Case] = {
         data=lambda: people().where("member")[_COLUMNS],
         rounds=1,
     ),
-    "minimize, logistic": _minimizing(zd.losses.Logistic, _BALL, {"functions": False}, data_norm=2),
-    "minimize, hinge": _minimizing(zd.losses.Hinge, _BALL, {}, data_norm=2, clip="1/2"),
+    "minimize, logistic": _minimizing(zd.models.Logistic, _BALL, {"functions": False}, data_norm=2),
+    "minimize, hinge": _minimizing(zd.models.Hinge, _BALL, {}, data_norm=2, clip="1/2"),
     "minimize, squared": _minimizing(
-        lambda: zd.losses.Squared(label_bound=1), _BALL, {}, data_norm=2, momentum="1/2"
+        lambda: zd.models.Squared(label_bound=1), _BALL, {}, data_norm=2, momentum="1/2"
     ),
     "minimize, huber": _minimizing(
-        lambda: zd.losses.Huber(label_bound=1, threshold="1/2"), _BALL, {}, data_norm=2
+        lambda: zd.models.Huber(label_bound=1, threshold="1/2"), _BALL, {}, data_norm=2
     ),
     "minimize, multinomial": _minimizing(
-        lambda: zd.losses.Multinomial(classes=(0, 1)), zd.Ball(6, 2), {}, data_norm=2
+        lambda: zd.models.Multinomial(classes=(0, 1)), zd.Ball(6, 2), {}, data_norm=2
     ),
     "minimize, function": _minimizing(
         lambda: lambda theta, rows: theta - rows[:, :3], _BALL, {}, clip=1

@@ -43,9 +43,9 @@ def place(name: str) -> Path:
     return FOLDER / f"{name}.json"
 
 
-def release(name: str) -> zd.Release:
+def release(name: str) -> zd.records.Release:
     found = zd.load(place(name))
-    made: zd.Release = getattr(found, "release_", found)
+    made: zd.records.Release = getattr(found, "release_", found)
     return made
 
 
@@ -60,7 +60,7 @@ def test_a_saved_release_verifies_for_just_its_epsilon(name: str) -> None:
     paid = certificate.claim.exact_epsilon  # type: ignore[attr-defined]
     who: dict[str, Any] = {"neighbors": certificate.claim.neighbors, "unit": certificate.unit}
     assert zd.verify(certificate, epsilon=paid, **who) == certificate.claim
-    with pytest.raises(zd.CertificateError, match="ε"):
+    with pytest.raises(zd.errors.CertificateError, match="ε"):
         zd.verify(certificate, epsilon=paid * Fraction(99, 100), **who)
 
 
@@ -78,13 +78,13 @@ def test_one_changed_digit_is_refused(name: str, tmp_path: Path) -> None:
     assert found
     at, digit = found.start(), "8" if found[0] != "8" else "7"
     (tmp_path / "changed.json").write_text(text[:at] + digit + text[at + 1 :], encoding="utf-8")
-    with pytest.raises(zd.RecordError):
+    with pytest.raises(zd.errors.RecordError):
         zd.load(tmp_path / "changed.json")
 
 
 def test_the_signature_is_its_signers() -> None:
     assert zd.load(place(SIGNED), signed_by=FOLDER / SIGNER).value == release(SIGNED).value
-    with pytest.raises(zd.RecordError, match="sign"):
+    with pytest.raises(zd.errors.RecordError, match="sign"):
         zd.load(place("mean"), signed_by=FOLDER / SIGNER)
 
 
@@ -103,7 +103,7 @@ def _with_schema(name: str, step: int, folder: Path) -> tuple[Path, str]:
 @pytest.mark.parametrize("step", [-1, 1])
 def test_a_release_of_another_format_is_refused_by_its_name(step: int, tmp_path: Path) -> None:
     path, other = _with_schema("mean", step, tmp_path)
-    with pytest.raises(zd.RecordError, match=re.escape(other)) as refused:
+    with pytest.raises(zd.errors.RecordError, match=re.escape(other)) as refused:
         zd.load(path)
     assert REMEDY[step] in str(refused.value)
     assert REMEDY[-step] not in str(refused.value)
@@ -120,8 +120,8 @@ def test_a_certificate_of_another_format_is_refused(step: int) -> None:
     data["schema"] = f"{family}/{int(number) + step}"
     body = {name: part for name, part in data.items() if name != "digest"}
     for text in (json.dumps(data), json.dumps({**body, "digest": digest_of(body)})):
-        for read in (zd.Certificate.from_json, zd.verify):
-            with pytest.raises(zd.CertificateError, match="schema") as refused:
+        for read in (zd.records.Certificate.from_json, zd.verify):
+            with pytest.raises(zd.errors.CertificateError, match="schema") as refused:
                 read(text)
             assert REMEDY[step] in str(refused.value)
             assert REMEDY[-step] not in str(refused.value)
@@ -142,7 +142,7 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(step: int, ledger:
     version = int.from_bytes(content[_VERSION], "big")
     content[_VERSION] = (version + step).to_bytes(4, "big")
     ledger.write_bytes(content)
-    with pytest.raises(zd.LedgerError, match=r"file|format|version|newer"):
+    with pytest.raises(zd.errors.LedgerError, match=r"file|format|version|newer"):
         zd.Ledger(ledger, data="people")
     assert ledger.read_bytes() == bytes(content)
 
@@ -158,7 +158,7 @@ def test_the_ledger_has_what_was_paid(ledger: Path) -> None:
     assert account.account(analyst="ana").budget == 1
     # the file, the account, one debit, the analyst, one more, the raised budget, the last debit
     assert account.verify([place(PAID)]) == 7
-    with pytest.raises(zd.LedgerError):
+    with pytest.raises(zd.errors.LedgerError):
         account.verify([zd.mean(people(), "age", epsilon=1, ledger=other(ledger))])
 
 
@@ -175,7 +175,7 @@ def test_the_ledger_pays_again(ledger: Path) -> None:
 
 
 def test_the_schema_declares_what_it_declared() -> None:
-    read = zd.read_schema(FOLDER / SCHEMA)
+    read = zd.data.read_schema(FOLDER / SCHEMA)
     assert read == schema()
     assert read.to_toml() == (FOLDER / SCHEMA).read_text(encoding="utf-8")
 
@@ -183,8 +183,8 @@ def test_the_schema_declares_what_it_declared() -> None:
 def test_a_schema_with_an_unknown_table_is_refused_by_its_name(tmp_path: Path) -> None:
     text = (FOLDER / SCHEMA).read_text(encoding="utf-8")
     (tmp_path / SCHEMA).write_text(text + "\n[later]\nx = 1\n", encoding="utf-8")
-    with pytest.raises(zd.ParameterError, match="later"):
-        zd.read_schema(tmp_path / SCHEMA)
+    with pytest.raises(zd.errors.ParameterError, match="later"):
+        zd.data.read_schema(tmp_path / SCHEMA)
 
 
 def test_every_saved_file_is_read_here() -> None:

@@ -69,7 +69,9 @@ def test_a_missing_library_is_named_with_its_extra(
 
     monkeypatch.setattr("zerodelta.errors.find_spec", absent)
     calls = {
-        "dp_accounting": lambda: interop.dp_accounting.claim(None, neighbors=zd.Neighbors.REPLACE),
+        "dp_accounting": lambda: interop.dp_accounting.claim(
+            None, neighbors=zd.records.Neighbors.REPLACE
+        ),
         "opendp": lambda: interop.opendp.purified(None, space=zd.Finite(2), epsilon=1, d_in=1),
         "opacus": lambda: interop.opacus.claim(None, None),
     }

@@ -14,7 +14,7 @@ from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.interop.opacus import _plan, claim, float_floor, history_claim, plan
 from zerodelta.privacy.claims import RDP, GaussianDP, PureDP
 
-ADD_REMOVE = zd.Neighbors.ADD_REMOVE
+ADD_REMOVE = zd.records.Neighbors.ADD_REMOVE
 RUN = [(1.52, 0.01, 1000)]
 
 
@@ -85,8 +85,8 @@ def test_a_choice_is_published_and_a_vector_is_not() -> None:
 def test_enough_noise_is_still_float_noise() -> None:
     strong = [(60.0, 0.01, 1000)]
     with pytest.raises(GuaranteeError, match="trust_float_noise"):
-        _plan(strong, zd.Subsets(of=40, size=10), 1, "1/100", False)
-    trusted = _plan(strong, zd.Subsets(of=40, size=10), 1, "1/100", True)
+        _plan(strong, zd.purification.Subsets(of=40, size=10), 1, "1/100", False)
+    trusted = _plan(strong, zd.purification.Subsets(of=40, size=10), 1, "1/100", True)
     assert trusted.log_delta < float_floor(strong)
 
 

@@ -21,7 +21,7 @@ from zerodelta.interop.opendp import purified
 dp: Any = pytest.importorskip("opendp.prelude", reason="the bridge's extra is not installed")
 OpenDPException: Any = pytest.importorskip("opendp.mod").OpenDPException
 
-ADD_REMOVE, REPLACE = zd.Neighbors.ADD_REMOVE, zd.Neighbors.REPLACE
+ADD_REMOVE, REPLACE = zd.records.Neighbors.ADD_REMOVE, zd.records.Neighbors.REPLACE
 
 
 @pytest.fixture(autouse=True)
@@ -234,7 +234,7 @@ def fail(value: Any) -> Any:
         zd.Finite([0.25, 1.0]),
         zd.Box(0, 1),
         zd.Ball(2, 1),
-        zd.Subsets(of=5, size=2),
+        zd.purification.Subsets(of=5, size=2),
     ],
     ids=repr,
 )
@@ -243,7 +243,7 @@ def test_no_value_makes_the_function_raise(space: Any) -> None:
         base = stated(dp.zero_concentrated_divergence(), lambda d: 1e-6 * d * d, odd)
         pure = purified(base, space=space, epsilon=1, d_in=1)
         found = pure(3)
-        if not isinstance(space, zd.Subsets):
+        if not isinstance(space, zd.purification.Subsets):
             found = [found] if isinstance(space, zd.Box) else found
             assert space.contains(found)
 
@@ -315,16 +315,16 @@ def test_the_metric_says_who_is_protected() -> None:
 
     unordered = (dp.symmetric_distance(), dp.insert_delete_distance())
     for metric in unordered:
-        assert made(metric).claim == zd.PureDP(1, neighbors=ADD_REMOVE)
+        assert made(metric).claim == zd.purification.PureDP(1, neighbors=ADD_REMOVE)
         assert made(metric, 2) is None
-        assert made(metric, 2, REPLACE).claim == zd.PureDP(1)
+        assert made(metric, 2, REPLACE).claim == zd.purification.PureDP(1)
         with pytest.raises(ParameterError, match="neighbors"):
             made(metric, 1, REPLACE)
     for metric in (dp.change_one_distance(), dp.hamming_distance()):
         certificate = made(metric)
-        assert certificate.claim == zd.PureDP(1)
+        assert certificate.claim == zd.purification.PureDP(1)
         assert certificate.status.value == "asserted"
-        assert zd.verify(certificate, epsilon=1) == zd.PureDP(1)
+        assert zd.verify(certificate, epsilon=1) == zd.purification.PureDP(1)
         with pytest.raises(ParameterError, match="neighbors"):
             made(metric, 5, ADD_REMOVE)
     pure = purified(gaussian(9.0), space=zd.Finite(4), epsilon=1, d_in=1)
@@ -333,7 +333,7 @@ def test_the_metric_says_who_is_protected() -> None:
     with pytest.raises(ParameterError, match="claim"):
         pure.plan.purify(2)  # else its certificate would be for replaced rows
     told = purified(gaussian(9.0), space=zd.Finite(4), epsilon=1, d_in=1, neighbors=ADD_REMOVE)
-    assert told.certificate.claim == zd.PureDP(1, neighbors=ADD_REMOVE)
+    assert told.certificate.claim == zd.purification.PureDP(1, neighbors=ADD_REMOVE)
 
 
 class Underflowing:
@@ -385,10 +385,12 @@ def test_thresholds_that_are_stuck_are_refused_for_that_reason() -> None:
                 d_in = (count, count, 1)
                 assert stuck.map(d_in)[1] == count * 2.0**-53
                 with pytest.raises(GuaranteeError, match=r"2\^-53"):
-                    purified(stuck, space=zd.Subsets(of=500, size=20), epsilon=8, d_in=d_in)
+                    purified(
+                        stuck, space=zd.purification.Subsets(of=500, size=20), epsilon=8, d_in=d_in
+                    )
     fixed = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian(9.0)), 1e-14)
     with pytest.raises(GuaranteeError, match="nats") as refusal:
-        purified(fixed, space=zd.Subsets(of=500, size=20), epsilon=8, d_in=1)
+        purified(fixed, space=zd.purification.Subsets(of=500, size=20), epsilon=8, d_in=1)
     assert "threshold" not in str(refusal.value)
 
 

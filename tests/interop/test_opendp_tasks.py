@@ -25,7 +25,7 @@ def _features() -> Iterator[None]:
     dp.disable_features("honest-but-curious")
 
 
-def median(rows: Any) -> zd.Release:
+def median(rows: Any) -> zd.records.Release:
     return zd.median(rows, bounds=(0, 100), epsilon="1/2")
 
 
@@ -41,7 +41,7 @@ def test_a_task_is_a_measurement_with_the_map_of_its_certificate() -> None:
     assert made.output_measure == dp.max_divergence()
     assert [made.map(d) for d in (0, 1, 3)] == [0.0, 0.5, 1.5]
     assert abs(made([30.0] * 1000) - 30) < 1
-    assert zd.verify(made.certificate, epsilon="1/2") == zd.PureDP("1/2")
+    assert zd.verify(made.certificate, epsilon="1/2") == zd.purification.PureDP("1/2")
     context = dp.Context.compositor(
         data=[30.0] * 1000,
         privacy_unit=(dp.change_one_distance(), 1),
@@ -53,7 +53,7 @@ def test_a_task_is_a_measurement_with_the_map_of_its_certificate() -> None:
 
 
 def test_a_task_for_added_or_removed_rows_costs_twice_where_rows_change() -> None:
-    def count(rows: Any) -> zd.Release:
+    def count(rows: Any) -> zd.records.Release:
         source = zd.open(
             pl.DataFrame({"x": rows}),
             columns={"x": zd.number(0, 10)},
@@ -91,7 +91,7 @@ def test_a_task_with_a_public_number_of_rows_needs_a_metric_that_keeps_it() -> N
 
 
 def test_a_task_that_fails_says_nothing_of_its_rows() -> None:
-    def failing(rows: Any) -> zd.Release:
+    def failing(rows: Any) -> zd.records.Release:
         if rows[0] > 6:
             raise ValueError(f"SECRET {rows[0]}")
         return median(rows)
@@ -114,9 +114,9 @@ def test_a_task_may_look_at_the_order_of_rows_where_the_metric_does() -> None:
     def first(block: Any) -> str:
         return "high" if block[0, 0] > 5 else "low"
 
-    def task(rows: Any) -> zd.Release:
+    def task(rows: Any) -> zd.records.Release:
         array = np.asarray(rows)[:, np.newaxis]
-        return zd.vote(array, first, options=["low", "high"], blocks=64, epsilon=8)
+        return zd.queries.vote(array, first, options=["low", "high"], blocks=64, epsilon=8)
 
     rows = [10.0] * 500 + [0.0] * 500
 
@@ -133,7 +133,7 @@ def test_a_task_may_look_at_the_order_of_rows_where_the_metric_does() -> None:
 
 
 def test_a_certificate_for_units_is_not_one_for_rows() -> None:
-    def task(rows: Any) -> zd.Release:
+    def task(rows: Any) -> zd.records.Release:
         frame = pl.DataFrame({"id": [str(k) for k in range(len(rows))], "x": rows})
         columns = {"id": zd.text(alphabet="0123456789", length=4), "x": zd.number(0, 10)}
         source = zd.open(frame, columns=columns, unit="id", max_rows=2)
@@ -149,7 +149,7 @@ def test_a_certificate_for_units_is_not_one_for_rows() -> None:
 
 
 def test_every_run_must_repeat_the_claim_of_the_example() -> None:
-    def turning(rows: Any) -> zd.Release:
+    def turning(rows: Any) -> zd.records.Release:
         few = len(rows) < 5
         source = zd.open(
             pl.DataFrame({"x": rows}),

@@ -91,9 +91,9 @@ def spend(ledger: zd.Ledger, times: int, pipe: int) -> None:
     for _ in range(times):
         try:
             receipt = ledger.debit(charge())
-        except zd.LedgerError:
+        except zd.errors.LedgerError:
             raise
-        except zd.BudgetError:
+        except zd.errors.BudgetError:
             return
         os.write(pipe, f"{receipt.entry}\n".encode())
 

@@ -31,7 +31,7 @@ def test_a_budget_is_spent_exactly_and_no_further(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.debit(charge("1/3"))
     assert [ledger.spent, ledger.remaining] == [1, 0]
-    with pytest.raises(zd.BudgetError, match="0 of 1 is left"):
+    with pytest.raises(zd.errors.BudgetError, match="0 of 1 is left"):
         ledger.debit(charge("1/1000000000"))
     assert ledger.spent == 1
 
@@ -72,11 +72,11 @@ def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
 
 def test_reopening_with_another_budget_raises(path: str, ledger: Ledger) -> None:
     assert Ledger(path).budget == Ledger(path, budget="1").budget == 1
-    with pytest.raises(zd.ParameterError, match=r"raise_budget\(to, reason\)"):
+    with pytest.raises(zd.errors.ParameterError, match=r"raise_budget\(to, reason\)"):
         Ledger(path, budget=2)
-    with pytest.raises(zd.ParameterError, match="as it is"):
+    with pytest.raises(zd.errors.ParameterError, match="as it is"):
         Ledger(path, neighbors="add-remove")
-    with pytest.raises(zd.ParameterError, match="as it is"):
+    with pytest.raises(zd.errors.ParameterError, match="as it is"):
         Ledger(path, unit="customer")
     assert Ledger(path).budget == 1
 
@@ -86,7 +86,7 @@ def test_the_only_data_set_needs_no_name(path: str) -> None:
     assert Ledger(path).data == Ledger(path, budget=3).data == "people"
     assert Ledger(path, analyst="ana", budget=1).data == "people"
     assert Ledger(path, analyst="ana").budget == 1
-    with pytest.raises(zd.ParameterError, match=r"raise_budget\(to, reason\)"):
+    with pytest.raises(zd.errors.ParameterError, match=r"raise_budget\(to, reason\)"):
         Ledger(path, budget=2)  # not another account, by which more could be spent
     assert [data for data, _ in accounts(path)] == ["people", "people"]
 
@@ -96,7 +96,7 @@ def test_one_of_several_data_sets_is_named(path: str) -> None:
     Ledger(path, budget=1, data="data")
     for more in ({}, {"budget": 1}, {"analyst": "ana"}):
         said = r"\['people', 'data'\]; name it: zd.Ledger\(path, data='people'\)"
-        with pytest.raises(zd.ParameterError, match=said):
+        with pytest.raises(zd.errors.ParameterError, match=said):
             Ledger(path, **more)
     assert Ledger(path, data="data").data == "data"
 
@@ -107,10 +107,10 @@ def accounts(path: str) -> list[Any]:
 
 
 def test_without_a_budget_nothing_is_made(path: str) -> None:
-    with pytest.raises(zd.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="there is none"):
         Ledger(path)
     assert not Path(path).exists()
-    with pytest.raises(zd.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="there is none"):
         Ledger(path, analyst="ana", budget=1)
 
 
@@ -119,9 +119,9 @@ def test_raising_a_budget_is_an_entry(path: str, ledger: Ledger) -> None:
     assert Ledger(path, budget=1.5).remaining == Fraction(3, 2)
     (entry,) = [row for row in ledger.history if row["kind"] == "raise"]
     assert (entry["limit"], entry["reason"]) == ("3/2", "the board agreed")
-    with pytest.raises(zd.ParameterError, match="more than the budget"):
+    with pytest.raises(zd.errors.ParameterError, match="more than the budget"):
         ledger.raise_budget("1.5", "the same again")
-    with pytest.raises(zd.ParameterError, match="reason"):
+    with pytest.raises(zd.errors.ParameterError, match="reason"):
         ledger.raise_budget(2, "")
 
 
@@ -129,12 +129,12 @@ def test_an_analyst_spends_of_the_data_sets_budget(path: str, ledger: Ledger) ->
     ana = ledger.account(analyst="ana", budget="1/2")
     bob = ledger.account(analyst="bob")
     ana.debit(charge("1/2"))
-    with pytest.raises(zd.BudgetError, match="'ana' in 'data'"):
+    with pytest.raises(zd.errors.BudgetError, match="'ana' in 'data'"):
         ana.debit(charge("1/100"))
     assert (bob.budget, bob.remaining) == (None, Fraction(1, 2))
     bob.debit(charge("1/2"))
     assert [2 * ana.spent, 2 * bob.spent, ledger.spent] == [1, 1, 1]
-    with pytest.raises(zd.BudgetError, match="of 'data'"):
+    with pytest.raises(zd.errors.BudgetError, match="of 'data'"):
         bob.debit(charge("1/100"))
     assert [row["analyst"] for row in ledger.history] == [None, "ana", "bob", "ana", "bob"]
     assert {row["analyst"] for row in ana.history} == {"ana"}
@@ -144,7 +144,7 @@ def test_data_sets_do_not_share_a_budget(path: str, ledger: Ledger) -> None:
     other = ledger.account("shops", budget=2, unit="shop")
     other.debit(charge(2, unit="shop"))
     assert [other.remaining, ledger.remaining] == [0, 1]
-    with pytest.raises(zd.ParameterError, match="an account of the ledger"):
+    with pytest.raises(zd.errors.ParameterError, match="an account of the ledger"):
         ledger.account("people")
 
 
@@ -152,15 +152,15 @@ def test_relations_and_units_are_converted_or_refused(ledger: Ledger) -> None:
     ledger.debit(charge("1/4", neighbors=Neighbors.ADD_REMOVE))
     assert ledger.spent == Fraction(1, 2)
     assert [(row["epsilon"], row["booked"]) for row in ledger.history][-1] == ("1/4", "1/2")
-    with pytest.raises(zd.ParameterError, match="whom this account protects"):
+    with pytest.raises(zd.errors.ParameterError, match="whom this account protects"):
         ledger.debit(charge("1/4", unit="customer"))
     added = ledger.account("added", budget=1, neighbors="add-remove")
     added.debit(charge("1/4", neighbors=Neighbors.ADD_REMOVE))
     assert added.spent == Fraction(1, 4)
-    with pytest.raises(zd.ParameterError, match="replace says nothing"):
+    with pytest.raises(zd.errors.ParameterError, match="replace says nothing"):
         added.debit(charge("1/4"))
     account = Balance(limit=None, neighbors=Neighbors.REPLACE, unit="shop")
-    with pytest.raises(zd.ParameterError, match="unit = None"):
+    with pytest.raises(zd.errors.ParameterError, match="unit = None"):
         booked(Fraction(1), neighbors=Neighbors.REPLACE, unit=None, account=account)
 
 
@@ -177,10 +177,10 @@ def test_prices_add_up(ledger: Ledger) -> None:
     )
     previewed = preview(lambda: zd.sum(units, "age", epsilon="1/4"))
     assert ledger.account("u", budget=1, unit="id").price([previewed]) == Fraction(1, 4)
-    with pytest.raises(zd.ParameterError, match="whom this account protects"):
+    with pytest.raises(zd.errors.ParameterError, match="whom this account protects"):
         ledger.price([previewed])
     assert ledger.spent == 0
-    with pytest.raises(zd.ParameterError, match="plans of pure releases"):
+    with pytest.raises(zd.errors.ParameterError, match="plans of pure releases"):
         ledger.price([object()])
 
 
@@ -199,7 +199,7 @@ def test_what_is_exported_can_be_read_back(tmp_path: Path, ledger: Ledger) -> No
     assert fields["privacy_loss"]["delta"] == "0"
     assert fields["deployment_model"]["name"] == "central"
     assert len(fields["privacy_accounting"]["releases"]) == 1
-    with pytest.raises(zd.ParameterError, match="format"):
+    with pytest.raises(zd.errors.ParameterError, match="format"):
         ledger.export(tmp_path / "x", format="xml")
 
 
@@ -239,21 +239,21 @@ def test_a_link_is_the_ledger_that_it_leads_to(path: str, tmp_path: Path, ledger
 
 @pytest.mark.parametrize("budget", [0, -1, "x", float("inf"), float("nan"), 1e7, None, [1]])
 def test_odd_budgets_are_refused(path: str, budget: object) -> None:
-    with pytest.raises(zd.ZeroDeltaError):
+    with pytest.raises(zd.errors.ZeroDeltaError):
         Ledger(path, budget=budget)  # type: ignore[arg-type]
     assert not Path(path).exists()
 
 
 @pytest.mark.parametrize("name", ["", " a", "a\nb", 7, "\x1b[31m"])
 def test_odd_names_are_refused(path: str, name: object) -> None:
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         Ledger(path, budget=1, data=name)  # type: ignore[arg-type]
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         Ledger(path, budget=1, analyst=name)  # type: ignore[arg-type]
     assert not Path(path).exists()
 
 
 @pytest.mark.parametrize("address", ["", 7, None])
 def test_odd_addresses_are_refused(address: object) -> None:
-    with pytest.raises(zd.ParameterError, match="a path, or a URL"):
+    with pytest.raises(zd.errors.ParameterError, match="a path, or a URL"):
         Ledger(address, budget=1)  # type: ignore[arg-type]

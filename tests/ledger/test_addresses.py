@@ -93,7 +93,7 @@ def test_what_is_no_address_is_refused_and_not_repeated(
         lambda: zd.open(table, columns={"0": zd.number(0, 1)}, ledger=given, budget=1),
     ]
     for use in uses:
-        with pytest.raises(zd.ParameterError, match="a path, or a URL") as caught:
+        with pytest.raises(zd.errors.ParameterError, match="a path, or a URL") as caught:
             use()
         shown = [str(caught.value), repr(caught.value), repr(pickle.dumps(caught.value))]
         assert not [text for text in shown if WORD in text]
@@ -110,7 +110,7 @@ def test_other_paths_are_paths(given: str, tmp_path: Path, monkeypatch: Any) -> 
 @pytest.mark.parametrize("given", [*REFUSED, *CLEAN])
 def test_data_are_not_read_from_a_url_which_is_not_repeated(given: Any) -> None:
     """What is meant as the ledger may be passed as the data."""
-    with pytest.raises(zd.ParameterError) as caught:
+    with pytest.raises(zd.errors.ParameterError) as caught:
         zd.open(given, columns={"a": zd.number(0, 1)})
     assert WORD not in str(caught.value)
     assert WORD not in repr(pickle.dumps(caught.value))
@@ -121,7 +121,7 @@ def test_the_schema_is_that_of_the_options() -> None:
     assert schema_of("postgresql://h/b?options=-csearch_path%3Dteam") == "team"
     assert schema_of("postgresql://h/b?options=-c%20search_path%3Dteam%20-cx%3Dy") == "team"
     for odd in ("%22%24user%22", "Team", "team,public", "a%3Bdrop", ""):
-        with pytest.raises(zd.ParameterError, match="one schema"):
+        with pytest.raises(zd.errors.ParameterError, match="one schema"):
             schema_of(f"postgresql://h/b?options=-csearch_path%3D{odd}")
 
 
@@ -135,7 +135,7 @@ def test_all_secrets_reach_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(psycopg, "connect", connect)
     address = as_address(f"postgresql://ana:{WORD}%2F1@h/b?sslpassword={WORD}2")
-    with pytest.raises(zd.LedgerError) as caught:
+    with pytest.raises(zd.errors.LedgerError) as caught:
         postgres_store.PostgresStore(address)
     assert WORD not in str(caught.value)
     assert (given["url"], given["password"], given["sslpassword"]) == (

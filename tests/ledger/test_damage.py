@@ -49,7 +49,7 @@ def refused(path: Path, match: str, *, verify: bool = False) -> None:
         return [*([] if verify else spend), made.verify]
 
     for ask in asked():
-        with pytest.raises(zd.LedgerError, match=match):
+        with pytest.raises(zd.errors.LedgerError, match=match):
             ask()
         as_a_new_process()
     assert hashlib.sha256(path.read_bytes()).digest() == before
@@ -192,7 +192,9 @@ def test_a_log_of_another_ledger_is_not_taken_for_changes(tmp_path: Path) -> Non
         path = tmp_path / f"l{end}"
         left = Path(f"{path}{end}")
         left.write_bytes(b"what was spent")
-        with pytest.raises(zd.LedgerError, match="Put that one back, or choose another name"):
+        with pytest.raises(
+            zd.errors.LedgerError, match="Put that one back, or choose another name"
+        ):
             zd.Ledger(path, budget=1)
         assert not path.exists()
         assert left.read_bytes() == b"what was spent"
@@ -212,7 +214,7 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.db"
     path.write_bytes(content)
     refused(path, "no ledger, or was cut off")
-    with pytest.raises(zd.LedgerError, match="no ledger"):
+    with pytest.raises(zd.errors.LedgerError, match="no ledger"):
         zd.Ledger(path, budget=1)  # nor is it made anew
     assert path.read_bytes() == content
 
@@ -247,7 +249,7 @@ def test_damaged_bytes_change_no_balance(written: Path) -> None:
             try:
                 assert ledger.spent == spent
                 assert list(ledger.history) == history
-            except zd.LedgerError:
+            except zd.errors.LedgerError:
                 found += 1
     assert found > 20
 
@@ -271,7 +273,7 @@ def test_entries_that_vanish_while_it_is_open_are_missed(path: str, ledger: zd.L
     ledger.debit(charge())
     ledger.debit(charge())
     edited(Path(path), "DELETE FROM entry WHERE number = 4")
-    with pytest.raises(zd.LedgerError, match="was there and is not any more"):
+    with pytest.raises(zd.errors.LedgerError, match="was there and is not any more"):
         ledger.debit(charge())
 
 
@@ -284,24 +286,24 @@ def test_a_removed_end_is_found_by_records_only(written: Path, tmp_path: Path) -
     saved = tmp_path / "income.json"
     saved.write_text(json.dumps({"value": 3, "record": {"debits": [receipt.to_json()]}}))
     for record in (receipt, receipt.to_json(), saved, str(saved), saved.read_text()):
-        with pytest.raises(zd.LedgerError, match="an old copy was put back"):
+        with pytest.raises(zd.errors.LedgerError, match="an old copy was put back"):
             zd.Ledger(written).verify(records=[record])
     other = zd.Ledger(tmp_path / "other.db", budget=1)
-    with pytest.raises(zd.LedgerError, match="another ledger"):
+    with pytest.raises(zd.errors.LedgerError, match="another ledger"):
         other.verify(records=[receipt])
     for odd in (7, "no such file", "{"):
-        with pytest.raises(zd.LedgerError, match="record"):
+        with pytest.raises(zd.errors.LedgerError, match="record"):
             other.verify(records=[odd])
 
 
 def test_another_file_at_the_path_is_another_ledger(path: str, ledger: zd.Ledger) -> None:
     ledger.debit(charge("1/2"))
     os.unlink(path)
-    with pytest.raises(zd.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="there is none"):
         ledger.debit(charge())
     for end in ("-wal", "-shm"):
         Path(path + end).unlink(missing_ok=True)
-    with pytest.raises(zd.LedgerError, match="another ledger is in its place"):
+    with pytest.raises(zd.errors.LedgerError, match="another ledger is in its place"):
         zd.Ledger(path, budget=1)
     as_a_new_process()
     assert zd.Ledger(path, budget=1).spent == 0
@@ -320,7 +322,7 @@ try:
     while True:
         ledger.debit(charge())
         told += 1
-except zd.LedgerError as error:
+except zd.errors.LedgerError as error:
     print(told, error)
 """
 
@@ -347,7 +349,7 @@ made = Ledger.__new__(Ledger)
 made._address, made._data, made._analyst = sys.argv[1], "data", None
 try:
     made.debit(charge())
-except zd.LedgerError as error:
+except zd.errors.LedgerError as error:
     print(error)
 """
 
@@ -403,7 +405,7 @@ def test_a_file_system_that_may_be_on_a_network_is_refused(
         monkeypatch.setattr(Path, "read_text", lambda *_, mounts=mounts, **__: mounts)
         for use in (lambda: ledger.spent, lambda: zd.Ledger(path + "2", budget=1)):
             said = rf"\({kind}\).*PostgreSQL.*ZERODELTA_FILE_SYSTEMS={kind}"
-            with pytest.raises(zd.LedgerError, match=said):
+            with pytest.raises(zd.errors.LedgerError, match=said):
                 use()
     monkeypatch.setenv("ZERODELTA_FILE_SYSTEMS", "bcachefs, fuseblk")
     assert ledger.spent == 0
@@ -438,7 +440,7 @@ def test_names_of_places_are_read_as_the_bytes_they_are(
     mounts.write_bytes(b"x / ext4 rw 0 0\nserver:/x " + place + b" nfs4 rw 0 0\n")
     real = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda _, **how: real(mounts, **how))
-    with pytest.raises(zd.LedgerError, match=r"\(nfs4\)"):
+    with pytest.raises(zd.errors.LedgerError, match=r"\(nfs4\)"):
         _ = zd.Ledger(os.fsdecode(copy)).spent
 
 
@@ -449,7 +451,7 @@ def test_a_file_that_is_mounted_by_itself_is_refused(
     as_a_new_process()
     mounted = f"x / ext4 rw 0 0\nx {path} ext4 rw 0 0\n"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: mounted)
-    with pytest.raises(zd.LedgerError, match=r"is mounted by itself.*mount its folder"):
+    with pytest.raises(zd.errors.LedgerError, match=r"is mounted by itself.*mount its folder"):
         ledger.debit(charge())
     beside = f"x / ext4 rw 0 0\nx {path}2 ext4 rw 0 0\nx {Path(path).parent} ext4 rw 0 0\n"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: beside)
@@ -462,7 +464,7 @@ def test_patience_ends(path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sqlite_store, "_PATIENCE", 0.05)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(zd.LedgerError, match="others have used it"):
+    with pytest.raises(zd.errors.LedgerError, match="others have used it"):
         ledger.debit(charge())
     holder.execute("ROLLBACK")
     holder.close()

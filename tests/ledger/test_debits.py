@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import public
 import zerodelta as zd
-from zerodelta.data.source import Charge, Given, Protection, Receipt, Source, Ticket, ours
+from zerodelta.data.source import Charge, Protection, Receipt, Sealed, Source, Ticket, ours
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
@@ -23,9 +24,8 @@ from zerodelta.testing import replayed
 
 VERBS = sorted(
     name
-    for name in zd.__all__
-    if inspect.isfunction(getattr(zd, name))
-    and getattr(zd, name).__annotations__.get("return") == "Release"
+    for name, verb in public.VERBS.items()
+    if inspect.isfunction(verb) and verb.__annotations__.get("return") == "Release"
 )
 
 
@@ -38,7 +38,7 @@ class Purse:
 
     def check(self, charge: Charge) -> None:
         if self.refuse:
-            raise zd.BudgetError("no")
+            raise zd.errors.BudgetError("no")
 
     def debit(self, charge: Charge) -> Receipt:
         self.check(charge)
@@ -87,10 +87,10 @@ class Logged(Source):
 
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_takes_a_ledger(name: str) -> None:
-    parameters = inspect.signature(getattr(zd, name)).parameters
+    parameters = inspect.signature(public.public(name)).parameters
     assert parameters["ledger"].default is None
     assert parameters["again"].default is False
-    text = getattr(zd, name).__doc__
+    text = public.public(name).__doc__
     assert "\nledger : Ledger, optional\n    Whose budget" in text
 
 
@@ -124,14 +124,14 @@ def test_the_debit_comes_after_the_certificate_and_before_the_rows() -> None:
 
 def test_nothing_is_read_where_the_budget_is_refused() -> None:
     log: list[str] = []
-    with pytest.raises(zd.BudgetError):
+    with pytest.raises(zd.errors.BudgetError):
         zd.mean(Logged(log), bounds=(0, 2), epsilon=1, ledger=Purse(log, refuse=True))
     assert log == []
 
 
 def test_nothing_is_spent_where_the_question_is_malformed() -> None:
     log: list[str] = []
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         zd.mean(Logged(log), bounds=(2, 0), epsilon=1, ledger=Purse(log))
     with pytest.raises(TypeError, match="unexpected keyword argument 'bound'"):
         zd.mean(Logged(log), bound=(0, 2), epsilon=1, ledger=Purse(log))  # type: ignore[call-arg]
@@ -177,11 +177,11 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
     opened.take_back()
     assert log == ["debit", "debit taken back"]
     with pytest.raises(RuntimeError, match="taken back"):
-        Given(1).open(opened.ticket)
+        Sealed(1).open(opened.ticket)
     with paying(Purse(log), task="mine", asked={}):
         used = begin(plan, Logged(log))
     used.pay()
-    Given(1).open(used.ticket)
+    Sealed(1).open(used.ticket)
     used.take_back()
     assert log[2:] == ["debit"]
     with pytest.raises(RuntimeError, match="its debit stays"):
@@ -232,7 +232,7 @@ def test_a_study_pays_before_its_first_row_and_for_whatever_it_publishes() -> No
             assert log == ["debit"]
 
     paid = study(Purse(log))
-    with pytest.raises(zd.ParameterError, match="nonsense"):
+    with pytest.raises(zd.errors.ParameterError, match="nonsense"):
         paid.run(lambda s: s.nonsense)  # type: ignore[attr-defined]
     assert log == []
     assert paid.run(mended).record is not None
@@ -258,12 +258,12 @@ def test_a_study_that_cannot_pay_any_more_reads_and_publishes_nothing() -> None:
         study = zd.Study(np.ones((900, 1)), epsilon=1, ledger=purse, **options)
         purse.refuse = True
         given: dict[str, tuple[Any, ...]] = {"mean": (0,), "publish": (1,), "run": (lambda s: 1,)}
-        with pytest.raises(zd.BudgetError):
+        with pytest.raises(zd.errors.BudgetError):
             getattr(study, use)(*given.get(use, ()))
-        with pytest.raises(zd.ParameterError, match="nothing yet"):
+        with pytest.raises(zd.errors.ParameterError, match="nothing yet"):
             _ = study.release
         assert log == []
-    with pytest.raises(zd.BudgetError):  # and one that cannot from the start is not made
+    with pytest.raises(zd.errors.BudgetError):  # and one that cannot from the start is not made
         zd.Study(np.ones((900, 1)), epsilon=1, ledger=purse, **options)
 
 
@@ -275,7 +275,7 @@ def test_a_bill_is_paid_once_by_all_or_by_none() -> None:
             """Nothing is wrong yet."""
 
         def debit(self, charge: Charge) -> Receipt:
-            raise zd.BudgetError("no")
+            raise zd.errors.BudgetError("no")
 
     first, certificate = Purse(log, "first"), zd.count([1.0], epsilon=1).certificate
     plan = zd.mean([1.0], bounds=(0, 2), epsilon=1).certificate
@@ -287,7 +287,7 @@ def test_a_bill_is_paid_once_by_all_or_by_none() -> None:
             assert bill.pay() is bill.pay()
             assert log == ["first", "second"]
             continue
-        with pytest.raises(zd.BudgetError):
+        with pytest.raises(zd.errors.BudgetError):
             bill.pay()
         assert log == ["first", "first taken back"]
         assert bill.paid.debits == ()
@@ -374,7 +374,7 @@ def private_score(index: int, rows: Any) -> Any:
 @pytest.mark.parametrize(
     "asked",
     [
-        lambda **more: zd.vote(ROWS, private_choice, options=[0, 1], epsilon=2, **more),
+        lambda **more: zd.queries.vote(ROWS, private_choice, options=[0, 1], epsilon=2, **more),
         lambda **more: zd.select_model(
             ROWS, {"a": 0, "b": 1}, score=private_score, bounds=(0, 100), epsilon=2, **more
         ),
@@ -424,7 +424,7 @@ def test_an_algorithm_of_the_paper_is_paid_for() -> None:
     assert "features" not in release.record.parameters
     assert "target" not in release.record.parameters
     assert release.record.parameters["data_norm"] == 1
-    with pytest.raises(zd.ParameterError, match="a pure release"):
+    with pytest.raises(zd.errors.ParameterError, match="a pure release"):
         zd.paper.adassp(
             features, labels, data_norm=1, target_bound=1, epsilon=1, log_delta=-9, ledger=purse
         )
@@ -441,7 +441,7 @@ def test_only_pure_releases_are_paid_for() -> None:
     mechanism = RoundedGaussian.for_mu_squared(mu_squared="1/8", sensitivity_squared=4)
     plan = ReleasePlan(claim=mechanism.claim, steps=(mechanism.step(),), **fields)
     with (
-        pytest.raises(zd.ParameterError, match="a pure release"),
+        pytest.raises(zd.errors.ParameterError, match="a pure release"),
         paying(Purse(log), task="mine", asked={}),
     ):
         begin(plan, Logged(log))
@@ -487,12 +487,12 @@ def test_a_data_set_pays_for_what_it_is_asked(tmp_path: Path, name: str) -> None
     data = people(tmp_path)
     ASKED[name](data)
     assert spent(tmp_path) == 1
-    with pytest.raises(zd.BudgetError, match="again=True"):
+    with pytest.raises(zd.errors.BudgetError, match="again=True"):
         ASKED[name](data)
     other = zd.Ledger(tmp_path / "other.ledger", budget=1)
     ASKED[name](data, again=True, ledger=other)
     assert [spent(tmp_path), other.spent] == [2, 1]
-    with pytest.raises(zd.BudgetError, match="0 of 1 is left"):
+    with pytest.raises(zd.errors.BudgetError, match="0 of 1 is left"):
         ASKED[name](data, again=True, ledger=other)
     assert [spent(tmp_path), other.spent] == [2, 1]  # what the first had paid is taken back
 
@@ -517,7 +517,7 @@ def test_spaces_are_written_in_full(tmp_path: Path) -> None:
     data = people(tmp_path)
     many, middle = [f"city {place}" for place in range(100)], np.arange(3000.0)
     spaces: list[Any] = [zd.Finite([*many, last]) for last in ("oslo", "rome")]
-    spaces += [zd.Multiset(options, 2) for options in spaces]
+    spaces += [zd.purification.Multiset(options, 2) for options in spaces]
     spaces += [zd.Ball(3000, 1, center=c) for c in (middle, middle + (middle == 1500))]
     asked = [asked_of("task", {"rows": data, "space": each}, repeats=True) for each in spaces]
     assert len({each.question for each in asked} - {None}) == len(spaces)
@@ -527,7 +527,7 @@ def test_spaces_are_written_in_full(tmp_path: Path) -> None:
 def test_the_same_is_recognized_however_it_is_written(tmp_path: Path) -> None:
     zd.mean(people(tmp_path)["age"], epsilon=1)
     for epsilon in ("1.0", Fraction(1), 1.0):
-        with pytest.raises(zd.BudgetError, match="again=True"):
+        with pytest.raises(zd.errors.BudgetError, match="again=True"):
             zd.mean(people(tmp_path)["age"], epsilon=epsilon)
     assert spent(tmp_path) == 1
 
@@ -536,11 +536,11 @@ def test_the_message_names_the_saved_release(tmp_path: Path) -> None:
     data = people(tmp_path)
     zd.mean(data, "age", epsilon=1).save(tmp_path / "age.json")
     ledger = zd.Ledger(tmp_path / "people.ledger", data="people")
-    with pytest.raises(zd.BudgetError, match=r"zd\.load, saved as '.*age\.json'"):
+    with pytest.raises(zd.errors.BudgetError, match=r"zd\.load, saved as '.*age\.json'"):
         zd.mean(data, "age", epsilon=1)
     assert ledger.verify(records=[tmp_path / "age.json"]) == 3
     zd.mean(data, "age", epsilon=1, again=True)
-    with pytest.raises(zd.BudgetError, match=r"entry 3 .*, saved as '.*age\.json'"):
+    with pytest.raises(zd.errors.BudgetError, match=r"entry 3 .*, saved as '.*age\.json'"):
         zd.mean(data, "age", epsilon=1)
 
 
@@ -575,7 +575,7 @@ def test_a_study_pays_once_whatever_it_does(tmp_path: Path) -> None:
 def test_a_mistake_that_shows_in_the_rehearsal_costs_nothing(tmp_path: Path) -> None:
     data = people(tmp_path)
     study = zd.Study(data, epsilon=1, publish=zd.Finite(2), rounds=4, functions=False)
-    with pytest.raises(zd.ParameterError, match="division by zero"):
+    with pytest.raises(zd.errors.ParameterError, match="division by zero"):
         study.run(lambda s: 1 / 0)
     assert spent(tmp_path) == 0
     study.run(lambda s: int(s.mean("age") > 30))
@@ -612,7 +612,7 @@ def test_an_account_of_a_unit_or_another_relation(tmp_path: Path) -> None:
         ("units", {}),
     ]
     for name, more in others:
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             zd.sum(zd.open(table, name=name, **more, **options), "age", epsilon=1, again=True)
 
 
@@ -629,9 +629,9 @@ def test_a_data_set_shows_what_is_left(tmp_path: Path) -> None:
     data = people(tmp_path)
     zd.mean(data, "age", epsilon="1/4")
     assert repr(data).splitlines()[-1].startswith("  budget: 399/4 of 100 left in ")
-    with pytest.raises(zd.ParameterError, match="a ledger to keep it in"):
+    with pytest.raises(zd.errors.ParameterError, match="a ledger to keep it in"):
         zd.open(np.ones(3), columns={"0": zd.number(0, 1)}, budget=1)
-    with pytest.raises(zd.ParameterError, match="raise_budget"):
+    with pytest.raises(zd.errors.ParameterError, match="raise_budget"):
         people(tmp_path, budget=7)
 
 
@@ -654,7 +654,7 @@ def test_estimators_pay(tmp_path: Path) -> None:
     fitted = LogisticRegression(epsilon=1, ledger=ledger)
     fitted.fit(data[["age"]], data["city"])
     assert [spent(tmp_path), ledger.spent] == [1, 3]
-    with pytest.raises(zd.BudgetError, match="again=True"):
+    with pytest.raises(zd.errors.BudgetError, match="again=True"):
         LogisticRegression(epsilon=1).fit(data[["age"]], data["city"])
     LogisticRegression(epsilon=1, again=True).fit(data[["age"]], data["city"])
     assert spent(tmp_path) == 2
@@ -662,9 +662,9 @@ def test_estimators_pay(tmp_path: Path) -> None:
 
 def test_a_ledger_is_no_path_in_a_verb() -> None:
     for odd in ("x.db", 7, object()):
-        with pytest.raises(zd.ParameterError, match="a Ledger"):
+        with pytest.raises(zd.errors.ParameterError, match="a Ledger"):
             zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=odd)  # type: ignore[arg-type]
-    with pytest.raises(zd.ParameterError, match="again"):
+    with pytest.raises(zd.errors.ParameterError, match="again"):
         zd.mean([1.0], bounds=(0, 1), epsilon=1, again="yes")  # type: ignore[arg-type]
 
 

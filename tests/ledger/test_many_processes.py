@@ -188,7 +188,7 @@ def test_a_backup_while_others_write_is_a_ledger(tmp_path: Path, path: str) -> N
     restored = zd.Ledger(tmp_path / "copy.db")
     assert restored.verify(records=[receipt]) == 3
     later = ledger.debit(charge())
-    with pytest.raises(zd.LedgerError, match="an old copy was put back"):
+    with pytest.raises(zd.errors.LedgerError, match="an old copy was put back"):
         restored.verify(records=[later])
     close_all()
     moved = tmp_path / "moved.db"

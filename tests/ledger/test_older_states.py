@@ -37,7 +37,7 @@ def old(path: str, tmp_path: Path) -> Path:
 
 def refused(ledger: zd.Ledger, match: str = "old copy was put back") -> None:
     for use in (lambda: ledger.debit(charge()), lambda: ledger.spent, ledger.verify):
-        with pytest.raises(zd.LedgerError, match=match):
+        with pytest.raises(zd.errors.LedgerError, match=match):
             use()
     assert str(ledger.line).startswith("budget: unknown")
 
@@ -142,7 +142,7 @@ def child(pipe):
     try:
         ledger.debit(charge("1/2"))
         told.append(0)
-    except zd.LedgerError:
+    except zd.errors.LedgerError:
         told.append(1)
     os.write(pipe, "\\n".join(map(str, told)).encode())
 number, pipe = forked(child)
@@ -180,7 +180,7 @@ def test_an_interrupted_check_begins_anew(path: str, monkeypatch: pytest.MonkeyP
 def gone(ledger: zd.Ledger) -> None:
     """Its process does not use it any more."""
     for use in (lambda: ledger.debit(charge()), lambda: ledger.spent, ledger.verify):
-        with pytest.raises(zd.LedgerError, match="ask in a new process"):
+        with pytest.raises(zd.errors.LedgerError, match="ask in a new process"):
             use()
 
 
@@ -195,7 +195,7 @@ from ledger.spenders import charge
 ledger = zd.Ledger(sys.argv[1])
 try:
     print(ledger.debit(charge(sys.argv[2])).entry)
-except zd.BudgetError:
+except zd.errors.BudgetError:
     print("refused")
 """
 
@@ -276,7 +276,7 @@ def test_files_that_are_removed_while_it_writes_are_missed(
         os.rename(path + end, path + end + ".away")
 
     monkeypatch.setattr(SqliteStore, "insert", late)
-    with pytest.raises(zd.LedgerError, match="was removed or replaced while this process"):
+    with pytest.raises(zd.errors.LedgerError, match="was removed or replaced while this process"):
         ledger.debit(charge())
 
 
@@ -292,7 +292,7 @@ def test_a_hard_link_is_refused(path: str, ledger: zd.Ledger, tmp_path: Path) ->
     ledger.debit(charge("1/2"))
     os.link(path, other)
     for use in uses:
-        with pytest.raises(zd.LedgerError, match=r"a second name \(a hard link\)"):
+        with pytest.raises(zd.errors.LedgerError, match=r"a second name \(a hard link\)"):
             use()
     os.unlink(other)
     assert ledger.spent == Fraction(1, 2)

@@ -48,24 +48,24 @@ def test_the_same_semantics(url: str, tmp_path: Path) -> None:
     assert zd.verify(release.certificate, epsilon=0.25)
     assert (ledger.spent, ledger.remaining) == (Fraction(1, 4), Fraction(3, 4))
     assert zd.Ledger(url, budget="1") == ledger
-    with pytest.raises(zd.ParameterError, match="raise_budget"):
+    with pytest.raises(zd.errors.ParameterError, match="raise_budget"):
         zd.Ledger(url, budget=2)
     ana = ledger.account(analyst="ana", budget="1/4")
     receipt = ana.debit(charge("1/4", question="q"))
-    with pytest.raises(zd.BudgetError, match="'ana' in 'data'"):
+    with pytest.raises(zd.errors.BudgetError, match="'ana' in 'data'"):
         ana.debit(charge("1/100"))
     ledger.note_saved(receipt.entry, "income.json", "0" * 64)
     release.save(tmp_path / "mean.json")
     assert ledger.verify(records=[receipt, tmp_path / "mean.json"]) == 5
     ledger.remember(tmp_path / "mean.json", b"a secret of some length")
     assert ledger.recognize(tmp_path / "mean.json", b"a secret of some length")
-    with pytest.raises(zd.BudgetError, match=r"saved as 'income\.json'"):
+    with pytest.raises(zd.errors.BudgetError, match=r"saved as 'income\.json'"):
         ledger.debit(charge("1/4", question="q"))
     ana._take_back(receipt, "an error")
     ledger.raise_budget(2, "agreed")
     assert (ana.spent, ledger.remaining) == (Fraction(0), Fraction(7, 4))
     assert ledger.verify() == 7
-    with pytest.raises(zd.LedgerError, match="taken back"):
+    with pytest.raises(zd.errors.LedgerError, match="taken back"):
         ledger.verify(records=[receipt])
     assert [row["kind"] for row in ledger.history] == [
         *("account", "debit", "account", "debit", "return", "raise"),
@@ -73,7 +73,7 @@ def test_the_same_semantics(url: str, tmp_path: Path) -> None:
 
 
 def test_without_a_budget_nothing_is_made(url: str) -> None:
-    with pytest.raises(zd.LedgerError, match="there is no ledger"):
+    with pytest.raises(zd.errors.LedgerError, match="there is no ledger"):
         zd.Ledger(url)
 
 
@@ -87,7 +87,7 @@ def test_the_password_is_nowhere(url: str, server: Server) -> None:
     model = LogisticRegression(epsilon=1, ledger=ledger)
     shown += [repr(model), repr(model.get_params()), repr(pickle.dumps(model))]
     for wrong in (server.url("no_such"), server.url("postgres", password="wrong-s3cret")):
-        with pytest.raises(zd.LedgerError) as caught:
+        with pytest.raises(zd.errors.LedgerError) as caught:
             zd.Ledger(wrong, budget=1)
         assert caught.value.__cause__ is None
         shown.append(str(caught.value))
@@ -142,13 +142,13 @@ def test_two_hundred_kills_of_clients_lose_nothing(url: str) -> None:
 def test_a_killed_server_loses_nothing(url: str, server: Server) -> None:
     ledger = zd.Ledger(url, budget=1000)
     told: list[int] = []
-    errors: list[zd.LedgerError] = []
+    errors: list[zd.errors.LedgerError] = []
 
     def spend() -> None:
         try:
             while True:
                 told.append(ledger.debit(charge()).entry)
-        except zd.LedgerError as error:
+        except zd.errors.LedgerError as error:
             errors.append(error)
 
     for round_ in range(3):
@@ -186,7 +186,7 @@ def test_what_is_edited_by_hand_is_found(url: str, edit: str) -> None:
         connection.execute(edit)
     connection.close()
     for use in (lambda: ledger.debit(charge()), lambda: ledger.spent, ledger.verify):
-        with pytest.raises(zd.LedgerError, match="cannot be trusted"):
+        with pytest.raises(zd.errors.LedgerError, match="cannot be trusted"):
             use()
 
 
@@ -195,7 +195,7 @@ def test_one_who_may_not_write_is_told_so(url: str, server: Server) -> None:
     name = new_analyst(url, rights="SELECT")
     reader = zd.Ledger(as_user(url, name))
     assert reader.remaining == 1
-    with pytest.raises(zd.LedgerError, match="GRANT SELECT, INSERT"):
+    with pytest.raises(zd.errors.LedgerError, match="GRANT SELECT, INSERT"):
         reader.debit(charge())
 
 
@@ -260,7 +260,7 @@ def test_a_server_that_does_not_sync_is_refused(url: str) -> None:
     close_all()
     set_fsync(url, "SET fsync = off", "off")
     try:
-        with pytest.raises(zd.LedgerError, match="Set fsync = on"):
+        with pytest.raises(zd.errors.LedgerError, match="Set fsync = on"):
             zd.Ledger(url)
     finally:
         set_fsync(url, "RESET fsync", "on")

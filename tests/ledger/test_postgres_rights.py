@@ -168,10 +168,10 @@ def test_through_the_library_neither(url: str, name: str) -> None:
         lambda: zd.Ledger(mine, data="other", budget=9),
     ]
     for attempt in tried:
-        with pytest.raises(zd.LedgerError, match="an account of the user's own name"):
+        with pytest.raises(zd.errors.LedgerError, match="an account of the user's own name"):
             attempt()
     assert (ana.spent, zd.Ledger(url).spent) == (Fraction(1, 5), Fraction(3, 10))
-    with pytest.raises(zd.BudgetError, match="3/10 of 1/2 is left"):
+    with pytest.raises(zd.errors.BudgetError, match="3/10 of 1/2 is left"):
         ana.debit(charge("4/10"))
 
 
@@ -200,7 +200,7 @@ def test_a_schema_that_is_named_holds_a_ledger_of_its_own(url: str, name: str) -
     other.debit(charge(1))
     assert other.remaining == 4
     assert zd.Ledger(url).remaining == Fraction(8, 10)
-    with pytest.raises(zd.ParameterError, match="one schema"):
+    with pytest.raises(zd.errors.ParameterError, match="one schema"):
         zd.Ledger(url + "?options=-csearch_path%3D%22%24user%22", budget=1)
 
 
@@ -211,7 +211,7 @@ def test_where_one_account_refuses_the_other_pays_nothing(url: str, name: str) -
     mine = zd.Ledger(as_user(url, name), analyst=name)
     people = zd.open([[1.0], [2.0]], columns={"0": zd.number(0, 3)}, name="data", ledger=mine)
     poor = zd.Ledger(tempfile.mkdtemp() + "/poor.db", budget="1/1000")
-    with pytest.raises(zd.BudgetError, match="1/1000 of 1/1000 is left"):
+    with pytest.raises(zd.errors.BudgetError, match="1/1000 of 1/1000 is left"):
         zd.mean(people, "0", epsilon="1/10", ledger=poor)
     assert mine.spent == Fraction(1, 10)
 
@@ -225,7 +225,7 @@ def test_a_lagging_server_is_refused(url: str, name: str) -> None:
         connection.execute("DELETE FROM public.zerodelta_entry WHERE number = 7")
     connection.close()
     for use in (lambda: ledger.debit(charge("1/10")), lambda: ledger.spent, ledger.verify):
-        with pytest.raises(zd.LedgerError, match="a server answers that lags behind"):
+        with pytest.raises(zd.errors.LedgerError, match="a server answers that lags behind"):
             use()
 
 
@@ -238,7 +238,7 @@ def test_a_restored_dump_is_refused(url: str, name: str) -> None:
         connection.execute("DELETE FROM public.zerodelta_entry WHERE number = 7")
     connection.close()
     inserted(url, following(url, task="another()"))
-    with pytest.raises(zd.LedgerError, match="entry 7 was there and is not any more"):
+    with pytest.raises(zd.errors.LedgerError, match="entry 7 was there and is not any more"):
         ledger.debit(charge("1/10"))
     as_a_new_process()
     with reading(ledger.address) as (_, balances):

@@ -52,5 +52,5 @@ def test_the_hash_is_in_no_entry_record_or_export(tmp_path: Path, ledger: zd.Led
 def test_odd_keys_are_refused(tmp_path: Path, ledger: zd.Ledger, key: object) -> None:
     people = tmp_path / "people.csv"
     people.write_text("age\n30\n")
-    with pytest.raises(zd.ParameterError, match="at least 16 bytes"):
+    with pytest.raises(zd.errors.ParameterError, match="at least 16 bytes"):
         ledger.remember(people, key)  # type: ignore[arg-type]

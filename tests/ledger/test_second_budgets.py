@@ -39,9 +39,11 @@ def test_a_second_name_of_a_file_opens_no_second_budget(
     opened: dict[str, Any] = {"columns": COLUMNS, "ledger": path}
     zd.sum(zd.open(people, name="people", budget=1, **opened), "age", epsilon=1)
     for same in (people, str(people), "people.csv", "./link.csv", [people], "pe*.csv", "l*.csv"):
-        with pytest.raises(zd.ParameterError, match="'people', under which this file has an acc"):
+        with pytest.raises(
+            zd.errors.ParameterError, match="'people', under which this file has an acc"
+        ):
             zd.open(same, name="people 2026", budget=1, **opened)
-        with pytest.raises(zd.ParameterError, match="under which this file"):
+        with pytest.raises(zd.errors.ParameterError, match="under which this file"):
             zd.open(same, budget=1, **opened)  # without a name it is called "data"
     assert zd.open(people, name="people", **opened).protection.accounts[0].spent == 1  # type: ignore[attr-defined]
     assert zd.Ledger(path).data == "people"
@@ -55,7 +57,7 @@ def test_an_account_that_was_there_first_is_noted_when_the_file_is_opened(
     zd.Ledger(path, data="people", budget=1)
     opened: dict[str, Any] = {"columns": COLUMNS, "ledger": path}
     zd.open(people, name="people", **opened)
-    with pytest.raises(zd.ParameterError, match="under which this file"):
+    with pytest.raises(zd.errors.ParameterError, match="under which this file"):
         zd.open(people, name="people 2026", budget=1, **opened)
     zd.Ledger(path, data="other people", budget=1)  # its owner says so, in so many words
     assert zd.open(people, name="other people", **opened).name == "other people"
@@ -66,7 +68,7 @@ def test_nor_does_a_file_of_a_pattern(path: str, people: Path) -> None:
     pattern = str(people.parent / "*.csv")
     zd.open(pattern, name="people", **opened)
     for same in (people, pattern, pattern.replace("*", "p*")):
-        with pytest.raises(zd.ParameterError, match="'people', under which this file"):
+        with pytest.raises(zd.errors.ParameterError, match="'people', under which this file"):
             zd.open(same, name="people 2026", **opened)
 
 
@@ -188,13 +190,13 @@ def test_releases_in_a_folder_demand_their_entries(
     assert (ledger.demand(folder), other.demand(folder)) == (2, 1)
     as_a_new_process()
     shutil.copy(old, path)
-    with pytest.raises(zd.LedgerError, match="entry 4, which is not in it"):
+    with pytest.raises(zd.errors.LedgerError, match="entry 4, which is not in it"):
         ledger.demand(folder)
     ledger.debit(charge("1/8"))  # another entry with that number
-    with pytest.raises(zd.LedgerError, match="an old copy was put back"):
+    with pytest.raises(zd.errors.LedgerError, match="an old copy was put back"):
         ledger.demand(folder)
     (folder / "b" / "second.json").write_text("{")
-    with pytest.raises(zd.LedgerError, match=r"second\.json cannot be read"):
+    with pytest.raises(zd.errors.LedgerError, match=r"second\.json cannot be read"):
         ledger.demand(folder)
-    with pytest.raises(zd.ParameterError, match="a folder of saved releases"):
+    with pytest.raises(zd.errors.ParameterError, match="a folder of saved releases"):
         ledger.demand(tmp_path / "none")

@@ -82,7 +82,7 @@ def test_one_that_falls_silent_is_given_up(
     def spend() -> None:
         try:
             ledger.debit(charge())
-        except zd.LedgerError as error:
+        except zd.errors.LedgerError as error:
             said.append(str(error))
 
     monkeypatch.setattr(postgres_line, "_DEADLINE", 1.5)
@@ -121,7 +121,7 @@ def test_others_need_not_wait_for_one_who_is_gone(
                 pass
             gone.find(1)
 
-    with pytest.raises(zd.LedgerError, match="does not answer"):
+    with pytest.raises(zd.errors.LedgerError, match="does not answer"):
         hold_up_others()
     gone.close()
     here.close()
@@ -130,7 +130,7 @@ def test_others_need_not_wait_for_one_who_is_gone(
 def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(postgres_line, "_CONNECTING", 2)
-        with pytest.raises(zd.LedgerError, match="the server does not answer"):
+        with pytest.raises(zd.errors.LedgerError, match="the server does not answer"):
             zd.Ledger(f"postgresql://ana:x@127.0.0.1:{silent.getsockname()[1]}/b", budget=1)
 
 

@@ -216,8 +216,12 @@ def test_what_cannot_be_diagnosed_is_refused_before_a_row_is_read() -> None:
         (zd.answer_queries, [[1, 2]], {"domain": {0: 2, 1: 2}}),
         (zd.decision_tree, [[1, 2]], {"thresholds": {0: [1]}}),
         (zd.select_model, [[1, 2]], {"candidates": {"a": 0, "b": 1}, "score": lambda *_: 0}),
-        (zd.propose_test_release, [1, 2], {"query": max, "stability": min, "bounds": (0, 1)}),
-        (zd.bounded_local_sensitivity, [1], {"query": max, "local": min, "bounds": (0, 1)}),
+        (
+            zd.queries.propose_test_release,
+            [1, 2],
+            {"query": max, "stability": min, "bounds": (0, 1)},
+        ),
+        (zd.queries.bounded_local_sensitivity, [1], {"query": max, "local": min, "bounds": (0, 1)}),
         (zd.Study, [[1, 2]], {"publish": zd.Finite(2), "rounds": 1}),
     ]
     for verb, rows, options in cases:

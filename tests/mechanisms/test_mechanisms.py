@@ -20,7 +20,7 @@ from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplac
 from zerodelta.privacy.claims import GaussianDP, PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems import THEOREMS
-from zerodelta.privacy.theorems.theorem import Base
+from zerodelta.privacy.theorems.theorem import BaseTheorem
 
 F = Fraction
 
@@ -54,7 +54,7 @@ def test_a_step_carries_the_arguments_of_its_theorem(
         assert (numbers["norm"], numbers["quantum"]) == (2, "1/8")
     assert mechanism.claim == claim
     theorem = THEOREMS[label].read(numbers)
-    assert isinstance(theorem, Base)
+    assert isinstance(theorem, BaseTheorem)
     assert theorem.claim(mechanism.neighbors) == claim
 
 

@@ -153,8 +153,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/verify.py",
-        old="if type(last) is NumericalError and last.error > 0:",
-        new="if type(last) is NumericalError:",
+        old="if type(last) is NumericalErrorTheorem and last.error > 0:",
+        new="if type(last) is NumericalErrorTheorem:",
         tests=("privacy/test_once_accepted.py::test_a_real_minimum_is_published_with_an_error",),
     ),
     Mutant(

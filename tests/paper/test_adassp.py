@@ -130,7 +130,7 @@ def test_the_chain_of_the_lattice_variant_by_hand() -> None:
     found = zd.GaussianDP(mu_squared=mu_squared).log_delta(1)
     assert found <= allowed
     assert found > allowed - 1e-6
-    assert release.certificate.claim == zd.PureDP(1)
+    assert release.certificate.claim == zd.purification.PureDP(1)
     assert zd.verify(release.certificate)
 
 
@@ -147,7 +147,7 @@ def test_the_chain_of_the_paper_s_variant_by_hand() -> None:
     diameter = int(str(channel.numbers["diameter"]))
     cost = 2 * math.sqrt(3) * diameter * math.exp(log_radius) / float(scale)
     assert cost == pytest.approx(0.5, rel=1e-9)
-    assert release.certificate.claim == zd.PureDP(F(3, 2))
+    assert release.certificate.claim == zd.purification.PureDP(F(3, 2))
     assert np.linalg.norm(release.value) <= float(trust_of(base)) * (1 + 1e-9)
 
 
@@ -236,11 +236,11 @@ def test_a_solver_that_fails_gives_zero(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_bad_parameters_are_refused() -> None:
     for wrong in ({"epsilon": 0}, {"data_norm": 0}, {"target_bound": -1}, {"log_delta": 0.0}):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             adassp(X, Y, **{"epsilon": 1, "log_delta": -20.0, **PUBLIC, **wrong})
-    with pytest.raises(zd.ParameterError, match="shape"):
+    with pytest.raises(zd.errors.ParameterError, match="shape"):
         adassp(X[:, :0], Y, epsilon=1, log_delta=-20.0, **PUBLIC)
-    with pytest.raises(zd.ParameterError, match="shape"):
+    with pytest.raises(zd.errors.ParameterError, match="shape"):
         adassp(X, Y[:-1], epsilon=1, log_delta=-20.0, **PUBLIC)
 
 

@@ -30,7 +30,13 @@ from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.paper import algorithm_03 as noisy_descent
-from zerodelta.paper.algorithm_03 import Descent, descend, dp_sgd, plan_descent, printed_parameters
+from zerodelta.paper.algorithm_03 import (
+    PlannedDescent,
+    descend,
+    dp_sgd,
+    plan_descent,
+    printed_parameters,
+)
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
@@ -174,7 +180,9 @@ class Fixed:
         return sums + self.noise
 
 
-def lattice_law(plan: Descent, channel: GaussianMix, edges: dict[int, int]) -> dict[int, arb]:
+def lattice_law(
+    plan: PlannedDescent, channel: GaussianMix, edges: dict[int, int]
+) -> dict[int, arb]:
     """The exact law of the lattice point: cell k is a range of noisy sums, found in `edges`."""
     center = int(plan.gradients.total(np.zeros(1), None)[0])
 
@@ -191,7 +199,7 @@ def lattice_law(plan: Descent, channel: GaussianMix, edges: dict[int, int]) -> d
     return law
 
 
-def cell_edges(plan: Descent, channel: GaussianMix) -> dict[int, int]:
+def cell_edges(plan: PlannedDescent, channel: GaussianMix) -> dict[int, int]:
     """For -k of each lattice point k, the smallest noisy sum that leads to it: θ falls with it."""
     center = int(plan.gradients.total(np.zeros(1), None)[0])
 

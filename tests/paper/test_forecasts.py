@@ -45,7 +45,7 @@ FLAT: dict[str, Any] = {
     )
 }
 MEDIAN: dict[str, Any] = {"query": Median(bounds=(-50, 50), steps=5000)}
-STABLE: dict[str, Callable[..., zd.Release]] = {
+STABLE: dict[str, Callable[..., zd.records.Release]] = {
     "9": lambda **kw: propose_test_release(
         np.zeros(400), **MEDIAN, proposed_bound=1, epsilon=2, delta=1e-12, **kw
     ),
@@ -103,7 +103,7 @@ def test_the_error_of_a_stable_query_is_forecast(name: str) -> None:
         lambda x: mwem(x, workload=LinearQueries(np.eye(9, dtype=int)), rounds=2, rho=1),
     ],
 )
-def test_no_forecast_depends_on_the_rows(release: Callable[[Any], zd.Release]) -> None:
+def test_no_forecast_depends_on_the_rows(release: Callable[[Any], zd.records.Release]) -> None:
     quiet, wild = np.zeros(20), np.linspace(-9, 9, 20)
     assert release(quiet).error == release(wild).error
     assert release(quiet).seconds == release(wild).seconds
@@ -155,7 +155,7 @@ def test_the_lead_forecast_for_the_paper_s_mode() -> None:
 
 
 LINEAR: dict[str, Any] = {"data_norm": 2, "target_bound": 3}
-FITS: dict[str, Callable[..., zd.Release]] = {
+FITS: dict[str, Callable[..., zd.records.Release]] = {
     "13": lambda x, y, **kw: adassp(x, y, epsilon=1, delta=1e-12, **LINEAR, **kw),
     "13 pure": lambda x, y, **kw: pure_adassp(x, y, epsilon=2, **LINEAR, **kw),
     "C6": lambda x, y, **kw: lattice_adassp(
@@ -182,7 +182,7 @@ def test_the_error_of_adassp_is_forecast(name: str, rows: int) -> None:
 
 
 WORKLOAD = Marginals(dimension=6)
-QUERIES: dict[str, Callable[..., zd.Release]] = {
+QUERIES: dict[str, Callable[..., zd.records.Release]] = {
     "14": lambda rows, w=WORKLOAD: mwem(rows, workload=w, rounds=60, rho="1/10"),
     "14, approximate": lambda rows, w=WORKLOAD: approximate_mwem(
         rows, workload=w, rounds=60, epsilon=2, delta=1e-12
@@ -227,17 +227,17 @@ def test_the_parts_of_epsilon_in_algorithms_10_and_11() -> None:
     assert twice_and_rest("3/2", "1/4") == (F(3, 2), F(1, 4), F(1))
     assert twice_and_rest(1, None) == (F(1), F(1, 3), F(1, 3))
     for total, base in ((1, "1/2"), (1, 1), (0, None), (1, 0), (1, "x")):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             twice_and_rest(total, base)
 
 
 @pytest.mark.parametrize("both", [{}, {"delta": 1e-9, "log_delta": -20.0}, {"delta": 0.0}])
 def test_exactly_one_delta_is_given(both: dict[str, Any]) -> None:
-    with pytest.raises(zd.ParameterError, match="delta"):
+    with pytest.raises(zd.errors.ParameterError, match="delta"):
         propose_test_release([0.0], **MEDIAN, proposed_bound=1, epsilon=1, **both)
-    with pytest.raises(zd.ParameterError, match="delta"):
+    with pytest.raises(zd.errors.ParameterError, match="delta"):
         approximate_mwem(np.ones((9, 6)), workload=WORKLOAD, rounds=2, epsilon=1, **both)
-    with pytest.raises(zd.ParameterError, match="delta"):
+    with pytest.raises(zd.errors.ParameterError, match="delta"):
         adassp([[0.0]], [0.0], epsilon=1, **LINEAR, **both)
 
 

@@ -170,7 +170,7 @@ def test_the_margin_is_the_smallest_that_the_theorem_allows(noise: str) -> None:
         theorem = PureLocalSensitivity(**numbers, threshold=F(margin))
         assert theorem.cost(Neighbors.REPLACE) == sum(split)
         if margin:
-            with pytest.raises(zd.GuaranteeError):
+            with pytest.raises(zd.errors.GuaranteeError):
                 replace(theorem, threshold=F(margin - 1)).cost(Neighbors.REPLACE)
 
 
@@ -273,10 +273,10 @@ def projected_law(rows: Any, epsilon: Fraction, margin: int) -> Any:
 
 def test_what_is_missing_is_asked_for() -> None:
     query = CustomQuery(function=answer, grid=zd.Box(0, 1).grid(5), local=lambda rows: 1)
-    with pytest.raises(zd.ParameterError, match="change"):
+    with pytest.raises(zd.errors.ParameterError, match="change"):
         bounded_local_sensitivity((1, 2), query=query, epsilon=1, mixing_weight="0.1")
     for wrong in ({"epsilon": 0}, {"mixing_weight": 1}, {"bound_share": 0}):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             bounded_local_sensitivity(
                 (1, 2), **dict[str, Any](query=query_of(), epsilon=1, mixing_weight="0.1") | wrong
             )

@@ -208,9 +208,9 @@ def test_ties_and_unknown_items() -> None:
 def test_one_element_and_bad_parameters() -> None:
     assert mode([0, 0], universe=1, epsilon=1).value == 0
     for wrong in ({"epsilon": 0}, {"epsilon": -1}, {"universe": 0}, {"unknown": 77}):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             mode([1], **dict[str, Any](universe=5, epsilon=1) | wrong)
-    with pytest.raises(zd.ParameterError, match="use `mode`"):
+    with pytest.raises(zd.errors.ParameterError, match="use `mode`"):
         embedded_mode([1], universe=2, epsilon=18)
 
 

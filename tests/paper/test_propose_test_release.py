@@ -318,11 +318,11 @@ def test_bad_rows_never_raise_and_bad_parameters_do() -> None:
     assert 0 <= free_propose_test_release(rows, **arguments).value[0] <= 4
     assert 0 <= free_propose_test_release(rows[:1], **arguments).value[0] <= 4
     for wrong in ({"epsilon": 0}, {"proposed_bound": 0}, {"test_share": 1}, {"proposed_bound": -1}):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             free_propose_test_release(rows, **{**arguments, **wrong})
-    with pytest.raises(zd.ParameterError, match="trim"):
+    with pytest.raises(zd.errors.ParameterError, match="trim"):
         free_propose_test_release(rows[:2], **{**arguments, "query": TRIMMED})
-    with pytest.raises(zd.ParameterError, match="stability"):
+    with pytest.raises(zd.errors.ParameterError, match="stability"):
         free_propose_test_release(
             rows, **{**arguments, "query": CustomQuery(function=len, grid=zd.Box(0, 9).grid(9))}
         )

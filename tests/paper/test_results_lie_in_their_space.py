@@ -29,7 +29,7 @@ from zerodelta.testing import replayed
 F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), ("1/10", "7/10")]
 PURE: dict[str, Any] = {"epsilon": 3, "mixing_weight": "1/4", "delta": "1e-3"}
-STABLE: dict[str, Callable[..., zd.Release]] = {
+STABLE: dict[str, Callable[..., zd.records.Release]] = {
     "9": lambda rows, bound, **kw: propose_test_release(
         rows, proposed_bound=bound, epsilon=2, delta="1e-3", **kw
     ),

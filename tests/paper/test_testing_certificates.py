@@ -75,7 +75,7 @@ def test_the_certificate_is_proven_and_survives_json(name: str) -> None:
 
 @releases
 def test_replayed_bits_are_never_called_private(name: str) -> None:
-    with pytest.raises(zd.CertificateError, match="test bits"):
+    with pytest.raises(zd.errors.CertificateError, match="test bits"):
         zd.verify(replayed("replayed")(RELEASES[name])().certificate)
 
 
@@ -100,7 +100,7 @@ def test_a_lower_threshold_is_refused(name: str) -> None:
     assert tau > 0
     numbers = {**step.numbers, "threshold": max(Fraction(0), tau - 1)}
     changed = Step(theorem=step.theorem, numbers=numbers, status=step.status)
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         zd.verify(certificate.with_steps((changed,)))
 
 
@@ -108,14 +108,14 @@ def test_a_lower_threshold_is_refused(name: str) -> None:
 def test_an_understated_claim_is_refused(name: str) -> None:
     certificate = RELEASES[name]().certificate
     claim = certificate.claim
-    if isinstance(claim, zd.PureDP):
-        less: Any = zd.PureDP(claim.exact_epsilon * Fraction(999_999, 10**6))
+    if isinstance(claim, zd.purification.PureDP):
+        less: Any = zd.purification.PureDP(claim.exact_epsilon * Fraction(999_999, 10**6))
     elif isinstance(claim, zd.GaussianDP):
         less = zd.GaussianDP(mu_squared=claim.mu_squared * Fraction(999_999, 10**6))
     else:
         assert isinstance(claim, zd.ApproxDP)
         less = zd.ApproxDP(claim.exact_epsilon, claim.exact_log_delta - 1e-6)
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         zd.verify(replace(certificate, claim=less, digest=""))
 
 
@@ -128,7 +128,7 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
         if fine:
             assert zd.verify(changed)
         else:
-            with pytest.raises(zd.CertificateError):
+            with pytest.raises(zd.errors.CertificateError):
                 zd.verify(changed)
 
 

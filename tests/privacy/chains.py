@@ -41,9 +41,11 @@ class Chain:
     channel: Step
     smallest: float
 
-    def certificate(self, epsilon: Fraction | float | None = None) -> zd.Certificate:
+    def certificate(self, epsilon: Fraction | float | None = None) -> zd.records.Certificate:
         claimed = self.smallest if epsilon is None else epsilon
-        return zd.Certificate(claim=zd.PureDP(claimed), steps=(*self.base, self.channel))
+        return zd.records.Certificate(
+            claim=zd.purification.PureDP(claimed), steps=(*self.base, self.channel)
+        )
 
 
 def given(claim: Any) -> Step:
@@ -77,7 +79,7 @@ GRID = zd.Box(0, 1, dimension=3).grid(101)
 
 def best_smoothing() -> Chain:
     """Return S2 at the order and variance that are best for the smallest ε itself."""
-    claim, epsilon = zd.ZCDP("1/200"), 1.0
+    claim, epsilon = zd.purification.ZCDP("1/200"), 1.0
     for _ in range(8):
         channel = SmoothMix.best(
             zd.Ball(3, 1), LAST, rho=claim.rho, epsilon=epsilon, weight=CENT, spacing="1/1000"
@@ -89,11 +91,12 @@ def best_smoothing() -> Chain:
 CHANNELS: dict[str, Chain] = {
     "Finite": purified(FiniteMix(space=zd.Finite(16), mixing_weight=CENT), GAUSSIAN),
     "Subsets": purified(
-        FiniteMix(space=zd.Subsets(of=50, size=7), mixing_weight=CENT), zd.ZCDP("1/300")
+        FiniteMix(space=zd.purification.Subsets(of=50, size=7), mixing_weight=CENT),
+        zd.purification.ZCDP("1/300"),
     ),
     "Multiset": purified(
-        FiniteMix(space=zd.Multiset(30, 6), mixing_weight=CENT),
-        zd.RDP({order: Fraction(order, 400) for order in (8, 64, 100, 512)}),
+        FiniteMix(space=zd.purification.Multiset(30, 6), mixing_weight=CENT),
+        zd.purification.RDP({order: Fraction(order, 400) for order in (8, 64, 100, 512)}),
     ),
     "prior": purified(
         PriorMix(space=zd.Finite(3), mixing_weight=CENT, prior=(1, 5, 9)), zd.ApproxDP("1/2", -6.0)
@@ -135,7 +138,7 @@ CHANNELS: dict[str, Chain] = {
             scale=Fraction(1, 10**6),
             spacing=Fraction(1, 10**7),
         ),
-        zd.PureDP("1/2"),
+        zd.purification.PureDP("1/2"),
     ),
     "Algorithm 1": purified(
         AlgorithmOne(
@@ -229,7 +232,7 @@ MECHANISMS: dict[str, Chain] = {
 CHAINS = {**CHANNELS, **MECHANISMS}
 
 
-def data_of(certificate: zd.Certificate) -> Data:
+def data_of(certificate: zd.records.Certificate) -> Data:
     data: Data = json.loads(certificate.to_json())
     return data
 
@@ -242,7 +245,7 @@ def resealed(data: Data) -> str:
     return json.dumps({**body, "digest": digest})
 
 
-def forged(certificate: zd.Certificate, change: Callable[[Data], object]) -> str:
+def forged(certificate: zd.records.Certificate, change: Callable[[Data], object]) -> str:
     data = data_of(certificate)
     change(data)
     return resealed(data)

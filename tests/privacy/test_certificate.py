@@ -32,7 +32,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems import THEOREMS
-from zerodelta.privacy.theorems.theorem import Base, Channel
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem
 from zerodelta.testing import replayed
 
 chains = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
@@ -41,14 +41,14 @@ Path = tuple[Any, ...]
 
 
 def refused(text: Any, match: str = ".") -> None:
-    with pytest.raises(zd.CertificateError, match=match):
+    with pytest.raises(zd.errors.CertificateError, match=match):
         zd.verify(text)
 
 
 def test_the_chains_use_every_theorem_of_purification() -> None:
     used = {step.theorem for chain in CHAINS.values() for step in (*chain.base, chain.channel)}
-    bases = {label for label, theorem in THEOREMS.items() if issubclass(theorem, Base)}
-    channels = {label for label, theorem in THEOREMS.items() if issubclass(theorem, Channel)}
+    bases = {label for label, theorem in THEOREMS.items() if issubclass(theorem, BaseTheorem)}
+    channels = {label for label, theorem in THEOREMS.items() if issubclass(theorem, ChannelTheorem)}
     elsewhere = set(THEOREMS) - used  # tasks bring their own theorems, and test them with the task
     assert used == set(WORSE) - {"claim"}
     assert used >= channels | {"given"}
@@ -74,25 +74,32 @@ def test_an_epsilon_one_billionth_too_small_fails_on_the_mathematics(chain: Chai
 @chains
 def test_json_round_trip(chain: Chain) -> None:
     certificate = chain.certificate()
-    copied = zd.Certificate.from_json(certificate.to_json())
+    copied = zd.records.Certificate.from_json(certificate.to_json())
     assert copied == certificate
     assert copied.to_json() == certificate.to_json()
-    assert zd.Certificate.from_json(resealed(data_of(certificate))) == certificate
+    assert zd.records.Certificate.from_json(resealed(data_of(certificate))) == certificate
 
 
 def test_base_steps_alone_prove_what_they_compose_to() -> None:
     pure = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 3, "count": 2})
-    assert zd.verify(zd.Certificate(claim=zd.PureDP("2/3"), steps=(pure,)))
-    refused(zd.Certificate(claim=zd.PureDP(Fraction(2, 3) - Fraction(1, 10**9)), steps=(pure,)))
+    assert zd.verify(zd.records.Certificate(claim=zd.purification.PureDP("2/3"), steps=(pure,)))
+    refused(
+        zd.records.Certificate(
+            claim=zd.purification.PureDP(Fraction(2, 3) - Fraction(1, 10**9)), steps=(pure,)
+        )
+    )
     gaussian = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 4})
     for claim, smaller in (
         (zd.GaussianDP("1/2"), zd.GaussianDP("0.4999999999")),
-        (zd.ZCDP("1/8"), zd.ZCDP("0.1249999999")),
+        (zd.purification.ZCDP("1/8"), zd.purification.ZCDP("0.1249999999")),
         (zd.ApproxDP(1, zd.GaussianDP("1/2").log_delta(1)), zd.ApproxDP(1, -6.0)),
     ):
-        assert zd.verify(zd.Certificate(claim=claim, steps=(gaussian,)))
-        refused(zd.Certificate(claim=smaller, steps=(gaussian,)), "do not prove the claim")
-    refused(zd.Certificate(claim=zd.PureDP(100), steps=(gaussian,)), "do not prove the claim")
+        assert zd.verify(zd.records.Certificate(claim=claim, steps=(gaussian,)))
+        refused(zd.records.Certificate(claim=smaller, steps=(gaussian,)), "do not prove the claim")
+    refused(
+        zd.records.Certificate(claim=zd.purification.PureDP(100), steps=(gaussian,)),
+        "do not prove the claim",
+    )
 
 
 # Changed numbers.
@@ -284,8 +291,10 @@ def _is_best_order(chain: Chain, changed: Data) -> bool:
     table = changed["parts"][0]["steps"][0]["numbers"]
     before = dict(chain.base[0].numbers)["values"]
     (row,) = (i for i, value in enumerate(table["values"]) if value != before[i])
-    only = zd.RDP({Fraction(table["orders"][row]): Fraction(before[row])})
-    whole = zd.RDP(dict(zip(map(Fraction, table["orders"]), map(Fraction, before), strict=True)))
+    only = zd.purification.RDP({Fraction(table["orders"][row]): Fraction(before[row])})
+    whole = zd.purification.RDP(
+        dict(zip(map(Fraction, table["orders"]), map(Fraction, before), strict=True))
+    )
     return only.log_delta(chain.smallest) == whole.log_delta(chain.smallest)
 
 
@@ -299,7 +308,7 @@ def test_a_certificate_without_its_channel_or_its_base_is_refused(chain: Chain) 
         refused(whole.with_steps(kept), "missing")
     if chain.channel.theorem != "numerical-error":
         below = Fraction(1, 4)  # what the base alone never proves as pure DP
-        refused(zd.Certificate(claim=zd.PureDP(below), steps=chain.base))
+        refused(zd.records.Certificate(claim=zd.purification.PureDP(below), steps=chain.base))
 
 
 @chains
@@ -414,7 +423,7 @@ def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -
     release = zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1)
     named = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
     named |= {"record", "signatures", "paid_by"}  # what was asked, who signed and who paid
-    assert {field.name for field in fields(zd.Release)} == named
+    assert {field.name for field in fields(zd.records.Release)} == named
     assert release.seconds is None  # a plan states it where a run may be long
     assert release.diagnostics is None  # paid for by a share of ε where asked
     assert release.sums == ()  # noisy integers of known law, where a value was made of some
@@ -438,11 +447,11 @@ GARBAGE = [
 @pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
 def test_garbage_is_a_certificate_error(text: str) -> None:
     refused(text)
-    with pytest.raises(zd.CertificateError):
-        zd.Certificate.from_json(text)
+    with pytest.raises(zd.errors.CertificateError):
+        zd.records.Certificate.from_json(text)
 
 
-@pytest.mark.parametrize("thing", [None, 3, b"{}", [], {}, object(), zd.PureDP(1)])
+@pytest.mark.parametrize("thing", [None, 3, b"{}", [], {}, object(), zd.purification.PureDP(1)])
 def test_what_is_no_certificate_is_a_certificate_error(thing: Any) -> None:
     refused(thing, "no certificate")
 
@@ -516,9 +525,9 @@ def test_a_mutated_certificate_verifies_or_is_a_certificate_error(
     if json.dumps(data, sort_keys=True) != json.dumps(original, sort_keys=True):
         refused(json.dumps(data))
     text = resealed(data)
-    with contextlib.suppress(zd.CertificateError):
+    with contextlib.suppress(zd.errors.CertificateError):
         zd.verify(text)
-        certificate = zd.Certificate.from_json(text)
+        certificate = zd.records.Certificate.from_json(text)
         assert certificate.explain().startswith(certificate.summary)
 
 
@@ -560,24 +569,26 @@ def test_the_explanation_says_what_is_public_assumed_and_random() -> None:
 def test_given_steps_round_trip_every_kind_of_claim() -> None:
     channel = CHAINS["Finite"].channel
     small = [
-        zd.PureDP("1/100"),
-        zd.PureDP("1/100", bounded_range=True),
+        zd.purification.PureDP("1/100"),
+        zd.purification.PureDP("1/100", bounded_range=True),
         zd.ApproxDP("1/100", -50.0),
-        zd.ZCDP("1/10000"),
+        zd.purification.ZCDP("1/10000"),
         zd.GaussianDP("1/100"),
-        zd.RDP(lambda order: order / 10**4),
-        zd.RDP({2: "1/100", 200: "1/50"}),
-        zd.compose(zd.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0)),
+        zd.purification.RDP(lambda order: order / 10**4),
+        zd.purification.RDP({2: "1/100", 200: "1/50"}),
+        zd.purification.compose(zd.purification.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0)),
     ]
     for claim in small:
         claim.log_delta(1)
-        certificate = zd.Certificate(claim=zd.PureDP(1), steps=(given(claim), channel))
+        certificate = zd.records.Certificate(
+            claim=zd.purification.PureDP(1), steps=(given(claim), channel)
+        )
         assert zd.verify(certificate.to_json())
 
 
 def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
     claim = zd.GaussianDP(mu_squared="1/100000")
-    space = zd.Subsets(of=20_000, size=10_000)
+    space = zd.purification.Subsets(of=20_000, size=10_000)
     assert space.size > 10**4300
     certificate = zd.plan(space, epsilon=1, base=claim).certificate(claim)
     assert zd.verify(certificate.to_json())
@@ -595,12 +606,12 @@ def test_a_study_states_how_many_questions_it_planned(rounds: Any) -> None:
         theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": rounds}
     )
     channel = Step(theorem="uniform-mixing", numbers={"size": 2, "weight": Fraction(1, 100)})
-    with pytest.raises(zd.CertificateError, match="rounds"):
-        zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))
+    with pytest.raises(zd.errors.CertificateError, match="rounds"):
+        zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, channel)))
 
 
 def test_a_grid_has_sides() -> None:
     base = Step(theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": 3})
     channel = Step(theorem="unequal-grid-mixing", numbers={"sides": [], "weight": Fraction(1, 100)})
-    with pytest.raises(zd.CertificateError, match="sides"):
-        zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))
+    with pytest.raises(zd.errors.CertificateError, match="sides"):
+        zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, channel)))

@@ -21,7 +21,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import KINDS
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems import THEOREMS
-from zerodelta.privacy.theorems.theorem import Base, Channel, domains_of
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, domains_of
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -232,7 +232,7 @@ def test_every_case_is_accepted_as_it_is(label: str) -> None:
 def test_what_is_no_number_is_refused_before_anything_is_evaluated(
     label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluated: list[zd.Certificate] = []
+    evaluated: list[zd.records.Certificate] = []
     monkeypatch.setattr(verifier, "_check", evaluated.append)
     for place, field, value in fields_of(label):
         for bad in MALFORMED:
@@ -324,7 +324,7 @@ def test_sides_are_pairs_of_positive_integers() -> None:
 
 
 def test_counts_of_base_steps_are_positive_integers() -> None:
-    for label in (label for label in LABELS if issubclass(THEOREMS[label], Base)):
+    for label in (label for label in LABELS if issubclass(THEOREMS[label], BaseTheorem)):
         place = next(i for i, s in enumerate(CASES[label].steps) if s.theorem == label)
         for count in (0, -1, True, False, "2", 2.0, "1/2", None, [1], 10**13, 10**300, "0x2"):
             assert not accepts(changed(CASES[label], place, "count", count)), (label, count)
@@ -334,7 +334,7 @@ def test_counts_of_base_steps_are_positive_integers() -> None:
         assert accepts(changed(CASES[label], place, "count", 2 * stated)) is free, label
 
 
-@pytest.mark.parametrize("label", [x for x in LABELS if issubclass(THEOREMS[x], Channel)])
+@pytest.mark.parametrize("label", [x for x in LABELS if issubclass(THEOREMS[x], ChannelTheorem)])
 def test_a_channel_has_no_count(label: str) -> None:
     place = len(CASES[label].steps) - 1
     assert not accepts(changed(CASES[label], place, "count", 1))
@@ -343,25 +343,27 @@ def test_a_channel_has_no_count(label: str) -> None:
 # Claims, both as what is promised and as what a base mechanism is stated to satisfy.
 
 CLAIM_CASES: dict[str, Claim] = {
-    "pure": zd.PureDP("1/100"),
+    "pure": zd.purification.PureDP("1/100"),
     "approximate": zd.ApproxDP("1/100", -50.0),
     "gaussian": zd.GaussianDP("1/100"),
-    "zcdp": zd.ZCDP("1/10000"),
-    "rdp": zd.RDP({2: "1/100", 200: "1/50"}),
-    "composed": zd.compose(
-        zd.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0), zd.RDP({2: "1/100", 200: "1/50"})
+    "zcdp": zd.purification.ZCDP("1/10000"),
+    "rdp": zd.purification.RDP({2: "1/100", 200: "1/50"}),
+    "composed": zd.purification.compose(
+        zd.purification.ZCDP("1/10000"),
+        zd.ApproxDP("1/100", -50.0),
+        zd.purification.RDP({2: "1/100", 200: "1/50"}),
     ),
 }
 
 
-def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
+def stated(kind: str) -> tuple[zd.records.Certificate, zd.records.Certificate]:
     """Return a certificate of the claim itself, and one that purifies it."""
     claim = CLAIM_CASES[kind]
     channel = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
     base = given(claim)
     return (
-        zd.Certificate(claim=claim, steps=(base,)),
-        zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)),
+        zd.records.Certificate(claim=claim, steps=(base,)),
+        zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, channel)),
     )
 
 
@@ -369,7 +371,7 @@ def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
 def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
     claimed, purified = stated(kind)
     assert zd.verify(claimed.to_json()).numbers() == CLAIM_CASES[kind].numbers()
-    assert zd.verify(purified.to_json()) == zd.PureDP(1)
+    assert zd.verify(purified.to_json()) == zd.purification.PureDP(1)
     negative: list[Any] = [-1, "-1", "-1/2", "-1e-300", -(10**30)]
     for field in ("kind", *KINDS[kind].fields):
         bad = [*MALFORMED, *([1, "1e-300"] if field == "log_delta" else negative)]

@@ -16,11 +16,11 @@ from zerodelta.privacy.readable import LARGEST_TEXT
 from zerodelta.privacy.steps import Part, Step, read_rational, whole
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
-GOOD = zd.Certificate(claim=zd.PureDP(1), steps=(LAPLACE,))
+GOOD = zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,))
 _set = object.__setattr__
 
 
-class Generous(zd.PureDP):  # type: ignore[misc]
+class Generous(zd.purification.PureDP):  # type: ignore[misc]
     """Says 1 where it is compared, and 1/1000 where it is read."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class LooseStep(Step):
     __slots__ = ()
 
 
-class LooseCertificate(zd.Certificate):  # type: ignore[misc]
+class LooseCertificate(zd.records.Certificate):  # type: ignore[misc]
     """A certificate that its author may change later."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Words(str):
     __slots__ = ()
 
 
-def with_part(name: str, value: Any) -> zd.Certificate:
+def with_part(name: str, value: Any) -> zd.records.Certificate:
     """Return a good certificate in which a part was exchanged behind its back."""
     certificate = replace(GOOD)
     _set(certificate, name, value)
@@ -86,13 +86,13 @@ def with_part(name: str, value: Any) -> zd.Certificate:
 def test_other_types_and_subclasses_are_refused_when_made_and_when_verified(
     parts: dict[str, Any],
 ) -> None:
-    made: dict[str, Any] = {"claim": zd.PureDP(1), "steps": (LAPLACE,), **parts}
-    with pytest.raises(zd.CertificateError, match="no proof is made of"):
-        zd.Certificate(**made)
+    made: dict[str, Any] = {"claim": zd.purification.PureDP(1), "steps": (LAPLACE,), **parts}
+    with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
+        zd.records.Certificate(**made)
     name, value = next(iter(parts.items()))
     if name == "steps":
         name, value = "parts", (Part(steps=value),)
-    with pytest.raises(zd.CertificateError, match="no proof is made of"):
+    with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
         zd.verify(with_part(name, value))
 
 
@@ -108,7 +108,7 @@ def test_other_types_and_subclasses_are_refused_when_made_and_when_verified(
 def test_the_parts_of_a_step_are_of_exact_types_too(name: str, value: Any) -> None:
     step = replace(LAPLACE)
     _set(step, name, value)
-    with pytest.raises(zd.CertificateError, match="no proof is made of"):
+    with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
         zd.verify(with_part("parts", (Part(steps=(step,)),)))
 
 
@@ -116,30 +116,32 @@ def test_a_relation_that_is_none_of_ours_is_refused_even_if_all_share_it() -> No
     class Fake:
         value = "replace"
 
-    fake, claim, step = Fake(), zd.PureDP(1), replace(LAPLACE)
+    fake, claim, step = Fake(), zd.purification.PureDP(1), replace(LAPLACE)
     _set(claim, "neighbors", fake)
     _set(step, "neighbors", fake)
-    with pytest.raises(zd.CertificateError, match="no proof is made of"):
-        zd.Certificate(claim=claim, steps=(step,))
+    with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
+        zd.records.Certificate(claim=claim, steps=(step,))
 
 
 def test_subclasses_of_certificates_and_texts_are_no_certificates() -> None:
-    with pytest.raises(zd.CertificateError, match="no proof is made of"):
-        LooseCertificate(claim=zd.PureDP(1), steps=(LAPLACE,))
-    with pytest.raises(zd.CertificateError, match="no certificate but a Words"):
+    with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
+        LooseCertificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,))
+    with pytest.raises(zd.errors.CertificateError, match="no certificate but a Words"):
         zd.verify(Words(GOOD.to_json()))
-    with pytest.raises(zd.CertificateError):
-        zd.Certificate.from_json(Words(GOOD.to_json()))
+    with pytest.raises(zd.errors.CertificateError):
+        zd.records.Certificate.from_json(Words(GOOD.to_json()))
 
 
 def test_an_object_is_judged_by_what_it_writes() -> None:
-    negative = zd.PureDP(1)
+    negative = zd.purification.PureDP(1)
     _set(negative, "exact_epsilon", Fraction(-1))
-    with pytest.raises(zd.CertificateError, match="epsilon"):
-        zd.verify(zd.Certificate(claim=negative, steps=(LAPLACE,)))
+    with pytest.raises(zd.errors.CertificateError, match="epsilon"):
+        zd.verify(zd.records.Certificate(claim=negative, steps=(LAPLACE,)))
     for row in ("two\nlines", "a bell \a", 'x\n  2. [proven] "checked"'):
-        with pytest.raises(zd.CertificateError, match="single plain lines"):
-            zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(LAPLACE,), row=row))
+        with pytest.raises(zd.errors.CertificateError, match="single plain lines"):
+            zd.verify(
+                zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,), row=row)
+            )
     found = zd.verify(GOOD)
     assert found == GOOD.claim
     assert found is not GOOD.claim
@@ -160,12 +162,12 @@ def test_numbers_of_a_subclass_are_written_as_the_numbers_they_are() -> None:
 
 def test_no_proof_is_composed_of_a_subclass() -> None:
     for use in (
-        lambda: compose(LooseGaussian(1), zd.PureDP(1)),
+        lambda: compose(LooseGaussian(1), zd.purification.PureDP(1)),
         lambda: zcdp_cost(LooseGaussian(1)),
         lambda: zd.plan(zd.Finite(4), epsilon=1, base=LooseGaussian(1)),
         lambda: zd.purify(1, space=zd.Finite(4), claim=LooseGaussian(1), epsilon=1),
     ):
-        with pytest.raises(zd.ParameterError, match=r"claim|base"):
+        with pytest.raises(zd.errors.ParameterError, match=r"claim|base"):
             use()
 
 
@@ -177,7 +179,7 @@ def test_a_text_of_more_than_ten_million_characters_is_not_read(
 ) -> None:
     read: list[Any] = []
     monkeypatch.setattr("zerodelta.privacy.readable.json.loads", lambda *a, **k: read.append(a))
-    with pytest.raises(zd.CertificateError, match="at most 10000000 characters"):
+    with pytest.raises(zd.errors.CertificateError, match="at most 10000000 characters"):
         zd.verify(" " * (LARGEST_TEXT + 1))
     assert read == []
 
@@ -200,7 +202,7 @@ def test_a_small_file_with_a_large_exponent_is_refused_before_it_is_a_number(
     text = resealed(data)
     assert len(text) < 1000
     monkeypatch.setattr(Fraction, "__new__", staticmethod(recorded))
-    with pytest.raises(zd.CertificateError, match="notation of a certificate"):
+    with pytest.raises(zd.errors.CertificateError, match="notation of a certificate"):
         zd.verify(text)
     assert made or place == "claim"  # the other numbers of a step are read before
     assert all(value == 1 for value in made)
@@ -210,7 +212,7 @@ def test_a_small_file_with_a_large_exponent_is_refused_before_it_is_a_number(
 def test_integers_too_long_to_write_and_floats_are_refused_by_the_reader(number: str) -> None:
     text = GOOD.to_json().replace('"scale": 1', f'"scale": {number}')
     assert text != GOOD.to_json()
-    with pytest.raises(zd.CertificateError, match=r"hexadecimal|is a float"):
+    with pytest.raises(zd.errors.CertificateError, match=r"hexadecimal|is a float"):
         zd.verify(text)
 
 
@@ -218,7 +220,7 @@ def test_names_that_occur_twice_are_refused_at_every_depth() -> None:
     text = CHAINS["Finite"].certificate().to_json()
     for name in ("schema", "epsilon", "theorem", "mu_squared", "size", "digest"):
         assert text.count(f'"{name}":') >= 1
-        with pytest.raises(zd.CertificateError, match="twice"):
+        with pytest.raises(zd.errors.CertificateError, match="twice"):
             zd.verify(text.replace(f'"{name}":', f'"{name}": 1, "{name}":', 1))
 
 
@@ -258,7 +260,7 @@ def test_hexadecimal_has_at_most_two_to_the_24_bits() -> None:
 
 @pytest.mark.parametrize("text", ["-1_0", "-١", "-1e٢", "-1_0.5", "- 1"])
 def test_a_log_delta_is_read_like_any_other_number(text: str) -> None:
-    with pytest.raises(zd.ParameterError, match="log_delta"):
+    with pytest.raises(zd.errors.ParameterError, match="log_delta"):
         as_log_delta(text)
 
 

@@ -42,8 +42,8 @@ def test_a_profile_has_a_positive_ratio_and_no_base_step_before_it() -> None:
     for ratio in (0, -1, "-1/2", "-1e300"):
         assert not accepts(changed(whole, 0, "ratio", ratio))
     base = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
-    with pytest.raises(zd.CertificateError, match="no base step"):
-        zd.verify(zd.Certificate(claim=whole.claim, steps=(base, *whole.steps)))
+    with pytest.raises(zd.errors.CertificateError, match="no base step"):
+        zd.verify(zd.records.Certificate(claim=whole.claim, steps=(base, *whole.steps)))
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,27 @@ def test_only_the_exponential_mechanism_proves_a_bounded_range(label: str) -> No
     }
     step = Step(theorem=label, numbers=numbers[label])
     for epsilon in (1, 2, 100):
-        claim = zd.PureDP(epsilon, bounded_range=True)
-        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
-            zd.verify(zd.Certificate(claim=claim, steps=(step,)))
+        claim = zd.purification.PureDP(epsilon, bounded_range=True)
+        with pytest.raises(zd.errors.CertificateError, match="do not prove the claim"):
+            zd.verify(zd.records.Certificate(claim=claim, steps=(step,)))
     if label != "propose-test-release":
-        assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(step,)))
+        assert zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(step,)))
 
 
 def test_one_exponential_mechanism_proves_a_bounded_range_and_two_do_not() -> None:
     numbers = {"sensitivity": 1, "scale": 2, "monotone": False}
     once = Step(theorem="exponential-mechanism", numbers=numbers)
     twice = Step(theorem="exponential-mechanism", numbers={**numbers, "count": 2})
-    ranged = zd.PureDP(1, bounded_range=True)
-    assert zd.verify(zd.Certificate(claim=ranged, steps=(once,))) == ranged
-    assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(once,)))
+    ranged = zd.purification.PureDP(1, bounded_range=True)
+    assert zd.verify(zd.records.Certificate(claim=ranged, steps=(once,))) == ranged
+    assert zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(once,)))
     for steps in ((twice,), (once, once)):
-        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
-            zd.verify(zd.Certificate(claim=zd.PureDP(2, bounded_range=True), steps=steps))
+        with pytest.raises(zd.errors.CertificateError, match="do not prove the claim"):
+            zd.verify(
+                zd.records.Certificate(
+                    claim=zd.purification.PureDP(2, bounded_range=True), steps=steps
+                )
+            )
 
 
 def test_a_real_minimum_is_published_with_an_error() -> None:

@@ -26,19 +26,19 @@ ONE = Fraction(MIXED.smallest)
 PURIFIED = Part(steps=(*MIXED.base, MIXED.channel), epsilon=ONE)
 
 
-def certificate(*parts: Part, epsilon: Fraction) -> zd.Certificate:
-    return zd.Certificate(claim=zd.PureDP(epsilon), parts=parts)
+def certificate(*parts: Part, epsilon: Fraction) -> zd.records.Certificate:
+    return zd.records.Certificate(claim=zd.purification.PureDP(epsilon), parts=parts)
 
 
-def refused(made: zd.Certificate | str, match: str) -> None:
-    with pytest.raises(zd.CertificateError, match=match):
+def refused(made: zd.records.Certificate | str, match: str) -> None:
+    with pytest.raises(zd.errors.CertificateError, match=match):
         zd.verify(made)
 
 
 def test_pure_parts_add_up_exactly() -> None:
     parts = (Part(steps=(HALF,)), Part(steps=(THIRD, HALF)))
     total = Fraction(1, 2) + Fraction(1, 3) + Fraction(1, 2)
-    assert zd.verify(certificate(*parts, epsilon=total)) == zd.PureDP(total)
+    assert zd.verify(certificate(*parts, epsilon=total)) == zd.purification.PureDP(total)
     refused(certificate(*parts, epsilon=total - Fraction(1, 10**30)), "add up to")
 
 
@@ -46,7 +46,7 @@ def test_each_part_may_have_its_own_channel() -> None:
     parts = (PURIFIED, Part(steps=(HALF,)), PURIFIED)
     total = 2 * ONE + Fraction(1, 2)
     made = certificate(*parts, epsilon=total)
-    assert zd.verify(made.to_json(), epsilon=total) == zd.PureDP(total)
+    assert zd.verify(made.to_json(), epsilon=total) == zd.purification.PureDP(total)
     refused(certificate(*parts, epsilon=total - Fraction(1, 10**30)), "add up to")
 
 
@@ -83,13 +83,17 @@ def test_only_pure_parts_add_up_and_only_to_a_pure_claim() -> None:
     for part in (gaussian, approximate):
         refused(certificate(part, Part(steps=(HALF,)), epsilon=Fraction(9)), "only pure parts")
     parts = (Part(steps=(HALF,)), Part(steps=(HALF,)))
-    for claim in (zd.ZCDP(9), zd.ApproxDP(1, -1.0), zd.PureDP(1, bounded_range=True)):
-        refused(zd.Certificate(claim=claim, parts=parts), "add up to pure DP")
+    for claim in (
+        zd.purification.ZCDP(9),
+        zd.ApproxDP(1, -1.0),
+        zd.purification.PureDP(1, bounded_range=True),
+    ):
+        refused(zd.records.Certificate(claim=claim, parts=parts), "add up to pure DP")
 
 
 def test_a_real_minimum_needs_theorem_n_in_its_own_part() -> None:
     ideal, published = CASES["huber-objective-perturbation"].steps
-    noise = given(zd.PureDP("1/10"))
+    noise = given(zd.purification.PureDP("1/10"))
     alone = certificate(
         Part(steps=(ideal,)),
         Part(steps=(noise, published), epsilon=Fraction(1)),
@@ -115,7 +119,7 @@ def test_what_a_part_states_is_a_number(epsilon: Any) -> None:
 
 def test_parts_survive_json_and_are_explained_one_by_one() -> None:
     made = certificate(PURIFIED, Part(steps=(HALF, THIRD)), epsilon=Fraction(9))
-    assert zd.Certificate.from_json(made.to_json()) == made
+    assert zd.records.Certificate.from_json(made.to_json()) == made
     assert made.steps == (*PURIFIED.steps, HALF, THIRD)
     lines = [line.strip() for line in made.explain().splitlines()]
     assert [line.split(" ")[0] for line in lines[2:8]] == ["part", "1.", "2.", "part", "3.", "4."]
@@ -127,36 +131,38 @@ def test_weaker_steps_stay_in_their_parts() -> None:
     weaker = made.with_steps(tuple(replace(step, status=Status.ASSERTED) for step in made.steps))
     assert [len(part.steps) for part in weaker.parts] == [1, 2]
     assert weaker.status is Status.ASSERTED
-    assert zd.verify(weaker) == zd.PureDP(2)
-    with pytest.raises(zd.CertificateError, match="parts="):
+    assert zd.verify(weaker) == zd.purification.PureDP(2)
+    with pytest.raises(zd.errors.CertificateError, match="parts="):
         made.with_steps((HALF,))
 
 
 def test_parts_are_issued_like_steps() -> None:
     parts = (Part(steps=(HALF,)), PURIFIED)
-    made = issue(claim=zd.PureDP(9), parts=parts, bits=SystemBits(), bare_rows=False)
+    made = issue(claim=zd.purification.PureDP(9), parts=parts, bits=SystemBits(), bare_rows=False)
     assert made.parts == parts
-    one = issue(claim=zd.PureDP(1), steps=(HALF,), bits=SystemBits(), bare_rows=False)
+    one = issue(claim=zd.purification.PureDP(1), steps=(HALF,), bits=SystemBits(), bare_rows=False)
     assert one.parts == (Part(steps=(HALF,)),)
-    with pytest.raises(zd.CertificateError, match="add up"):
-        issue(claim=zd.PureDP("1/2"), parts=(*parts,), bits=SystemBits())
+    with pytest.raises(zd.errors.CertificateError, match="add up"):
+        issue(claim=zd.purification.PureDP("1/2"), parts=(*parts,), bits=SystemBits())
 
 
 # Units.
 
 ALONE = Step(theorem="units", numbers={"max_rows": 1})
 THREE = Step(theorem="units", numbers={"max_rows": 3})
-CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF, ALONE), unit="customer_id")
+CUSTOMER = zd.records.Certificate(
+    claim=zd.purification.PureDP("1/2"), steps=(HALF, ALONE), unit="customer_id"
+)
 
 
 def test_a_unit_is_proven_only_if_it_is_asked_for() -> None:
-    assert zd.verify(CUSTOMER, unit="customer_id", epsilon="1/2") == zd.PureDP("1/2")
+    assert zd.verify(CUSTOMER, unit="customer_id", epsilon="1/2") == zd.purification.PureDP("1/2")
     for asked in ({}, {"unit": None}, {"unit": "household"}, {"unit": "Customer_id"}):
-        with pytest.raises(zd.CertificateError, match="all rows of one 'customer_id'"):
+        with pytest.raises(zd.errors.CertificateError, match="all rows of one 'customer_id'"):
             zd.verify(CUSTOMER, **asked)
     row = replace(CUSTOMER, parts=(Part(steps=(HALF,)),), unit=None, digest="")
-    assert zd.verify(row) == zd.PureDP("1/2")
-    with pytest.raises(zd.CertificateError, match="protects a row"):
+    assert zd.verify(row) == zd.purification.PureDP("1/2")
+    with pytest.raises(zd.errors.CertificateError, match="protects a row"):
         zd.verify(row, unit="customer_id")
 
 
@@ -174,44 +180,50 @@ def test_the_unit_stands_in_the_claim_and_in_the_explanation() -> None:
 
 @pytest.mark.parametrize("unit", [3, "", "two\nlines", True, ["customer_id"]])
 def test_a_malformed_unit_is_a_parameter_error(unit: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="unit"):
+    with pytest.raises(zd.errors.ParameterError, match="unit"):
         zd.verify(CUSTOMER, unit=unit)
 
 
 def test_a_unit_is_issued_with_its_relation() -> None:
     step = replace(HALF, neighbors=Neighbors.ADD_REMOVE)
-    claim = zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE)
+    claim = zd.purification.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE)
     unit = replace(ALONE, neighbors=Neighbors.ADD_REMOVE)
     made = issue(claim=claim, steps=(step, unit), bits=SystemBits(), unit="customer_id")
     assert zd.verify(made, epsilon=1, unit="customer_id") == claim
     assert zd.verify(made, epsilon="1/2", unit="customer_id", neighbors="add-remove") == claim
 
 
-def of_customer(*parts: Part, epsilon: Any) -> zd.Certificate:
-    return zd.Certificate(claim=zd.PureDP(epsilon), parts=parts, unit="customer_id")
+def of_customer(*parts: Part, epsilon: Any) -> zd.records.Certificate:
+    return zd.records.Certificate(
+        claim=zd.purification.PureDP(epsilon), parts=parts, unit="customer_id"
+    )
 
 
 def test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one() -> None:
     """Group privacy: HALF proves 1/2 for a row, so a unit of three rows has 3/2 and no less."""
     three = Part(steps=(HALF, THREE))
-    assert zd.verify(of_customer(three, epsilon="3/2"), unit="customer_id") == zd.PureDP("3/2")
+    assert zd.verify(
+        of_customer(three, epsilon="3/2"), unit="customer_id"
+    ) == zd.purification.PureDP("3/2")
     for understated in ("1/2", "1", "149/100"):
-        with pytest.raises(zd.CertificateError, match="prove"):
+        with pytest.raises(zd.errors.CertificateError, match="prove"):
             zd.verify(of_customer(three, epsilon=understated), unit="customer_id")
     both = of_customer(three, three, epsilon=3)
-    assert zd.verify(both, unit="customer_id", epsilon=3) == zd.PureDP(3)
-    with pytest.raises(zd.CertificateError, match="add up"):
+    assert zd.verify(both, unit="customer_id", epsilon=3) == zd.purification.PureDP(3)
+    with pytest.raises(zd.errors.CertificateError, match="add up"):
         zd.verify(of_customer(three, three, epsilon="5/2"), unit="customer_id")
-    with pytest.raises(zd.CertificateError, match="at most 1 and 3 rows"):
+    with pytest.raises(zd.errors.CertificateError, match="at most 1 and 3 rows"):
         zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2), unit="customer_id")
     stated = Part(steps=(HALF, THREE), epsilon=Fraction(3, 2))
-    assert zd.verify(of_customer(stated, stated, epsilon=3), unit="customer_id") == zd.PureDP(3)
+    assert zd.verify(
+        of_customer(stated, stated, epsilon=3), unit="customer_id"
+    ) == zd.purification.PureDP(3)
     less = Part(steps=(HALF, THREE), epsilon=Fraction(1, 2))
     refused_for_unit(of_customer(less, less, epsilon=1))
 
 
-def refused_for_unit(made: zd.Certificate) -> None:
-    with pytest.raises(zd.CertificateError):
+def refused_for_unit(made: zd.records.Certificate) -> None:
+    with pytest.raises(zd.errors.CertificateError):
         zd.verify(made, unit="customer_id")
 
 
@@ -221,8 +233,8 @@ def test_a_unit_needs_its_theorem_in_every_part_and_nobody_else_has_it() -> None
     refused_for_unit(of_customer(Part(steps=(THREE, HALF)), epsilon=9))
     refused_for_unit(of_customer(Part(steps=(HALF, THREE, THREE)), epsilon="3/2"))
     refused_for_unit(of_customer(Part(steps=(THREE,)), epsilon=9))
-    with pytest.raises(zd.CertificateError, match="units"):
-        zd.verify(zd.Certificate(claim=zd.PureDP(9), steps=(HALF, THREE)))
+    with pytest.raises(zd.errors.CertificateError, match="units"):
+        zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(9), steps=(HALF, THREE)))
 
 
 # Units before a channel: what is never seen need not be pure (theory V).
@@ -248,8 +260,11 @@ def test_before_a_channel_a_unit_has_the_square_of_its_rows(base: Any, rows: int
         part = Part(steps=(base(cost), *middle, HALVES))
         unit = "customer_id" if middle else None
         try:
-            zd.verify(zd.Certificate(claim=zd.PureDP(1), parts=(part,), unit=unit), unit=unit)
-        except zd.CertificateError:
+            zd.verify(
+                zd.records.Certificate(claim=zd.purification.PureDP(1), parts=(part,), unit=unit),
+                unit=unit,
+            )
+        except zd.errors.CertificateError:
             return False
         return True
 
@@ -275,8 +290,11 @@ def test_clipped_together_a_unit_counts_like_its_weight(rows: int, weight: int, 
         part = Part(steps=(rounded(cost), *middle, HALVES))
         unit = "customer_id" if middle else None
         try:
-            zd.verify(zd.Certificate(claim=zd.PureDP(1), parts=(part,), unit=unit), unit=unit)
-        except zd.CertificateError:
+            zd.verify(
+                zd.records.Certificate(claim=zd.purification.PureDP(1), parts=(part,), unit=unit),
+                unit=unit,
+            )
+        except zd.errors.CertificateError:
             return False
         return True
 
@@ -292,9 +310,9 @@ def test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel() 
     clipped = Step(theorem="clipped-units", numbers={"max_rows": 3, "weight": 1})
     small = rounded(F(1, 100))
     fine = of_customer(Part(steps=(small, small, clipped, HALVES)), epsilon=9)
-    assert zd.verify(fine, unit="customer_id") == zd.PureDP(9)
+    assert zd.verify(fine, unit="customer_id") == zd.purification.PureDP(9)
     assert "clipped to 1 times" in fine.explain()
-    with pytest.raises(zd.CertificateError, match="customer_id"):
+    with pytest.raises(zd.errors.CertificateError, match="customer_id"):
         zd.verify(fine)
     for steps in (
         (gaussian(F(1, 100)), clipped, HALVES),  # histograms and choices are no such sums
@@ -326,17 +344,17 @@ DEALT = Step(theorem="unit-votes", numbers={"max_rows": 3}, status=Status.ASSERT
 
 def test_a_unit_that_has_one_block_moves_one_vote_whatever_its_rows() -> None:
     fine = of_customer(Part(steps=(VOTES, DEALT)), epsilon="1/2")
-    assert zd.verify(fine, unit="customer_id", epsilon="1/2") == zd.PureDP("1/2")
+    assert zd.verify(fine, unit="customer_id", epsilon="1/2") == zd.purification.PureDP("1/2")
     assert "the one block that the unit drew" in fine.explain()
     both = of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, THREE)), epsilon=2)
-    assert zd.verify(both, unit="customer_id") == zd.PureDP(2)
+    assert zd.verify(both, unit="customer_id") == zd.purification.PureDP(2)
     for less in (
         of_customer(Part(steps=(VOTES, DEALT)), epsilon="49/100"),
         of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, THREE)), epsilon="199/100"),
         of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, ALONE)), epsilon=2),
     ):
         refused_for_unit(less)
-    with pytest.raises(zd.CertificateError, match="customer_id"):
+    with pytest.raises(zd.errors.CertificateError, match="customer_id"):
         zd.verify(fine)
 
 
@@ -369,8 +387,11 @@ def test_what_a_group_costs() -> None:
     assert (group.mu_squared, group.rho) == (F(18), F(27, 5))
     assert group.pure == ((F(3, 4), False, 5), (F(3, 2), False, 1))
     assert row.of_group(1).zcdp_rho >= row.zcdp_rho
-    for unknown in (Composed(log_failure=-9.0), transcript_claim([(zd.RDP(lambda a: a), 1)])):
-        with pytest.raises(zd.GuaranteeError):
+    for unknown in (
+        Composed(log_failure=-9.0),
+        transcript_claim([(zd.purification.RDP(lambda a: a), 1)]),
+    ):
+        with pytest.raises(zd.errors.GuaranteeError):
             unknown.of_group(2)
 
 
@@ -386,11 +407,13 @@ def test_units_stand_once_and_before_channels_that_only_look_at_the_claim() -> N
     ):
         refused_for_unit(of_customer(Part(steps=steps), epsilon=9))
     fine = of_customer(Part(steps=(small, THREE, HALVES)), epsilon=9)
-    assert zd.verify(fine, unit="customer_id") == zd.PureDP(9)
+    assert zd.verify(fine, unit="customer_id") == zd.purification.PureDP(9)
     also = of_customer(Part(steps=(small, HALVES, THREE)), epsilon=9)
-    assert zd.verify(also, unit="customer_id") == zd.PureDP(9)
-    with pytest.raises(zd.CertificateError, match="units"):
-        zd.verify(zd.Certificate(claim=zd.PureDP(9), steps=(small, THREE, HALVES)))
+    assert zd.verify(also, unit="customer_id") == zd.purification.PureDP(9)
+    with pytest.raises(zd.errors.CertificateError, match="units"):
+        zd.verify(
+            zd.records.Certificate(claim=zd.purification.PureDP(9), steps=(small, THREE, HALVES))
+        )
 
 
 def test_the_last_step_that_is_smoothed_is_not_multiplied() -> None:
@@ -411,7 +434,9 @@ def test_what_needs_the_number_of_rows_says_nothing_of_units(label: str) -> None
     assert THEOREMS[label].every_row
     if label == "public":
         public = Step(theorem="public")
-        assert zd.verify(zd.Certificate(claim=zd.PureDP(0), steps=(public,))) == zd.PureDP(0)
+        assert zd.verify(
+            zd.records.Certificate(claim=zd.purification.PureDP(0), steps=(public,))
+        ) == zd.purification.PureDP(0)
         for parts in ((Part(steps=(public, ALONE)),), (Part(steps=(public, THREE)),) * 2):
-            with pytest.raises(zd.CertificateError, match="says nothing of units"):
+            with pytest.raises(zd.errors.CertificateError, match="says nothing of units"):
                 zd.verify(of_customer(*parts, epsilon=9), unit="customer_id")

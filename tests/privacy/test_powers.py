@@ -99,7 +99,7 @@ def test_a_tiny_mixing_weight_makes_the_round_trip() -> None:
     mixing = Step(
         theorem="uniform-mixing", numbers={"size": 16, "weight": Fraction(1, 1 << 20_000)}
     )
-    certificate = zd.Certificate(claim=zd.PureDP(1), steps=(base, mixing))
+    certificate = zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, mixing))
     assert zd.verify(certificate)
-    assert zd.Certificate.from_json(certificate.to_json()) == certificate
+    assert zd.records.Certificate.from_json(certificate.to_json()) == certificate
     assert "2^-20000" in certificate.explain()

@@ -11,10 +11,10 @@ import pytest
 
 import zerodelta.privacy.theorems as package
 from zerodelta.privacy import theorems
-from zerodelta.privacy.steps import Domain
+from zerodelta.privacy.steps import FieldDomain
 from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
-from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem, domains_of
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem, domains_of
 
 labels = pytest.mark.parametrize("label", sorted(THEOREMS))
 
@@ -37,7 +37,7 @@ def test_a_label_is_the_name_of_its_class_in_words(label: str) -> None:
     assert getattr(theorem, "__final__", True)
     assert not inspect.isabstract(theorem)
     of_units = theorem in (Units, ClippedUnits, UnitVotes)
-    kinds = [issubclass(theorem, Base), issubclass(theorem, Channel), of_units]
+    kinds = [issubclass(theorem, BaseTheorem), issubclass(theorem, ChannelTheorem), of_units]
     assert sum(kinds) == 1
 
 
@@ -47,8 +47,8 @@ def test_every_field_has_a_domain(label: str) -> None:
     names = {field.name for field in fields(theorem)}  # type: ignore[arg-type]
     domains = domains_of(theorem)
     assert set(domains) == names
-    assert all(isinstance(domain, Domain) for domain in domains.values())
-    assert ("count" in names) == issubclass(theorem, Base)
+    assert all(isinstance(domain, FieldDomain) for domain in domains.values())
+    assert ("count" in names) == issubclass(theorem, BaseTheorem)
 
 
 @labels

@@ -23,7 +23,7 @@ from zerodelta.privacy.theorems.mixing import (
     LaplaceCubeKernel,
     LaplaceNet,
     LocalUniformKernel,
-    Mixing,
+    MixingTheorem,
     PriorMixing,
     UniformMixing,
     as_weight,
@@ -82,7 +82,7 @@ def log_odds(weight: Fraction) -> mpf:
 # Mixing.
 
 
-def mass(kind: type[Mixing], **numbers: Any) -> float:
+def mass(kind: type[MixingTheorem], **numbers: Any) -> float:
     """Return the mass ratio of a theorem, which is the same for every weight."""
     return kind(**numbers, weight=CENT).log_mass
 

@@ -21,19 +21,19 @@ from zerodelta.spine.plan import issue
 from zerodelta.study.plan import FUNCTIONS
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
-HALF = zd.Certificate(claim=zd.PureDP("1/2"), steps=(LAPLACE,))
-ADD_REMOVE = zd.Certificate(
-    claim=zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE),
+HALF = zd.records.Certificate(claim=zd.purification.PureDP("1/2"), steps=(LAPLACE,))
+ADD_REMOVE = zd.records.Certificate(
+    claim=zd.purification.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE),
     steps=(replace(LAPLACE, neighbors=Neighbors.ADD_REMOVE),),
 )
-GAUSSIAN = zd.Certificate(
+GAUSSIAN = zd.records.Certificate(
     claim=zd.GaussianDP(1),
     steps=(Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 1}),),
 )
 
 
 @pytest.mark.parametrize("certificate", [HALF, ADD_REMOVE, GAUSSIAN])
-def test_the_claim_is_returned_and_is_true(certificate: zd.Certificate) -> None:
+def test_the_claim_is_returned_and_is_true(certificate: zd.records.Certificate) -> None:
     found = zd.verify(certificate)
     assert found == certificate.claim
     assert type(found) is type(certificate.claim)
@@ -44,18 +44,18 @@ def test_the_claim_is_at_most_the_epsilon_that_is_asked() -> None:
     for enough in ("1/2", 0.5, 1, Fraction(1, 2), "1e300"):
         assert zd.verify(HALF, epsilon=enough) == HALF.claim
     for less in (0, "0.4999999999", 0.25, Fraction(1, 2) - Fraction(1, 10**30)):
-        with pytest.raises(zd.CertificateError, match="too weak"):
+        with pytest.raises(zd.errors.CertificateError, match="too weak"):
             zd.verify(HALF, epsilon=less)
 
 
 def test_what_is_not_pure_has_no_epsilon_to_ask_for() -> None:
     for certificate in (
         GAUSSIAN,
-        replace(GAUSSIAN, claim=zd.ZCDP("1/2"), digest=""),
+        replace(GAUSSIAN, claim=zd.purification.ZCDP("1/2"), digest=""),
         replace(HALF, claim=zd.ApproxDP("1/2", -10.0), digest=""),
     ):
         assert zd.verify(certificate) == certificate.claim
-        with pytest.raises(zd.CertificateError, match="not pure"):
+        with pytest.raises(zd.errors.CertificateError, match="not pure"):
             zd.verify(certificate, epsilon=10**6)
 
 
@@ -63,12 +63,12 @@ def test_add_remove_counts_double_where_replace_is_asked_and_never_the_other_way
     assert zd.verify(ADD_REMOVE, epsilon=1) == ADD_REMOVE.claim
     assert zd.verify(ADD_REMOVE, epsilon=1, neighbors=Neighbors.REPLACE) == ADD_REMOVE.claim
     assert zd.verify(ADD_REMOVE, epsilon="1/2", neighbors="add-remove") == ADD_REMOVE.claim
-    with pytest.raises(zd.CertificateError, match="twice"):
+    with pytest.raises(zd.errors.CertificateError, match="twice"):
         zd.verify(ADD_REMOVE, epsilon="0.9999999999")
-    with pytest.raises(zd.CertificateError, match="too weak"):
+    with pytest.raises(zd.errors.CertificateError, match="too weak"):
         zd.verify(ADD_REMOVE, epsilon="0.4999999999", neighbors="add-remove")
     for epsilon in (None, "1/2", 1, 10**6):
-        with pytest.raises(zd.CertificateError, match="adding or removing"):
+        with pytest.raises(zd.errors.CertificateError, match="adding or removing"):
             zd.verify(HALF, epsilon=epsilon, neighbors="add-remove")
 
 
@@ -78,7 +78,7 @@ def test_proven_refuses_what_is_asserted_or_idealized() -> None:
     for status in (Status.ASSERTED, Status.IDEALIZED):
         weaker = HALF.with_steps((replace(LAPLACE, status=status),))
         assert zd.verify(weaker) == HALF.claim
-        with pytest.raises(zd.CertificateError, match=status.value):
+        with pytest.raises(zd.errors.CertificateError, match=status.value):
             zd.verify(weaker, proven=True)
 
 
@@ -98,21 +98,21 @@ def test_proven_refuses_what_is_asserted_or_idealized() -> None:
 )
 def test_a_malformed_question_is_a_parameter_error(asked: dict[str, Any]) -> None:
     ((name, _),) = asked.items()
-    with pytest.raises(zd.ParameterError, match=name):
+    with pytest.raises(zd.errors.ParameterError, match=name):
         zd.verify(HALF, **asked)
 
 
 def test_a_certificate_that_proves_nothing_is_refused_whatever_is_asked() -> None:
-    understated = replace(HALF, claim=zd.PureDP("1/4"), digest="")
+    understated = replace(HALF, claim=zd.purification.PureDP("1/4"), digest="")
     for asked in ({}, {"epsilon": 1}, {"proven": True}, {"neighbors": "add-remove"}):
-        with pytest.raises(zd.CertificateError, match="do not prove"):
+        with pytest.raises(zd.errors.CertificateError, match="do not prove"):
             zd.verify(understated, **asked)
 
 
 # The one-line summary.
 
 
-def rests(certificate: zd.Certificate) -> str:
+def rests(certificate: zd.records.Certificate) -> str:
     return certificate.summary.split(": ")[-1]
 
 
@@ -139,7 +139,7 @@ def test_the_summary_counts_assumptions_and_assertions() -> None:
 
 
 def test_a_stated_claim_is_a_premise_of_its_own() -> None:
-    first, second = given(zd.PureDP("1/4")), given(zd.PureDP("1/8"))
+    first, second = given(zd.purification.PureDP("1/4")), given(zd.purification.PureDP("1/8"))
     for steps, assumed, count in (
         ((first,), (), 1),
         ((first, first), (), 1),
@@ -148,7 +148,7 @@ def test_a_stated_claim_is_a_premise_of_its_own() -> None:
         ((first,), (BARE_ROWS,), 1),
         ((LAPLACE,), ("a",), 0),
     ):
-        made = zd.Certificate(claim=zd.PureDP(1), steps=steps, assumed=assumed)
+        made = zd.records.Certificate(claim=zd.purification.PureDP(1), steps=steps, assumed=assumed)
         assert made.assertions == count
 
 
@@ -194,7 +194,7 @@ def test_a_plan_with_proven_steps_has_read_rows() -> None:
 
 def test_sentences_of_several_lines_are_issued_on_one() -> None:
     made = issue(
-        claim=zd.PureDP("1/2"),
+        claim=zd.purification.PureDP("1/2"),
         steps=(LAPLACE,),
         bits=SystemBits(),
         row="one\n  row",
@@ -203,7 +203,7 @@ def test_sentences_of_several_lines_are_issued_on_one() -> None:
     )
     assert (made.row, made.public) == ("one row", ("the points [[1 2] [3 4]]", "a bell \\x07"))
     assert made.assumed == ()
-    assert zd.verify(made.to_json()) == zd.PureDP("1/2")
+    assert zd.verify(made.to_json()) == zd.purification.PureDP("1/2")
 
 
 # The norm and the quantum of K-norm noise.
@@ -264,5 +264,5 @@ def test_a_step_must_say_what_its_unit_is() -> None:
     many = tuple(Fraction(1, place + 1) for place in range(10_001))
     assert noise.step(quantum=many).numbers["quantum"] == "each column's own"
     largest = KNorm.for_epsilon(epsilon=1, norm=math.inf, dimension=3, sensitivity=1)
-    with pytest.raises(zd.ParameterError, match="norm=2"):
+    with pytest.raises(zd.errors.ParameterError, match="norm=2"):
         largest.step(quantum=None, blocks=True)

@@ -65,14 +65,18 @@ def test_floats_and_decimals_and_fractions_read_as_they_were_meant(
 
 
 def test_claims_are_told_with_their_numbers() -> None:
-    assert explain_claim(zd.PureDP(0.83)) == "pure differential privacy, ε ≈ 0.83, δ = 0"
+    assert (
+        explain_claim(zd.purification.PureDP(0.83)) == "pure differential privacy, ε ≈ 0.83, δ = 0"
+    )
     assert "ln δ = -30.0" in explain_claim(zd.ApproxDP(1, -30.0))
-    assert "ρ = 0.25" in explain_claim(zd.ZCDP("1/4"))
+    assert "ρ = 0.25" in explain_claim(zd.purification.ZCDP("1/4"))
     assert "μ² = 0.25" in explain_claim(zd.GaussianDP("1/2"))
-    assert "orders = [2, 3]" in explain_claim(zd.RDP({2: 1, 3: 2}))
-    assert "bounded_range" in explain_claim(zd.PureDP(1, bounded_range=True))
-    assert "bounded_range" not in explain_claim(zd.PureDP(1))
-    assert "rho = 0.25" in explain_claim(zd.compose(zd.ZCDP("1/4"), zd.ApproxDP(1, -9.0)))
+    assert "orders = [2, 3]" in explain_claim(zd.purification.RDP({2: 1, 3: 2}))
+    assert "bounded_range" in explain_claim(zd.purification.PureDP(1, bounded_range=True))
+    assert "bounded_range" not in explain_claim(zd.purification.PureDP(1))
+    assert "rho = 0.25" in explain_claim(
+        zd.purification.compose(zd.purification.ZCDP("1/4"), zd.ApproxDP(1, -9.0))
+    )
 
 
 def test_a_step_that_lacks_a_number_is_still_explained() -> None:

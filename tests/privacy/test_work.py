@@ -97,7 +97,7 @@ def test_too_much_work_is_refused_before_any_is_done(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps, limit = TOO_MUCH[case]
-    text = zd.Certificate(claim=zd.PureDP(10**6), steps=tuple(steps)).to_json()
+    text = zd.records.Certificate(claim=zd.purification.PureDP(10**6), steps=tuple(steps)).to_json()
 
     def evaluated(*_: Any, **__: Any) -> Any:
         raise AssertionError("evaluated")
@@ -112,7 +112,7 @@ def test_too_much_work_is_refused_before_any_is_done(
         monkeypatch.setattr(module, name, evaluated)
     for theorem in theorems.THEOREMS.values():
         monkeypatch.setattr(theorem, "read", evaluated)
-    with pytest.raises(zd.CertificateError, match=f"more than .*{limit}"):
+    with pytest.raises(zd.errors.CertificateError, match=f"more than .*{limit}"):
         zd.verify(text)
 
 
@@ -123,19 +123,19 @@ def written(*steps: Step) -> dict[str, Any]:
 
 def test_the_claim_itself_counts() -> None:
     pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_CURVES)]
-    with pytest.raises(zd.CertificateError, match="1000 different steps"):
+    with pytest.raises(zd.errors.CertificateError, match="1000 different steps"):
         check_work({"kind": "composed", "pure": pure}, [written(MIX)])
 
 
 def test_parts_with_a_channel_are_few() -> None:
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
     check_work(claim, [written(laplace(1), MIX)] * MOST_CHANNELS)
-    with pytest.raises(zd.CertificateError, match="100 parts with a channel"):
+    with pytest.raises(zd.errors.CertificateError, match="100 parts with a channel"):
         check_work(claim, [written(laplace(1), MIX)] * (MOST_CHANNELS + 1))
     check_work(claim, [written(laplace(1))] * MOST_STEPS)
-    with pytest.raises(zd.CertificateError, match="10000 parts"):
+    with pytest.raises(zd.errors.CertificateError, match="10000 parts"):
         check_work(claim, [written()] * (MOST_STEPS + 1))
-    with pytest.raises(zd.CertificateError, match="digits"):
+    with pytest.raises(zd.errors.CertificateError, match="digits"):
         check_work(claim, [{**written(laplace(1)), "epsilon": "1e-4999"}] * 30)
 
 
@@ -152,8 +152,8 @@ WITHIN: dict[str, Callable[[], list[Step]]] = {
 
 @pytest.mark.parametrize("case", WITHIN)
 def test_what_ours_may_need_is_accepted(case: str) -> None:
-    claim = zd.PureDP(10**6)
-    assert zd.verify(zd.Certificate(claim=claim, steps=tuple(WITHIN[case]()))) == claim
+    claim = zd.purification.PureDP(10**6)
+    assert zd.verify(zd.records.Certificate(claim=claim, steps=tuple(WITHIN[case]()))) == claim
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -164,7 +164,7 @@ def test_our_chains_use_a_hundredth_of_every_limit(
     monkeypatch.setattr(
         "zerodelta.privacy.certificate._limit", lambda found, most, _: used.update({most: found})
     )
-    zd.Certificate.from_json(CHAINS[name].certificate().to_json())
+    zd.records.Certificate.from_json(CHAINS[name].certificate().to_json())
     for most in (MOST_STEPS, MOST_DIGITS, MOST_EVALUATIONS, MOST_LISTED, MOST_LISTED_DIGITS):
         assert used[most] <= most / 100
     assert used[MOST_COSTLY] <= 1
@@ -174,7 +174,7 @@ def test_equal_numbers_written_at_length_count_by_their_length() -> None:
     short, long = laplace(Fraction(1, 3)), laplace("1e-4999")
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
     check_work(claim, [written(*[short] * MOST_STEPS)])
-    with pytest.raises(zd.CertificateError, match="digits"):
+    with pytest.raises(zd.errors.CertificateError, match="digits"):
         check_work(claim, [written(*[long] * 30)])
 
 
@@ -196,6 +196,6 @@ def test_a_curve_is_not_tabulated_for_a_verdict_or_a_message() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Composed, "numbers", tabulated)
         patch.setattr(Composed, "__repr__", tabulated)
-        for claim in (zd.RDP({2: 1, 3: 1}), zd.PureDP(1)):
+        for claim in (zd.purification.RDP({2: 1, 3: 1}), zd.purification.PureDP(1)):
             with pytest.raises(CertificateError, match="do not prove"):
                 check_proof((*steps, table), claim)

@@ -19,20 +19,20 @@ from zerodelta.privacy.theorems.testing import (
 from zerodelta.privacy.verify import base_claim, proves_epsilon
 
 
-def alone(theorem: str, **numbers: Any) -> zd.Certificate:
+def alone(theorem: str, **numbers: Any) -> zd.records.Certificate:
     """Return the certificate of one base step, with exactly its own claim."""
     steps = (Step(theorem=theorem, numbers=numbers),)
-    return zd.Certificate(claim=simplest(base_claim(steps)), steps=steps)
+    return zd.records.Certificate(claim=simplest(base_claim(steps)), steps=steps)
 
 
-def minimum(theorem: str, **numbers: Any) -> zd.Certificate:
+def minimum(theorem: str, **numbers: Any) -> zd.records.Certificate:
     """Return the certificate of a real minimizer, published with Theorem N."""
     ideal = Step(theorem=theorem, numbers=numbers)
     published = Step(theorem="numerical-error", numbers={"error": "1/1000", "scale": 1})
     claim = base_claim((ideal,))
     total = claim.pure_epsilon + Fraction(1, 500)
     assert proves_epsilon(published, claim, total)
-    return zd.Certificate(claim=PureDP(total), steps=(ideal, published))
+    return zd.records.Certificate(claim=PureDP(total), steps=(ideal, published))
 
 
 TESTED: dict[str, Any] = {"points": 101, "dimension": 2, "release_epsilon": "1/2"}
@@ -46,7 +46,7 @@ BOUNDED: dict[str, Any] = {
 }
 SMOOTH: dict[str, Any] = {"epsilon": 1, "degrees": 3, "decay": "9/10"}
 
-CASES: dict[str, zd.Certificate] = {
+CASES: dict[str, zd.records.Certificate] = {
     **{
         label: CHAINS[name].certificate()
         for label, name in {
@@ -142,7 +142,7 @@ CASES: dict[str, zd.Certificate] = {
 }
 
 
-def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
+def changed(certificate: zd.records.Certificate, place: int, field: str, value: Any) -> str:
     """Return the certificate as a forger writes it, one number of one step exchanged."""
     data = data_of(certificate)
     data["parts"][0]["steps"][place]["numbers"][field] = value
@@ -152,6 +152,6 @@ def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> 
 def accepts(text: str) -> bool:
     try:
         zd.verify(text)
-    except zd.CertificateError:
+    except zd.errors.CertificateError:
         return False
     return True

@@ -40,7 +40,7 @@ def resealed(data: Any) -> Any:
 def refusal(path: Path, text: str) -> str:
     """Return the message of `zd.load`; `zerodelta verify` says the same."""
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(zd.CertificateError) as refused:
+    with pytest.raises(zd.errors.CertificateError) as refused:
         zd.load(path)
     assert path.read_text(encoding="utf-8") == text
     result = CliRunner().invoke(app, ["verify", str(path)])
@@ -198,7 +198,7 @@ def test_a_text_that_is_no_release_is_refused(path: Path, case: str) -> None:
 def refusal_of_load(path: Path, text: str) -> str:
     """As `refusal`; a text that is no JSON is said to be none by the command."""
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(zd.CertificateError) as refused:
+    with pytest.raises(zd.errors.CertificateError) as refused:
         zd.load(path)
     result = CliRunner().invoke(app, ["verify", str(path)])
     assert result.exit_code == 1
@@ -225,14 +225,14 @@ def test_a_value_that_says_too_much_is_not_loaded(path: Path) -> None:
         (json.loads("[" * 70 + "]" * 70), "nested"),
     ):
         path.write_text(json.dumps(resealed({**data, "value": value})))
-        with pytest.raises(zd.RecordError, match=said):
+        with pytest.raises(zd.errors.RecordError, match=said):
             zd.load(path)
         verdict = CliRunner().invoke(app, ["verify", str(path)])  # reads it as `zd.load` does
         assert verdict.exit_code == 1
         assert re.search(said, verdict.output)
     for place, part in (("sums", [{}]), ("sums", 7), ("noise", {"type": "NoiseLaw", "fields": {}})):
         path.write_text(json.dumps(resealed({**data, place: part})))
-        with pytest.raises(zd.RecordError):
+        with pytest.raises(zd.errors.RecordError):
             zd.load(path)
 
 
@@ -250,7 +250,7 @@ def test_an_estimator_that_says_too_much_is_not_loaded(tmp_path: Path) -> None:
     ):
         path = tmp_path / "forged.json"
         path.write_text(json.dumps(resealed(changed(data, place, value))))
-        with pytest.raises(zd.RecordError, match=r"restored|was added"):
+        with pytest.raises(zd.errors.RecordError, match=r"restored|was added"):
             zd.load(path)
 
 
@@ -258,16 +258,16 @@ def test_replayed_bits_are_not_loaded(tmp_path: Path) -> None:
 
     release = replayed("x")(zd.mean)([1.0], bounds=(0, 1), epsilon=1)
     release.save(tmp_path / "x.json")
-    with pytest.raises(zd.CertificateError, match="is private"):
+    with pytest.raises(zd.errors.CertificateError, match="is private"):
         zd.load(tmp_path / "x.json")
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for odd in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(zd.RecordError, match="pass the path"):
+        with pytest.raises(zd.errors.RecordError, match="pass the path"):
             zd.load(odd)
     (tmp_path / "x").write_bytes(b"\xff\xfe")
-    with pytest.raises(zd.RecordError, match="pass the path"):
+    with pytest.raises(zd.errors.RecordError, match="pass the path"):
         zd.load(tmp_path / "x")
 
 
@@ -307,7 +307,7 @@ def test_numbers_that_are_chosen_to_have_one_hash_are_refused(numbers: list[Any]
         {"array": "object", "shape": [len(numbers)], "cells": numbers},
         {"table": {"keys": [["item", numbers]], "numbers": [], "note": ""}},
     ):
-        with pytest.raises(zd.RecordError, match="chosen to take long"):
+        with pytest.raises(zd.errors.RecordError, match="chosen to take long"):
             read_value(data, {"Table": dict})
 
 
@@ -316,7 +316,7 @@ def test_numbers_that_are_chosen_to_have_one_hash_are_refused(numbers: list[Any]
 def test_names_are_texts_of_which_nobody_can_choose_the_hash(part: str, name: Any) -> None:
     """A table of so many columns would take a minute."""
     parts = {"keys": [], "numbers": [], "note": "", part: [["a", []], [name, []]]}
-    with pytest.raises(zd.RecordError, match="cannot be read"):
+    with pytest.raises(zd.errors.RecordError, match="cannot be read"):
         read_value({"table": parts}, {"Table": lambda *_, **__: 0})
 
 
@@ -354,7 +354,7 @@ def test_numbers_that_happen_to_have_one_hash_are_read() -> None:
     "kind", ["datetime64[D],(50000000,)f8", "datetime64[D]x", "datetime64[Q]", "datetime64[]"]
 )
 def test_an_array_of_dates_is_one_of_dates_alone(kind: str) -> None:
-    with pytest.raises(zd.RecordError, match="not known here"):
+    with pytest.raises(zd.errors.RecordError, match="not known here"):
         read_value({"array": kind, "shape": [1], "cells": [0]}, {})
     days = {"array": "datetime64[D]", "shape": [1], "cells": [1]}
     assert read_value(days, {}).tolist() == [datetime.date(1970, 1, 2)]
@@ -364,7 +364,7 @@ def test_an_array_without_cells_has_no_long_side() -> None:
     """Whoever goes along it, as a page of its columns does, would go on for hours."""
     for shape in ([0, 10**9], [10**9, 0], [0, 4097], [-1, 10**9]):
         for kind in ("float64", "text", "object", "datetime64[D]"):
-            with pytest.raises(zd.RecordError, match="shape"):
+            with pytest.raises(zd.errors.RecordError, match="shape"):
                 read_value({"array": kind, "shape": shape, "cells": []}, {})
     none = {"array": "float64", "shape": [0, 4096], "cells": []}
     assert read_value(none, {}).shape == (0, 4096)
@@ -379,7 +379,7 @@ def test_an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes() -> None
         if fits:
             assert read_value(data, {}).nbytes == 1 << 28
             continue
-        with pytest.raises(zd.RecordError, match="would not fit into memory"):
+        with pytest.raises(zd.errors.RecordError, match="would not fit into memory"):
             read_value(data, {})
 
 
@@ -387,7 +387,7 @@ def test_all_arrays_of_texts_in_a_file_share_that_room(tmp_path: Path) -> None:
     """Each one might fit, and hundreds of them are a file of a few megabytes."""
     cells = ["x" * (1 << 14), *["x"] * 1500]
     large = {"array": "text", "shape": [len(cells)], "cells": cells}
-    with pytest.raises(zd.RecordError, match="would not fit into memory"):
+    with pytest.raises(zd.errors.RecordError, match="would not fit into memory"):
         read_value([large] * 3, {})
     assert read_value([large] * 2, {})[1].nbytes == 4 * 1501 << 14
     zd.median(np.arange(100), bounds=(0, 100), epsilon=1).save(tmp_path / "a.json")
@@ -396,5 +396,5 @@ def test_all_arrays_of_texts_in_a_file_share_that_room(tmp_path: Path) -> None:
     content["value"] = [large] * 2
     text = json.dumps({**content, "digest": digest_of(content)})
     (tmp_path / "b.json").write_text(text, encoding="utf-8")
-    with pytest.raises(zd.RecordError, match="would not fit into memory"):
+    with pytest.raises(zd.errors.RecordError, match="would not fit into memory"):
         zd.load(tmp_path / "b.json")

@@ -243,13 +243,13 @@ def test_arrays_are_written_and_read(array: Any) -> None:
 
 def test_what_cannot_be_written_is_refused_before_there_is_a_file(tmp_path: Path) -> None:
     release = replace(zd.mean([1.0], bounds=(0, 1), epsilon=1), value=object())
-    with pytest.raises(zd.ParameterError, match="save its parts"):
+    with pytest.raises(zd.errors.ParameterError, match="save its parts"):
         release.save(tmp_path / "x.json")
-    with pytest.raises(zd.ParameterError, match="has a record"):
+    with pytest.raises(zd.errors.ParameterError, match="has a record"):
         replace(release, value=1, record=None).save(tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
     for odd in (object(), {1, 2}, lambda: 0, np.array([1j])):
-        with pytest.raises(zd.ParameterError, match="save"):
+        with pytest.raises(zd.errors.ParameterError, match="save"):
             written(odd)
 
 
@@ -259,12 +259,12 @@ def test_what_was_paid_for_is_not_written_over(tmp_path: Path) -> None:
     release.save(path)
     release.save(path)  # the same is there already
     before = path.read_bytes()
-    with pytest.raises(zd.ParameterError, match="choose another name"):
+    with pytest.raises(zd.errors.ParameterError, match="choose another name"):
         zd.mean([1.0], bounds=(0, 1), epsilon=1).save(path)
     assert path.read_bytes() == before
     with pytest.raises(FileNotFoundError):
         release.save(tmp_path / "no folder" / "x.json")
-    with pytest.raises(zd.ParameterError, match="choose another name"):
+    with pytest.raises(zd.errors.ParameterError, match="choose another name"):
         release.save(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["income.json"]
 

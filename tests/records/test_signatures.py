@@ -64,10 +64,10 @@ def test_what_is_not_signed_so_is_refused(keys: tuple[Path, Path], tmp_path: Pat
     run("keys", tmp_path / "other")
     path = tmp_path / "income.json"
     income().save(path)
-    with pytest.raises(zd.RecordError, match="not signed by"):
+    with pytest.raises(zd.errors.RecordError, match="not signed by"):
         zd.load(path, signed_by=public)
     income().sign(private).save(tmp_path / "signed.json")
-    with pytest.raises(zd.RecordError, match="not signed by"):
+    with pytest.raises(zd.errors.RecordError, match="not signed by"):
         zd.load(tmp_path / "signed.json", signed_by=tmp_path / "other.pub")
     code, output = run("verify", path, "--signed-by", public)
     assert code == 1
@@ -87,7 +87,7 @@ def test_a_wrong_signature_is_refused(keys: tuple[Path, Path], tmp_path: Path) -
     of_other = json.loads(other.read_text())["signatures"][0]["signature"]
     for wrong in (of_other, "00" * 64, "zz", "", found["signature"][:-2]):
         path.write_text(json.dumps({**data, "signatures": [{**found, "signature": wrong}]}))
-        with pytest.raises(zd.RecordError, match="do not rely on it"):
+        with pytest.raises(zd.errors.RecordError, match="do not rely on it"):
             zd.load(path, signed_by=public)
         assert run("verify", path, "--signed-by", public)[0] == 1
 
@@ -104,12 +104,12 @@ def test_odd_keys_are_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
     private, public = keys
     assert run("keys", tmp_path / "mine")[0] == 2  # a key is not written over
     for odd in (public, tmp_path, tmp_path / "none.key"):
-        with pytest.raises(zd.ParameterError, match="zerodelta keys"):
+        with pytest.raises(zd.errors.ParameterError, match="zerodelta keys"):
             income().sign(odd)
         assert not (tmp_path / "x.json").exists()
     income().save(tmp_path / "x.json")
     for odd in (private, tmp_path / "none.pub"):
-        with pytest.raises(zd.ParameterError, match=r"\.pub"):
+        with pytest.raises(zd.errors.ParameterError, match=r"\.pub"):
             zd.load(tmp_path / "x.json", signed_by=odd)
     assert run("verify", tmp_path / "x.json", "--signed-by", "nobody")[0] == 2
 

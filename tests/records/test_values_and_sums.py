@@ -156,7 +156,7 @@ def verdict(folder: Path, text: str) -> tuple[int, str]:
     path.write_text(text, encoding="utf-8")
     result = CliRunner().invoke(app, ["verify", str(path)])
     if result.exit_code:
-        with pytest.raises(zd.RecordError):
+        with pytest.raises(zd.errors.RecordError):
             zd.load(path)
     else:
         zd.load(path)

@@ -178,11 +178,11 @@ def test_a_ledger_finds_what_no_digest_can(tmp_path: Path) -> None:
         forged.write_text(json.dumps({**content, "digest": digest_of(content)}))
         zd.load(forged)
         for form in (forged, forged.read_text(), json.loads(forged.read_text())):
-            with pytest.raises(zd.LedgerError, match=said):
+            with pytest.raises(zd.errors.LedgerError, match=said):
                 ledger.verify(records=[form])
     assert ledger.verify(records=[whole]) == 3
     forged.write_text(path.read_text().replace('"sum"', '"mean"'))
-    with pytest.raises(zd.LedgerError, match="digest does not match"):
+    with pytest.raises(zd.errors.LedgerError, match="digest does not match"):
         ledger.verify(records=[forged])
 
 
@@ -193,7 +193,7 @@ def test_what_two_ledgers_paid_for_is_verified_with_each(tmp_path: Path) -> None
     for ledger in (second, zd.Ledger(tmp_path / "l", data="people")):
         assert ledger.verify(records=[tmp_path / "a.json"]) == 3
     third = zd.Ledger(tmp_path / "n", budget=5)
-    with pytest.raises(zd.LedgerError, match="another ledger"):
+    with pytest.raises(zd.errors.LedgerError, match="another ledger"):
         third.verify(records=[tmp_path / "a.json"])
 
 

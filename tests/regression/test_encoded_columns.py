@@ -116,12 +116,12 @@ def test_rows_to_predict_are_read_by_the_schema() -> None:
     np.testing.assert_array_equal(encoding.read(frame[names].to_numpy().tolist()), expected)
     closed = Encoding.of({"city": zd.category(["oslo", "rome"])})
     np.testing.assert_array_equal(closed.read([["oslo"], ["bonn"]]), [[1, 0], [0, 0]])
-    with pytest.raises(zd.ParameterError, match="3 columns"):
+    with pytest.raises(zd.errors.ParameterError, match="3 columns"):
         encoding.read(np.zeros((2, 4)))
-    with pytest.raises(zd.ParameterError, match="age"):
+    with pytest.raises(zd.errors.ParameterError, match="age"):
         encoding.read(frame[["city", "member"]])
 
 
 def test_texts_are_no_features() -> None:
-    with pytest.raises(zd.ParameterError, match="note"):
+    with pytest.raises(zd.errors.ParameterError, match="note"):
         Encoding.of({"note": zd.text(length=20)})

@@ -43,7 +43,7 @@ def test_short_rows_and_strong_signals_are_forecast_to_cost_more(task: str) -> N
     ],
 )
 def test_hints_that_cannot_be_are_refused(hint: dict[str, Any], name: str) -> None:
-    with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+    with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
         zd.advise("logistic", n=1000, dimension=5, epsilon=1, **hint)
 
 

@@ -147,7 +147,7 @@ def test_an_audit_finds_a_quarter_of_the_noise(name: str, monkeypatch: pytest.Mo
     assert audited(name, drawn, MUTANT_FITS) > 1
 
 
-def releases() -> dict[str, zd.Release]:
+def releases() -> dict[str, zd.records.Release]:
     chance = np.random.default_rng(0)
     rows = chance.uniform(-0.5, 0.5, size=(200, 3))
     return {
@@ -175,7 +175,9 @@ def test_a_certificate_is_proven_and_verifies(name: str) -> None:
 
 
 def refused(text: str) -> None:
-    with pytest.raises(zd.CertificateError, match=r"do not prove|cannot be used|step is missing"):
+    with pytest.raises(
+        zd.errors.CertificateError, match=r"do not prove|cannot be used|step is missing"
+    ):
         zd.verify(text)
 
 
@@ -234,19 +236,19 @@ def test_certificate_and_forecast_depend_on_public_numbers_only(name: str) -> No
     assert one.error == two.error
 
 
-def _any_logistic(rows: Any, label: int) -> zd.Release:
+def _any_logistic(rows: Any, label: int) -> zd.records.Release:
     return fit_logistic(rows, [label] * 50, epsilon=1, data_norm=2, classes=[0, 1])
 
 
-def _any_huber(rows: Any, label: int) -> zd.Release:
+def _any_huber(rows: Any, label: int) -> zd.records.Release:
     return fit_huber(rows, [label] * 50, epsilon=1, data_norm=2, bounds_y=(0, 1))
 
 
-def _any_softmax(rows: Any, label: int) -> zd.Release:
+def _any_softmax(rows: Any, label: int) -> zd.records.Release:
     return fit_multinomial(rows, [label] * 50, epsilon=1, data_norm=2, classes=[0, 1, 2])
 
 
 def test_replayed_bits_brand_the_certificate() -> None:
     release = replayed("x")(fit_logistic)(ROWS, [0, 1, 1], epsilon=1, data_norm=1, classes=[0, 1])
-    with pytest.raises(zd.CertificateError, match="test bits"):
+    with pytest.raises(zd.errors.CertificateError, match="test bits"):
         zd.verify(release.certificate)

@@ -79,12 +79,12 @@ def test_half_root_is_just_above() -> None:
 
 @pytest.mark.parametrize("weight", ["0.99", "2.01", 0])
 def test_weights_beyond_the_proof_are_refused(weight: Any) -> None:
-    with pytest.raises(zd.CertificateError, match="target_weight"):
+    with pytest.raises(zd.errors.CertificateError, match="target_weight"):
         KNormSufficientStatistics.read({"target_weight": weight, "scale": 1})
 
 
 def test_add_remove_is_refused() -> None:
-    with pytest.raises(zd.GuaranteeError, match="replace"):
+    with pytest.raises(zd.errors.GuaranteeError, match="replace"):
         KNormSufficientStatistics.read({"target_weight": 1, "scale": 1}).claim(Neighbors.ADD_REMOVE)
 
 
@@ -195,7 +195,7 @@ def test_every_coordinate_is_stretched_by_its_own_scale() -> None:
 
 def test_wrong_numbers_of_scales_are_refused() -> None:
     for scales in ([Fraction(1)], [Fraction(1), Fraction(0)]):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             rounded_k_norm(norm=2, dimension=2, scale=scales, size=1, bits=ReplayBits("few"))
 
 
@@ -244,7 +244,7 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
     certificate = release.certificate
     assert verify(certificate)
     assert certificate.status.value == "proven"
-    assert certificate.claim == zd.PureDP(EPSILON)
+    assert certificate.claim == zd.purification.PureDP(EPSILON)
     (step,) = certificate.steps
     assert step.theorem == "k-norm-sufficient-statistics"
     assert "theorem C10.5" in explain_step(step)
@@ -253,9 +253,9 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
 def test_a_step_with_too_little_noise_does_not_verify() -> None:
     plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=EPSILON))
     numbers = {"target_weight": Fraction(25, 16), "scale": plan.scale / 2}
-    with pytest.raises(zd.ZeroDeltaError):
+    with pytest.raises(zd.errors.ZeroDeltaError):
         issue(
-            claim=zd.PureDP(EPSILON),
+            claim=zd.purification.PureDP(EPSILON),
             steps=(Step(theorem="k-norm-sufficient-statistics", numbers=numbers),),
             bits=ReplayBits("little"),
             public=(),

@@ -162,12 +162,12 @@ def test_softmax_slopes_and_curvatures_stay_below_what_is_charged(classes: int) 
 
 
 def test_add_remove_is_refused() -> None:
-    with pytest.raises(zd.GuaranteeError, match="replace"):
+    with pytest.raises(zd.errors.GuaranteeError, match="replace"):
         theorem.HuberObjectivePerturbation(noise_epsilon=Fraction(1), strength=Fraction(1)).claim(
             Neighbors.ADD_REMOVE
         )
 
 
 def test_regularization_that_costs_more_than_epsilon_is_refused() -> None:
-    with pytest.raises(zd.GuaranteeError, match="raise the strength"):
+    with pytest.raises(zd.errors.GuaranteeError, match="raise the strength"):
         huber_within(Fraction(1, 10), Fraction(1))

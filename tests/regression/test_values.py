@@ -46,7 +46,7 @@ LABELS: dict[str, Any] = {
     "huge": [10**400, -(10**400), 1e308, 1],
     "integers": np.array([0, 1, -(2**63), 2**63 - 1]),
 }
-Fit = Callable[..., zd.Release]
+Fit = Callable[..., zd.records.Release]
 FITS: dict[str, tuple[Fit, dict[str, Any]]] = {
     "logistic": (fit_logistic, {"classes": [0, 1]}),
     "multinomial": (fit_multinomial, {"classes": [0, 1, "x"]}),
@@ -128,21 +128,21 @@ def test_targets_are_cut_and_what_is_no_number_is_nan() -> None:
 @pytest.mark.parametrize("name", FITS)
 def test_missing_public_inputs_are_refused_with_the_remedy(name: str) -> None:
     fit, options = FITS[name]
-    with pytest.raises(zd.ParameterError, match="data_norm"):
+    with pytest.raises(zd.errors.ParameterError, match="data_norm"):
         fit(GOOD, [0, 1, 1, 0], epsilon=1, **options)
-    with pytest.raises(zd.ParameterError, match=r"pass (classes|bounds_y)="):
+    with pytest.raises(zd.errors.ParameterError, match=r"pass (classes|bounds_y)="):
         fit(GOOD, [0, 1, 1, 0], epsilon=1, data_norm=1)
-    with pytest.raises(zd.ParameterError, match="epsilon"):
+    with pytest.raises(zd.errors.ParameterError, match="epsilon"):
         fit(GOOD, [0, 1, 1, 0], epsilon=0, data_norm=1, **options)
-    with pytest.raises(zd.ParameterError, match="as many as there are rows"):
+    with pytest.raises(zd.errors.ParameterError, match="as many as there are rows"):
         fit(GOOD, [0, 1], epsilon=1, data_norm=1, **options)
-    with pytest.raises(zd.ParameterError, match="one value for each row"):
+    with pytest.raises(zd.errors.ParameterError, match="one value for each row"):
         fit(GOOD, np.zeros((4, 2)), epsilon=1, data_norm=1, **options)
 
 
 @pytest.mark.parametrize("classes", [[0], [0, 0], [1, "1"], "ab", [[], {}]])
 def test_bad_classes_are_refused(classes: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="classes"):
+    with pytest.raises(zd.errors.ParameterError, match="classes"):
         fit_logistic(GOOD, [0, 1, 1, 0], epsilon=1, data_norm=1, classes=classes)
 
 
@@ -214,5 +214,5 @@ def test_labeled_rows_yield_nothing_without_a_ticket() -> None:
 
 
 def test_rows_are_prepared_by_this_library_only() -> None:
-    with pytest.raises(zd.ParameterError, match="prepare"):
+    with pytest.raises(zd.errors.ParameterError, match="prepare"):
         LabeledRows(GOOD, [0, 1, 1, 0], prepare=lambda rows: rows)

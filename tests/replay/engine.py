@@ -89,7 +89,7 @@ def run(
         handed = stack.enter_context(frozen(tape, hands, FACTS))
         try:
             found = case(world.handing(called), **options)
-        except zd.ZeroDeltaError as refusal:
+        except zd.errors.ZeroDeltaError as refusal:
             told["refused"] = f"{type(refusal).__name__}: {refusal}"
         except Exception as error:
             if before is None:
@@ -155,7 +155,7 @@ def _told(found: Any, folder: Path, *, shown: bool) -> dict[str, Any]:
     with _intervals(shown):
         told = {"type": type(found).__name__, **described(found, [])}
     release = getattr(found, "release_", found)
-    if not isinstance(release, zd.Release):
+    if not isinstance(release, zd.records.Release):
         return told
     told |= {"release": repr(release), "attributes": sorted(dir(release))}
     told |= {"seconds": release.seconds, "read": type(release.diagnostics).__name__}
@@ -176,11 +176,11 @@ def _intervals(shown: bool) -> Any:
 def _or_refusal(made: Callable[[], Any]) -> Any:
     try:
         return made()
-    except zd.ZeroDeltaError as refusal:
+    except zd.errors.ZeroDeltaError as refusal:
         return _FOLDER.sub("…", f"{type(refusal).__name__}: {refusal}")
 
 
-def _saved(release: zd.Release, path: Path) -> Any:
+def _saved(release: zd.records.Release, path: Path) -> Any:
     release.save(path)
     return _without(json.loads(path.read_text(encoding="utf-8")))
 
@@ -268,7 +268,7 @@ def _gaussian(hand: Hand) -> bool:
 
 
 def _steps(run: Run) -> list[Any]:
-    if not isinstance(run.release, zd.Release):
+    if not isinstance(run.release, zd.records.Release):
         return []
     return [step for part in run.release.certificate.parts for step in part.steps]
 
@@ -294,7 +294,7 @@ def _declared(hand: Hand) -> Fraction | None:
 
 def _claimed(run: Run) -> dict[bool, Fraction]:
     """Return the ε, or the μ², that the certificate has for all mechanisms together."""
-    if not isinstance(run.release, zd.Release):
+    if not isinstance(run.release, zd.records.Release):
         return {}
     certificate = run.release.certificate
     if any(_gaussian(hand) for hand in run.hands):

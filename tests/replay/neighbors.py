@@ -405,10 +405,10 @@ def inhabited(world: World) -> Iterator[Path]:
         place = Path(folder)
         patches.enter_context(patch.object(rows, "opened", lambda given: world.open(given, place)))
         patches.enter_context(patch.object(rows, "rows_of", world.columns))
-        purify = zd.Plan.purify
+        purify = zd.purification.Plan.purify
         patches.enter_context(
             patch.object(
-                zd.Plan,
+                zd.purification.Plan,
                 "purify",
                 lambda plan, value, **o: purify(plan, *world.given((value,), "value"), **o),
             )

@@ -134,7 +134,7 @@ def test_an_interval_from_residuals_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def interval(release: Any, *_: Any, **__: Any) -> Any:
         return release.value - 2 * spread[0], release.value + 2 * spread[0]
 
-    monkeypatch.setattr(zd.Release, "interval", interval)
+    monkeypatch.setattr(zd.records.Release, "interval", interval)
     assert caught(task, shown=True) == {"intervals"}
 
 
@@ -169,7 +169,9 @@ def test_a_study_with_half_of_its_noise_is_found(monkeypatch: pytest.MonkeyPatch
 
 def raised(count: int, release: Any) -> Any:
     if count:
-        raise zd.ParameterError("rows", expected=f"no missing cells, and not {count}", remedy="")
+        raise zd.errors.ParameterError(
+            "rows", expected=f"no missing cells, and not {count}", remedy=""
+        )
     return release
 
 

@@ -220,10 +220,10 @@ def test_every_reader_is_among_the_sources(tmp_path: Path) -> None:
 
 def test_every_relation_is_asked_of_rows_and_of_units() -> None:
     asked = {
-        (zd.Neighbors(given.get("neighbors", "replace")), "unit" in given)
+        (zd.records.Neighbors(given.get("neighbors", "replace")), "unit" in given)
         for given in RELATIONS.values()
     }
-    missing = {*product(zd.Neighbors, (False, True))} - asked
+    missing = {*product(zd.records.Neighbors, (False, True))} - asked
     assert not missing, f"add {missing} to RELATIONS in tests/replay/neighbors.py"
 
 

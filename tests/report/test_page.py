@@ -307,14 +307,14 @@ def test_a_forged_release_is_not_reported(people: Any, tmp_path: Path) -> None:
     release.save(tmp_path / "r.json")
     text = (tmp_path / "r.json").read_text(encoding="utf-8")
     (tmp_path / "r.json").write_text(text.replace('"epsilon": 1', '"epsilon": "1/2"', 1))
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         zd.load(tmp_path / "r.json").report(tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 
 
 def test_a_release_from_replayed_bits_is_not_private_and_has_no_page() -> None:
     release = replayed("a page")(zd.mean)(np.zeros(9), bounds=(0, 1), epsilon=1)
-    with pytest.raises(zd.CertificateError, match="NOT PRIVATE"):
+    with pytest.raises(zd.errors.CertificateError, match="NOT PRIVATE"):
         page_of_releases([release])
 
 
@@ -322,11 +322,11 @@ def test_an_old_page_is_not_written_over(people: Any, tmp_path: Path) -> None:
     place = tmp_path / "new" / "r.html"
     place.parent.mkdir()
     place.write_text("old", encoding="utf-8")
-    with pytest.raises(zd.ParameterError, match="nothing is written over"):
+    with pytest.raises(zd.errors.ParameterError, match="nothing is written over"):
         zd.mean(people, "age", epsilon=1).report(place)
     assert place.read_text(encoding="utf-8") == "old"
     assert [each.name for each in place.parent.iterdir()] == ["r.html"]
-    with pytest.raises(zd.ParameterError, match="one release or more"):
+    with pytest.raises(zd.errors.ParameterError, match="one release or more"):
         write_report([], place)
 
 

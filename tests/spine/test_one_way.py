@@ -16,7 +16,7 @@ import pytest
 import zerodelta as zd
 from data.opening import TICKET
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import FOREIGN_SOURCE, Given, Protection, Source, Ticket
+from zerodelta.data.source import FOREIGN_SOURCE, Protection, Sealed, Source, Ticket
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.privacy.claims import PureDP
@@ -59,7 +59,7 @@ def test_only_the_spine_issues_admits_and_releases(name: str, home: str) -> None
 @pytest.mark.parametrize("ticket", [None, 1, "ticket", object()])
 def test_rows_open_with_a_ticket_only(ticket: Any) -> None:
     source = ArraySource(np.ones(3))
-    given: Given[Any] = Given(np.ones(3))
+    given: Sealed[Any] = Sealed(np.ones(3))
     reads: list[Any] = [source.open, given.open, lambda t: next(source.blocks(t))]
     for read in reads:
         with pytest.raises(TypeError, match="ticket"):
@@ -119,9 +119,9 @@ def test_the_certificate_comes_before_the_rows() -> None:
 
 def test_a_plan_that_proves_less_than_it_claims_reads_nothing() -> None:
     log: list[str] = []
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         run(plan_of(log, claim=PureDP("1/2")), Log(log))
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         begin(plan_of(log, claim=PureDP("1/2")), Log(log))
     assert log == []
 
@@ -153,7 +153,7 @@ def test_a_forecast_may_depend_on_the_released_value_only() -> None:
 
 
 def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
-    with pytest.raises(zd.ParameterError, match="expected_rows"):
+    with pytest.raises(zd.errors.ParameterError, match="expected_rows"):
         Facts(rows=None).planned_rows  # noqa: B018
     assert Facts(rows=None, expected_rows=1000).planned_rows == 1000
     assert Facts(rows=1000).planned_rows == Facts(rows=1000).public_rows == 1000
@@ -169,7 +169,7 @@ def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
 )
 def test_mechanisms_without_a_theorem_for_a_private_number_refuse(question: Any) -> None:
     """Rule: where the number of rows is private, nothing uses it, and nothing guesses it."""
-    with pytest.raises(zd.ParameterError, match="public number"):
+    with pytest.raises(zd.errors.ParameterError, match="public number"):
         question.plan(Facts(rows=None, expected_rows=1000), 1)
 
 
@@ -185,17 +185,17 @@ def test_a_plan_may_have_several_parts_and_a_unit() -> None:
     customer = Protection(unit="customer", max_rows=2)
     certificate = plan.protecting(customer).certificate(SystemBits(), customer)
     assert zd.verify(certificate, epsilon=2, unit="customer") == PureDP(2)
-    with pytest.raises(zd.CertificateError, match="unit"):
+    with pytest.raises(zd.errors.CertificateError, match="unit"):
         zd.verify(certificate, epsilon=2)
 
 
 def test_a_plan_is_not_run_on_data_opened_for_others() -> None:
     """A plan for rows on data opened for units would promise what nobody has proven."""
     plan, customer = plan_of([]), Protection(unit="customer", max_rows=2)
-    for other in (customer, Protection(neighbors=zd.Neighbors.ADD_REMOVE)):
-        with pytest.raises(zd.GuaranteeError, match="cannot be run"):
+    for other in (customer, Protection(neighbors=zd.records.Neighbors.ADD_REMOVE)):
+        with pytest.raises(zd.errors.GuaranteeError, match="cannot be run"):
             plan.certificate(SystemBits(), other)
-    with pytest.raises(zd.GuaranteeError, match="cannot be run"):
+    with pytest.raises(zd.errors.GuaranteeError, match="cannot be run"):
         plan.protecting(customer).certificate(SystemBits())
 
 

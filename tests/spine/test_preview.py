@@ -52,7 +52,7 @@ def test_a_preview_ends_with_its_call(people: Any) -> None:
 
 
 def test_malformed_calls_raise_what_they_always_raise(people: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="epsilon"):
+    with pytest.raises(zd.errors.ParameterError, match="epsilon"):
         preview(lambda: zd.mean(people, "age", epsilon=0))
-    with pytest.raises(zd.ParameterError, match="makes a release"):
+    with pytest.raises(zd.errors.ParameterError, match="makes a release"):
         preview(lambda: 3)

@@ -33,7 +33,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[Certificate]:
 
 
 def issued(epsilon: Any = "1/2", *, bits: Any = None, **changes: Any) -> Certificate:
-    given: dict[str, Any] = {"claim": zd.PureDP(epsilon), "steps": (STEP,), **changes}
+    given: dict[str, Any] = {"claim": zd.purification.PureDP(epsilon), "steps": (STEP,), **changes}
     return issue(**given, bits=SystemBits() if bits is None else bits)
 
 
@@ -41,7 +41,7 @@ def test_the_same_proof_is_checked_once(checked: list[Certificate]) -> None:
     first, again = issued(), issued()
     assert checked == [first]
     assert first == again
-    assert zd.verify(again, epsilon="1/2") == zd.PureDP("1/2")
+    assert zd.verify(again, epsilon="1/2") == zd.purification.PureDP("1/2")
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,7 @@ def test_the_memory_is_bounded_and_forgets_the_oldest(
     monkeypatch.setattr(release_plan, "_MOST_CHECKED", 2)
     for epsilon in (1, 2, 3, 3, 2, 1):
         issued(epsilon)
-    assert [made.claim for made in checked] == [zd.PureDP(epsilon) for epsilon in (1, 2, 3, 1)]
+    assert [made.claim for made in checked] == [
+        zd.purification.PureDP(epsilon) for epsilon in (1, 2, 3, 1)
+    ]
     assert len(release_plan._CHECKED) == 2

@@ -93,7 +93,7 @@ def test_it_ends_with_its_block_and_blocks_nest() -> None:
 def test_what_is_released_inside_is_branded_and_nothing_else() -> None:
     inside = replayed("a test")(mean)()
     assert inside.certificate.randomness == REPLAYED
-    with pytest.raises(zd.CertificateError, match="test bits"):
+    with pytest.raises(zd.errors.CertificateError, match="test bits"):
         zd.verify(inside.certificate)
     for outside in (mean(), replayed(SystemBits())(mean)()):
         assert outside.certificate.randomness == OS_ENTROPY
@@ -110,12 +110,14 @@ def test_a_seed_or_a_generator_is_refused(wrong: Any) -> None:
 
 
 def test_a_plan_captures_for_each_release() -> None:
-    plan = zd.plan(Finite(4), epsilon=1, base=zd.ZCDP("1/100"))
+    plan = zd.plan(Finite(4), epsilon=1, base=zd.purification.ZCDP("1/100"))
     assert replayed("a test")(plan.purify)(3).certificate.randomness == REPLAYED
     assert plan.purify(3).certificate.randomness == OS_ENTROPY
-    assert replayed("a test")(plan.certificate)(zd.ZCDP("1/100")).randomness == REPLAYED
+    assert (
+        replayed("a test")(plan.certificate)(zd.purification.ZCDP("1/100")).randomness == REPLAYED
+    )
     with replayed("a test"):
-        inside = zd.plan(Finite(4), epsilon=1, base=zd.ZCDP("1/100"))
+        inside = zd.plan(Finite(4), epsilon=1, base=zd.purification.ZCDP("1/100"))
     assert inside.purify(3).certificate.randomness == OS_ENTROPY
 
 
@@ -198,7 +200,7 @@ def test_every_release_is_drawn_from_the_replayed_bits_alone(
     assert set(read) <= {16}  # the number of a record, and public seeds
     if isinstance(release, Release):
         assert release.certificate.randomness == REPLAYED
-        assert source.count or release.certificate.claim == zd.PureDP(0)  # type: ignore[attr-defined]
+        assert source.count or release.certificate.claim == zd.purification.PureDP(0)  # type: ignore[attr-defined]
 
 
 def test_threads_of_a_caller_begin_without() -> None:

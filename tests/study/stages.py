@@ -9,7 +9,7 @@ import numpy as np
 
 from data.opening import opened
 from zerodelta.data.source import Source
-from zerodelta.study.minimize import Options, _planned
+from zerodelta.study.minimize import DescentOptions, _planned
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.gradient_sums import Gradients
@@ -59,7 +59,7 @@ def line_data(rows: int, seed: int = 0) -> Any:
 
 def gradients_in(study: Study, objective: Any, **options: Any) -> tuple[Descent, Gradients]:
     """Return the planned descent and its gradients."""
-    descent, gradients = _planned(study, objective, Options(**options))
+    descent, gradients = _planned(study, objective, DescentOptions(**options))
     study._opened.pay()
     return descent, gradients.on(study._source)
 

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import zerodelta as zd
 from data.opening import opened
 from study.stages import gradients_in
-from zerodelta.losses import Logistic, Multinomial
-from zerodelta.models import TanhNetwork
+from zerodelta.models import Logistic, Multinomial, TanhNetwork
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.study.study import Study
@@ -200,7 +199,9 @@ def test_less_weight_is_less_noise_and_the_certificate_says_so() -> None:
         shown = "all 5 rows" if weight == 5 else f"count like {weight} at most"
         assert shown in repr(descent)
         release = made.minimize(Logistic(), data_norm=1, unit_weight=weight, step=1)
-        assert verify(release.certificate, epsilon=1, unit="who", proven=False) == zd.PureDP(1)
+        assert verify(
+            release.certificate, epsilon=1, unit="who", proven=False
+        ) == zd.purification.PureDP(1)
         step = release.certificate.steps[-2]
         numbers = {"max_rows": 5} if weight == 5 else {"max_rows": 5, "weight": weight}
         assert step.numbers == numbers
@@ -211,11 +212,11 @@ def test_less_weight_is_less_noise_and_the_certificate_says_so() -> None:
 def test_weights_that_make_no_sense_are_refused() -> None:
     data = people(scattered(), max_rows=5)
     for weight in (0, 6, -1, 1.5, "x"):
-        with pytest.raises(zd.ParameterError, match="unit_weight"):
+        with pytest.raises(zd.errors.ParameterError, match="unit_weight"):
             study(data).plan_minimize(Logistic(), data_norm=1, unit_weight=weight)
     rows = np.array([[0.5, 1.0]] * 4)
     assert study(rows).plan_minimize(Logistic(), data_norm=1, unit_weight=1).weight is None
-    with pytest.raises(zd.ParameterError, match="unit_weight"):
+    with pytest.raises(zd.errors.ParameterError, match="unit_weight"):
         study(rows).plan_minimize(Logistic(), data_norm=1, unit_weight=2)
 
 
@@ -235,7 +236,7 @@ def test_with_diagnostics_a_query_of_units_is_run_once(monkeypatch: pytest.Monke
     release = made.minimize(Logistic(), data_norm=1, unit_weight=1)
     assert len(runs) == 1
     assert release.diagnostics is not None
-    assert verify(release.certificate, epsilon=1, unit="who") == zd.PureDP(1)
+    assert verify(release.certificate, epsilon=1, unit="who") == zd.purification.PureDP(1)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 40])

@@ -266,7 +266,7 @@ def test_training_where_rows_come_and_go() -> None:
     assert plan.squared == plan.bound**2
     release = study.minimize(Logistic(), data_norm=1)
     claim = verify(release.certificate, epsilon=1, neighbors="add-remove", proven=False)
-    assert claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert claim == zd.purification.PureDP(1, neighbors=zd.records.Neighbors.ADD_REMOVE)
     assert "gaussian-smoothing" not in [s.theorem for s in release.certificate.parts[0].steps]
     assert release.value[0] > 0.5
     replaced = made(plain(line(20_000)), **options).plan_minimize(Logistic(), data_norm=1)
@@ -370,11 +370,11 @@ def test_a_choice_of_units_costs_its_share_of_rho(monkeypatch: pytest.MonkeyPatc
 def test_the_certificate_names_the_unit() -> None:
     release = made(of_units([(1.0, 1.0)] * 5, [])).run(lambda s: int(s.mean("x") > 0.5))
     certificate = release.certificate
-    assert verify(certificate, epsilon=1, unit="who") == zd.PureDP(1)
+    assert verify(certificate, epsilon=1, unit="who") == zd.purification.PureDP(1)
     assert certificate.row == "one who, at most 2 of its rows"
     steps = [step.theorem for step in certificate.parts[0].steps]
     assert steps == ["adaptive-gaussian", "units", "uniform-mixing"]
-    with pytest.raises(zd.CertificateError):
+    with pytest.raises(zd.errors.CertificateError):
         verify(certificate, epsilon=1)
 
 
@@ -454,7 +454,9 @@ def test_training_protects_units() -> None:
         study = made(people, publish=Ball(1, 10), rounds=20, mixing_probability=1e-6)
         plan = study.plan_minimize(Logistic(), data_norm=1)
         release = study.minimize(Logistic(), data_norm=1)
-        assert verify(release.certificate, epsilon=1, unit="who", proven=False) == zd.PureDP(1)
+        assert verify(
+            release.certificate, epsilon=1, unit="who", proven=False
+        ) == zd.purification.PureDP(1)
         steps = release.certificate.parts[0].steps
         assert steps[-2].theorem == "units"
         spent = sum(
@@ -487,4 +489,6 @@ def test_a_verb_that_runs_a_study_gives_it_the_whole_epsilon_of_a_unit() -> None
     whole = planned.protecting(Protection(unit="who", max_rows=2))
     assert (planned.price, whole.price) == (F(1, 6), F(1, 3))
     release = whole.run(of_units([(1.0, 1.0)] * 5, []))
-    assert verify(release.certificate, epsilon=F(1, 3), unit="who") == zd.PureDP(F(1, 3))
+    assert verify(release.certificate, epsilon=F(1, 3), unit="who") == zd.purification.PureDP(
+        F(1, 3)
+    )

@@ -31,7 +31,7 @@ from zerodelta.training.frank_wolfe import VertexSteps
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients
 from zerodelta.training.losses import Logistic
-from zerodelta.training.models import LinearModel, Model, TanhNetwork
+from zerodelta.training.models import LinearPredictor, Model, TanhNetwork
 
 # --- yes or no -----------------------------------------------------------------------------------
 
@@ -79,12 +79,12 @@ def test_columns_that_turn_into_a_function_see_no_rows() -> None:
 
 
 def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
-    class Mine(LinearModel):
+    class Mine(LinearPredictor):
         def gradient(self, parameters: Any, rows: Any, columns: Any) -> Any:
             return rows
 
     mine = Mine(features=(0,), loss=Logistic(), data_norm=1)
-    ours = LinearModel(features=(0,), loss=Logistic(), data_norm=1)
+    ours = LinearPredictor(features=(0,), loss=Logistic(), data_norm=1)
 
     def forged(rows: Any) -> Any:
         return rows[:, 0]

@@ -26,7 +26,7 @@ class Relation:
     counted: Callable[[Any], list[float]]
     pairs: list[tuple[Any, Any]]
     max_rows: int = 1
-    neighbors: zd.Neighbors = zd.Neighbors.REPLACE
+    neighbors: zd.records.Neighbors = zd.records.Neighbors.REPLACE
 
 
 def replaced(values: Sequence[float], rows: int) -> Relation:
@@ -88,7 +88,7 @@ def added(values: Sequence[float], rows: int, expected: int = 3) -> Relation:
         open=table,
         counted=lambda key: [cells[i] for i in key if i],
         pairs=[(key, key[:i] + key[i + 1 :]) for key in keys for i in range(len(key))],
-        neighbors=zd.Neighbors.ADD_REMOVE,
+        neighbors=zd.records.Neighbors.ADD_REMOVE,
     )
 
 

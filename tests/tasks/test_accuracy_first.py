@@ -59,7 +59,7 @@ def test_the_fewest_rows_are_found(task: str) -> None:
 @pytest.mark.parametrize("task", sorted(IN_ROWS))
 def test_rows_are_not_sought_where_they_do_not_help(task: str) -> None:
     given = {name: value for name, value in ASKED[task].items() if name != "n"}
-    with pytest.raises(zd.ParameterError, match="does not fall with it; pass n="):
+    with pytest.raises(zd.errors.ParameterError, match="does not fall with it; pass n="):
         zd.advise(task, **given, error=3)
 
 
@@ -94,7 +94,7 @@ def test_what_it_buys_is_printed_for_every_cell_of_a_table() -> None:
 def test_what_cannot_be_solved_is_refused_with_the_remedy(
     asked: dict[str, Any], remedy: str
 ) -> None:
-    with pytest.raises(zd.ParameterError) as caught:
+    with pytest.raises(zd.errors.ParameterError) as caught:
         zd.advise("mean", **{"bounds": (0, 100), **asked})
     assert remedy in str(caught.value)
 
@@ -106,18 +106,18 @@ def test_without_rows_only_epsilon_is_sought() -> None:
         zd.advise("histogram", universe=10, epsilon=each).best.error for each in (found, less)
     ]
     assert errors[0] <= 2 < errors[1]
-    with pytest.raises(zd.ParameterError, match="leave it out"):
+    with pytest.raises(zd.errors.ParameterError, match="leave it out"):
         zd.advise("histogram", universe=10, epsilon=1, error=2)
 
 
 def test_what_cannot_be_planned_does_not_reach_the_error() -> None:
     def planned(n: int) -> float:
         if n < 400:
-            raise zd.ParameterError("n", n, expected="more rows", remedy="pass more")
+            raise zd.errors.ParameterError("n", n, expected="more rows", remedy="pass more")
         return 1.0 + 300 / n
 
     assert solved(planned, "n", 2.0, "rows") == 400
-    with pytest.raises(zd.ParameterError, match="more rows"):
+    with pytest.raises(zd.errors.ParameterError, match="more rows"):
         solved(lambda n: planned(n // 100), "n", 2.0, "rows")  # at the start, so it is told
 
 
@@ -136,5 +136,5 @@ def test_all_tasks_are_listed_with_the_rows_from_which_on_they_are_useful() -> N
     strict = zd.advise(epsilon="1/10")
     assert strict["mean"].useful_from == 10 * (everything["mean"].useful_from or 0)
     for name in ("n", "dimension", "error", "bounds"):
-        with pytest.raises(zd.ParameterError, match="name a task"):
+        with pytest.raises(zd.errors.ParameterError, match="name a task"):
             zd.advise(None, **{name: 1})

@@ -219,7 +219,7 @@ def test_what_the_verb_refuses_is_refused(task: str, wrong: dict[str, Any]) -> N
         "histogram": {"universe": 3},
     }
     assert zd.advise(task, **good[task], epsilon=1).best.error > 0
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         zd.advise(task, **{**good[task], **wrong}, epsilon=1)
 
 

@@ -152,13 +152,13 @@ def test_a_study_pays_from_its_break_even_on() -> None:
 
 
 def test_unknown_tasks_are_refused_with_the_list() -> None:
-    with pytest.raises(zd.ParameterError, match=r"trimmed_mean"):
+    with pytest.raises(zd.errors.ParameterError, match=r"trimmed_mean"):
         advise("regression", n=10, epsilon=1)
 
 
 @pytest.mark.parametrize("task", ASKED)
 def test_missing_numbers_are_all_named(task: str) -> None:
-    with pytest.raises(zd.ParameterError) as caught:
+    with pytest.raises(zd.errors.ParameterError) as caught:
         advise(task)
     for need, example in FORECASTS[task].needs.items():
         assert need.split("|")[0] in str(caught.value)
@@ -166,7 +166,7 @@ def test_missing_numbers_are_all_named(task: str) -> None:
 
 
 def test_numbers_that_a_task_does_not_have_are_refused() -> None:
-    with pytest.raises(zd.ParameterError, match="clusters"):
+    with pytest.raises(zd.errors.ParameterError, match="clusters"):
         advise("mode", n=10, universe=3, epsilon=1, clusters=2)
 
 
@@ -174,7 +174,7 @@ def test_numbers_that_a_task_does_not_have_are_refused() -> None:
     "wrong", [{"epsilon": 0}, {"epsilon": "no"}, {"n": 0}, {"n": 2.5}, {"dimension": 0}]
 )
 def test_malformed_numbers_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         advise("mean", **{**ASKED["mean"], **wrong})
 
 
@@ -282,14 +282,14 @@ def test_lists_say_what_their_number_does(
     ],
 )
 def test_what_the_function_refuses_is_refused(task: str, wrong: dict[str, Any]) -> None:
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         advise(task, **{**ASKED[task], **wrong})
 
 
 def test_rows_are_synthesized_by_synthesize_and_only_for_domains_that_it_takes() -> None:
     advice = advise("synthesize", **ASKED["synthesize"])
     assert advice.call.startswith("zd.synthesize(")
-    with pytest.raises(zd.ParameterError, match=r"2\^24"):
+    with pytest.raises(zd.errors.ParameterError, match=r"2\^24"):
         advise("synthesize", n=1000, domain=dict.fromkeys(range(30), 2), epsilon=1)
     few = advise("synthesize", **ASKED["synthesize"], size=10).best.error
     assert few > advice.best.error + 0.02

@@ -128,7 +128,7 @@ def test_unknown_values_may_count_as_a_category() -> None:
 
 def test_rows_that_count_nowhere_are_not_unknown_values() -> None:
     for ask in (zd.answer_queries, zd.synthesize):
-        with pytest.raises(zd.ParameterError, match="other=True"):
+        with pytest.raises(zd.errors.ParameterError, match="other=True"):
             ask(people().where("age > 60"), ["plan"], epsilon=1, unknown=3)
 
 
@@ -163,14 +163,14 @@ def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
 def test_methods_that_divide_by_the_number_of_rows_are_refused() -> None:
     for data in (people().where("age > 60"), people(unit="who", max_rows=2)):
         for method in ("k-norm", "mwem"):
-            with pytest.raises(zd.ParameterError, match="private"):
+            with pytest.raises(zd.errors.ParameterError, match="private"):
                 zd.answer_queries(data, ["city"], epsilon=1, method=method)
 
 
 def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows() -> None:
     data = people(unit="who", max_rows=2)
     certificate = zd.answer_queries(data, NAMES, epsilon=1, method="counts").certificate
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
     half = zd.answer_queries(people(), NAMES, epsilon="1/2", method="counts").certificate
     *steps, last = certificate.steps
     assert (tuple(steps), last.theorem) == (half.steps, "units")
@@ -242,9 +242,9 @@ def test_columns_without_categories_and_other_domains_are_refused() -> None:
         (None, None, "age"),
         (["city"], {"city": 2}, "declared"),
     ):
-        with pytest.raises(zd.ParameterError, match=match):
+        with pytest.raises(zd.errors.ParameterError, match=match):
             zd.answer_queries(people(), columns, domain=domain, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="columns"):
+    with pytest.raises(zd.errors.ParameterError, match="columns"):
         zd.synthesize(frame(), ["city"], domain={"city": DOMAIN["city"]}, epsilon=1)
 
 
@@ -255,5 +255,5 @@ def test_what_needs_all_rows_together_is_refused_by_public_numbers(
     monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3)
     zd.answer_queries(people(), NAMES, epsilon=1)
     monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3 - 1)
-    with pytest.raises(zd.ParameterError, match="fewer rows than 500"):
+    with pytest.raises(zd.errors.ParameterError, match="fewer rows than 500"):
         zd.answer_queries(people(), NAMES, epsilon=1)

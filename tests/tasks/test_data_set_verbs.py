@@ -46,7 +46,7 @@ def test_universes_and_bounds_come_from_the_schema() -> None:
     assert zd.quantile(rows, "age", q=1, margin=0, epsilon=99).value == 8
     assert zd.median(rows.where("age >= 6"), "age", epsilon=9).value == 7
     assert 3 < zd.trimmed_mean(rows, "age", trim="1/10", epsilon=9).value < 5
-    assert zd.propose_test_release(
+    assert zd.queries.propose_test_release(
         rows, "age", query=Median(bounds=(0, 8), steps=4), proposed_bound=8, epsilon=9
     ).value == pytest.approx(4, abs=4)
 
@@ -60,10 +60,10 @@ def test_whole_numbers_have_their_own_grid() -> None:
 def test_what_has_no_codes_is_refused(verb: Any) -> None:
     rows = people()
     for columns in ("age", ["city", "member"], None):
-        with pytest.raises(zd.ParameterError, match="category, a boolean or a date"):
+        with pytest.raises(zd.errors.ParameterError, match="category, a boolean or a date"):
             verb(rows, columns, epsilon=1)
     for given in ({"universe": ["oslo"]}, {"unknown": "rome"}):
-        with pytest.raises(zd.ParameterError, match="were declared"):
+        with pytest.raises(zd.errors.ParameterError, match="were declared"):
             verb(rows, "city", epsilon=1, **given)
 
 
@@ -86,7 +86,7 @@ def test_add_remove_needs_half_the_noise_for_counts_and_a_median() -> None:
     replaced = people().where("age < 9")
     added = people(neighbors="add-remove", expected_rows=900)
 
-    def scale(release: zd.Release) -> float:
+    def scale(release: zd.records.Release) -> float:
         return float(release.certificate.steps[0].numbers["scale"])
 
     assert scale(zd.mode(replaced, "city", epsilon=1)) == 2
@@ -104,9 +104,9 @@ def test_frames_name_their_columns() -> None:
     assert len(zd.histogram(frame, "city", universe=["oslo", "rome"], epsilon=9).value) == 2
     assert 1 <= zd.median(frame, "age", bounds=(1, 2), grid=2, epsilon=9).value <= 2
     for wrong in ("town", ["city"]):
-        with pytest.raises(zd.ParameterError, match="columns = "):
+        with pytest.raises(zd.errors.ParameterError, match="columns = "):
             zd.mode(frame, wrong, universe=["oslo"], epsilon=1)  # type: ignore[arg-type]
-    with pytest.raises(zd.ParameterError, match="missing=None"):
+    with pytest.raises(zd.errors.ParameterError, match="missing=None"):
         zd.trimmed_mean(frame, "age", trim="1/10", bounds=(0, 3), epsilon=1)
     kept = zd.trimmed_mean(frame, "age", trim="1/10", bounds=(0, 3), epsilon=9, missing=None)
     assert 0 <= kept.value <= 3
@@ -119,7 +119,7 @@ def test_scores_are_columns_of_one_range() -> None:
     assert zd.select(rows, epsilon=9).value == "1"
     assert zd.select(rows, ["0", "2"], epsilon=9).value == "2"
     mixed = zd.open(table, columns={"0": kind, "1": zd.number(0, 2)})
-    with pytest.raises(zd.ParameterError, match="same bounds"):
+    with pytest.raises(zd.errors.ParameterError, match="same bounds"):
         zd.select(mixed, epsilon=1)
     assert zd.select(mixed, bounds=(0, 1), epsilon=9).value == "1"
 

@@ -134,7 +134,7 @@ def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(task: str) -> None
         *steps, last = steps
     assert (last.theorem, last.numbers) == ("units", {"max_rows": 3})
     assert certificate.row == "one who, at most 3 of its rows"
-    with pytest.raises(zd.CertificateError, match="who"):
+    with pytest.raises(zd.errors.CertificateError, match="who"):
         zd.verify(certificate, epsilon=2)
 
 
@@ -144,13 +144,15 @@ def test_rows_that_come_and_go(task: str) -> None:
     ask, _ = TASKS[task]
     data = people(neighbors="add-remove", expected_rows=30)
     if task.startswith("k-means"):
-        with pytest.raises(zd.ParameterError, match="replace"):
+        with pytest.raises(zd.errors.ParameterError, match="replace"):
             ask(data, columns=NUMBERS)
         return
     release = ask(data, columns=NUMBERS)
     claim = zd.verify(release.certificate, epsilon=2, neighbors="add-remove")
-    assert claim.neighbors is zd.Neighbors.ADD_REMOVE
-    with pytest.raises(zd.CertificateError, match="ε"):  # twice as much where rows are replaced
+    assert claim.neighbors is zd.records.Neighbors.ADD_REMOVE
+    with pytest.raises(
+        zd.errors.CertificateError, match="ε"
+    ):  # twice as much where rows are replaced
         zd.verify(release.certificate, epsilon=claim.exact_epsilon)  # type: ignore[attr-defined]
     few = frame()[:1]
     nobody = zd.open(few, columns=COLUMNS, neighbors="add-remove", expected_rows=30)
@@ -195,13 +197,13 @@ def test_trees_are_pure_for_every_change_of_a_unit_and_half_the_noise_is_caught(
 def test_columns_that_are_no_numbers_are_refused_by_name() -> None:
     data = people()
     for names in (["age", "city"], ["age", "note"], None):
-        with pytest.raises(zd.ParameterError, match=r"city|note"):
+        with pytest.raises(zd.errors.ParameterError, match=r"city|note"):
             zd.kmeans(data, names, clusters=2, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="city"):
+    with pytest.raises(zd.errors.ParameterError, match="city"):
         zd.decision_tree(data, label="city", thresholds={"age": [30]}, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="note"):
+    with pytest.raises(zd.errors.ParameterError, match="note"):
         fixed(data)
-    with pytest.raises(zd.ParameterError, match="height"):
+    with pytest.raises(zd.errors.ParameterError, match="height"):
         zd.kmeans(data, ["height"], clusters=2, epsilon=1)
 
 

@@ -62,7 +62,7 @@ def asked(data: Any, **options: Any) -> Any:
 def descended(data: Any, **options: Any) -> Any:
     columns = data[["age", "member"]]
     study = zd.Study(columns, publish=zd.Ball(1, 2), rounds=2, functions=False, **options)
-    return study.minimize(zd.losses.Logistic(), data_norm=1)
+    return study.minimize(zd.models.Logistic(), data_norm=1)
 
 
 def selected(data: Any, *, train: bool = False, **options: Any) -> Any:
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "answer_queries": ("answer_queries", lambda d, **o: zd.answer_queries(d, ["city"], **o)),
     "bounded_local_sensitivity": (
         "bounded_local_sensitivity",
-        lambda d, **o: zd.bounded_local_sensitivity(d, "age", query=QUERY, **o),
+        lambda d, **o: zd.queries.bounded_local_sensitivity(d, "age", query=QUERY, **o),
     ),
     "count": ("count", lambda d, **o: zd.count(d, "income", **o)),
     "decision_tree": (
@@ -112,11 +112,13 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "mode": ("mode", lambda d, **o: zd.mode(d, "city", **o)),
     "propose_test_release": (
         "propose_test_release",
-        lambda d, **o: zd.propose_test_release(d, "age", query=QUERY, proposed_bound=1, **o),
+        lambda d, **o: zd.queries.propose_test_release(
+            d, "age", query=QUERY, proposed_bound=1, **o
+        ),
     ),
     "propose_test_release, own query": (
         "propose_test_release",
-        lambda d, **o: zd.propose_test_release(
+        lambda d, **o: zd.queries.propose_test_release(
             d["age"],
             query=lambda rows: np.mean(np.concatenate(list(rows.blocks()))),
             stability=lambda rows, bound: 0,
@@ -157,7 +159,10 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "pca": ("pca", lambda d, **o: zd.pca(d, ["age", "income"], **o)),
     "top_k": ("top_k", lambda d, **o: zd.top_k(d, "city", k=2, **o)),
     "heavy_hitters": ("heavy_hitters", lambda d, **o: zd.heavy_hitters(d, "city", **o)),
-    "vote": ("vote", lambda d, **o: zd.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o)),
+    "vote": (
+        "vote",
+        lambda d, **o: zd.queries.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o),
+    ),
     "KMeans": ("KMeans", fitted("KMeans", label=None, n_clusters=2)),
     "LinearRegression": ("LinearRegression", fitted("LinearRegression", label="income")),
     "LogisticRegression": ("LogisticRegression", fitted("LogisticRegression", label="member")),
@@ -275,7 +280,7 @@ def test_a_query_is_run_once_for_a_ticket(
     _, verb = CASES[case]
     runs, data = Runs(monkeypatch), zd.open(SOURCES[source](), columns=COLUMNS)
     if source == "Spark" and case in ("top_k", "heavy_hitters"):
-        with pytest.raises(zd.ParameterError, match="not counted on a cluster"):
+        with pytest.raises(zd.errors.ParameterError, match="not counted on a cluster"):
             verb(data, epsilon=2, diagnostics=SHARE)
         return
     release = verb(data, epsilon=2, diagnostics=SHARE)

@@ -124,7 +124,7 @@ def proposing(case: Case) -> Callable[[Rows], Any]:
     def run(rows: Rows) -> Any:
         options: dict[str, Any] = {"proposed_bound": 1, **case.options}
         dimension = np.size(case.query(rows))
-        release = replayed(scripted.ScriptedBits())(zd.propose_test_release)(
+        release = replayed(scripted.ScriptedBits())(zd.queries.propose_test_release)(
             rows,
             query=case.query,
             stability=far,
@@ -267,7 +267,7 @@ def bounding(case: Case) -> Callable[[Rows], Any]:
     change = max(abs(local[a] - local[b]) for a, b in neighbors(case.every()))
 
     def run(rows: Rows) -> Any:
-        release = replayed(scripted.ScriptedBits())(zd.bounded_local_sensitivity)(
+        release = replayed(scripted.ScriptedBits())(zd.queries.bounded_local_sensitivity)(
             rows,
             query=case.query,
             local=lambda rows: local[rows],

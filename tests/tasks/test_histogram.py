@@ -277,7 +277,7 @@ def test_a_stray_text_and_a_mask_change_no_other_count() -> None:
 def test_large_universes_use_laplace_noise_and_larger_ones_are_refused() -> None:
     assert histogram_methods(epsilon=1, universe=10**5)[0].name == "laplace"
     assert len(histogram([5], universe=10**5, epsilon=1).value) == 10**5
-    with pytest.raises(zd.ParameterError, match="group the items"):
+    with pytest.raises(zd.errors.ParameterError, match="group the items"):
         histogram([5], universe=2**27, epsilon=1)
 
 
@@ -290,7 +290,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": -1}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             histogram([1], **{"universe": 5, "epsilon": 1, **wrong})
     assert histogram([], universe=3, epsilon=1).value.shape == (3,)
 

@@ -253,7 +253,7 @@ def test_without_a_library_of_frames_there_are_lists(monkeypatch: pytest.MonkeyP
 def test_another_kind_of_frame_is_refused() -> None:
     release = zd.mean(people(), "age", epsilon=1)
     for kind in ("spark", 0.95, "0.95"):
-        with pytest.raises(zd.ParameterError, match=r"level=0\.95|did you mean"):
+        with pytest.raises(zd.errors.ParameterError, match=r"level=0\.95|did you mean"):
             release.to_frame(kind)  # type: ignore[arg-type]
 
 
@@ -285,7 +285,7 @@ def test_a_population_has_means_but_no_counts() -> None:
     sample = release.interval()
     assert (lower["income_mean"] <= sample[0]["income_mean"]).all()
     assert (upper["income_mean"] >= sample[1]["income_mean"]).all()
-    with pytest.raises(zd.ParameterError, match='of="sample"'):
+    with pytest.raises(zd.errors.ParameterError, match='of="sample"'):
         zd.count(people().where("age < 9"), epsilon=1).interval(of="population")
 
 
@@ -328,7 +328,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_elsewhere_the_refusal_names_the_method_and_what_to_ask(name: str) -> None:
     make, remedy = REFUSED[name]
     release = make()
-    with pytest.raises(zd.ParameterError, match=remedy) as refused:
+    with pytest.raises(zd.errors.ParameterError, match=remedy) as refused:
         release.interval()
     assert str(refused.value)[1:] in release.covers
     if np.ndim(release.value) == 1 or np.isscalar(release.value):
@@ -341,9 +341,9 @@ def test_elsewhere_the_refusal_names_the_method_and_what_to_ask(name: str) -> No
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, "many", float("nan"), None])
 def test_a_level_is_between_0_and_1(level: Any) -> None:
     release = zd.mean(people(), "age", epsilon=1)
-    with pytest.raises(zd.ParameterError):
+    with pytest.raises(zd.errors.ParameterError):
         release.interval(level)
-    with pytest.raises(zd.ParameterError, match="sample"):
+    with pytest.raises(zd.errors.ParameterError, match="sample"):
         release.interval(of="everybody")
 
 
@@ -373,7 +373,7 @@ def test_pictures_have_labeled_axes_and_a_bar_for_each_value() -> None:
     other = release.plot("count", level=0.5)
     assert "count" in other.get_xlabel()
     assert "50 %" in other.get_xlabel()
-    with pytest.raises(zd.ParameterError, match="income_mean"):
+    with pytest.raises(zd.errors.ParameterError, match="income_mean"):
         release.plot("income_men")
     assert zd.histogram([1, 2, 2], universe=70, epsilon=1).plot().get_xlabel().startswith("count")
     bare = zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1).plot()
@@ -428,7 +428,7 @@ def test_quantiles_of_all_rows_are_one_range() -> None:
     mpl.pyplot.close("all")
 
 
-COUNTED: dict[str, Callable[[], zd.Release]] = {
+COUNTED: dict[str, Callable[[], zd.records.Release]] = {
     "histogram": lambda: zd.histogram(people(), "city", epsilon=1),
     "bins": lambda: zd.histogram(people(), "age", bins=[0, 30, 100], epsilon=1),
     "counts": lambda: zd.count(people(), by="city", epsilon=1),
@@ -437,7 +437,7 @@ COUNTED: dict[str, Callable[[], zd.Release]] = {
 
 
 @pytest.mark.parametrize("make", COUNTED.values(), ids=COUNTED)
-def test_counts_are_bars_from_0(make: Callable[[], zd.Release]) -> None:
+def test_counts_are_bars_from_0(make: Callable[[], zd.records.Release]) -> None:
     release = make()
     axes = release.plot()
     counts = release.to_frame().iloc[:, 1].tolist()
@@ -502,5 +502,5 @@ def test_groups_that_may_be_empty_have_intervals_without_a_warning() -> None:
 
 
 def test_what_is_no_number_is_not_drawn() -> None:
-    with pytest.raises(zd.ParameterError, match="numbers"):
+    with pytest.raises(zd.errors.ParameterError, match="numbers"):
         zd.mode(people(), "city", epsilon=1).plot()

@@ -300,7 +300,7 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     ],
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
-    with pytest.raises(zd.ParameterError, match=match):
+    with pytest.raises(zd.errors.ParameterError, match=match):
         zd.heavy_hitters(["a"], universe=kind, epsilon=1)
 
 
@@ -331,7 +331,7 @@ def test_other_mistakes_are_refused_before_a_row_is_read() -> None:
         (lambda: universe_of({c: zd.text(20, alphabet="ab") for c in "xyz"}), "columns"),
     ]
     for ask, name in wrong:
-        with pytest.raises(zd.ParameterError, match=rf"^{name}"):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name}"):
             ask()
 
 
@@ -521,7 +521,7 @@ def test_a_sequence_of_pairs() -> None:
     assert "and 10 more" in repr(many)
 
 
-VERBS: dict[str, Callable[..., zd.Release]] = {
+VERBS: dict[str, Callable[..., zd.records.Release]] = {
     "heavy_hitters": partial(zd.heavy_hitters, epsilon=1),
     "top_k": partial(zd.top_k, k=10, epsilon=1),
     "counts of a table": partial(zd.count, by="0", epsilon=1),
@@ -534,7 +534,7 @@ def opened(names: list[str]) -> Any:
     return zd.open(table, columns={"0": NAMES, "1": zd.number(0, 1)})
 
 
-def released(name: str, names: list[str], **options: Any) -> tuple[zd.Release, KeysPlan]:
+def released(name: str, names: list[str], **options: Any) -> tuple[zd.records.Release, KeysPlan]:
     """The release of a verb, and how its keys are found."""
     people = opened(names)
     listed = name in ("heavy_hitters", "top_k")

@@ -81,7 +81,7 @@ def judged(
     assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
 
 
-def certified(release: zd.Release, relation: Relation) -> None:
+def certified(release: zd.records.Release, relation: Relation) -> None:
     unit = "1" if relation.name == "unit" else None
     claim = zd.verify(
         release.certificate, epsilon=EPSILON, neighbors=relation.neighbors.value, unit=unit
@@ -207,7 +207,7 @@ def test_an_empty_selection_is_a_release_like_any_other(relation: Relation) -> N
     "task",
     [
         lambda people: zd.trimmed_mean(people, "0", trim="1/10", epsilon=1),
-        lambda people: zd.propose_test_release(
+        lambda people: zd.queries.propose_test_release(
             people,
             query=sum,
             stability=lambda rows, bound: 0,
@@ -215,7 +215,7 @@ def test_an_empty_selection_is_a_release_like_any_other(relation: Relation) -> N
             bounds=(0, 1),
             epsilon=1,
         ),
-        lambda people: zd.bounded_local_sensitivity(
+        lambda people: zd.queries.bounded_local_sensitivity(
             people, query=sum, local=lambda rows: 1, change=1, bounds=(0, 1), epsilon=1
         ),
     ],
@@ -224,5 +224,5 @@ def test_an_empty_selection_is_a_release_like_any_other(relation: Relation) -> N
 def test_mechanisms_that_need_every_row_refuse_a_private_number(
     relation: Relation, task: Any
 ) -> None:
-    with pytest.raises(zd.ParameterError, match="missing=None"):
+    with pytest.raises(zd.errors.ParameterError, match="missing=None"):
         task(relation.open(relation.keys[-1], zd.number(0, 3)))

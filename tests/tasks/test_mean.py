@@ -237,9 +237,9 @@ def test_a_list_of_rows_is_a_table_and_an_odd_row_changes_no_other() -> None:
     assert mean([*([1, 3] * 3000), [1, 3]], bounds=(0, 5), epsilon=5).value == pytest.approx(
         2, abs=0.02
     )
-    with pytest.raises(zd.ParameterError, match=r"^columns of rows = 2"):
+    with pytest.raises(zd.errors.ParameterError, match=r"^columns of rows = 2"):
         zd.median([[1, 2], [3, 4]], bounds=(0, 5), epsilon=1)
-    with pytest.raises(zd.ParameterError, match=r"^columns of rows = 2"):
+    with pytest.raises(zd.errors.ParameterError, match=r"^columns of rows = 2"):
         zd.trimmed_mean([[1, 2], [3, 4]], trim="1/10", bounds=(0, 5), epsilon=1)
 
 
@@ -257,7 +257,7 @@ def test_values_never_raise_and_public_inputs_do() -> None:
         ({"bounds": (0, 1), "epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             mean(np.ones((5, 2)), **{"epsilon": 1, **wrong})
-    with pytest.raises(zd.ParameterError, match="at least one row"):
+    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
         mean(np.ones((0, 2)), bounds=(0, 1), epsilon=1)

@@ -21,7 +21,7 @@ from zerodelta.audit.exact import (
     neighbors,
     permute_and_flip_law,
 )
-from zerodelta.data.keys import Tally, tally
+from zerodelta.data.keys import KeyCounts, tally
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import PermuteAndFlip
@@ -103,7 +103,7 @@ def test_the_release_has_the_law(method: str) -> None:
 def test_members_of_a_level_are_the_items_with_that_count() -> None:
     counts = [0, 2, 0, 0, 1, 2, 0]
     seen = np.flatnonzero(counts)
-    counted = Tally(indices=seen, counts=np.array(counts)[seen])
+    counted = KeyCounts(indices=seen, counts=np.array(counts)[seen])
     for level in (0, 1, 2):
         wanted = [i for i, c in enumerate(counts) if c == level]
         assert [_member(counted, level, place) for place in range(len(wanted))] == wanted
@@ -236,7 +236,7 @@ def test_frames_and_arrow_arrays_are_items() -> None:
 
 
 def test_several_columns_are_refused() -> None:
-    with pytest.raises(zd.ParameterError, match=r"^dimensions of items = "):
+    with pytest.raises(zd.errors.ParameterError, match=r"^dimensions of items = "):
         mode(np.zeros((3, 2)), universe=2, epsilon=1)
 
 
@@ -321,7 +321,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             mode([1], **{"universe": 5, "epsilon": 1, **wrong})
     assert mode([], universe=3, epsilon=1).value in (0, 1, 2)
     assert mode([0], universe=1, epsilon=1).value == 0

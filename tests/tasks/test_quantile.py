@@ -144,7 +144,7 @@ def test_a_margin_of_none_aims_at_the_very_rank_where_rows_fill_the_bounds() -> 
     exact, moved = (quantile_methods(epsilon=1, n=1000, q="0.05", margin=m)[0] for m in (0, None))
     assert exact.error < 5 < moved.error
     for wrong in (-1, 2.5, True, "many"):
-        with pytest.raises(zd.ParameterError, match=r"^margin = "):
+        with pytest.raises(zd.errors.ParameterError, match=r"^margin = "):
             quantile(rows, q=0, bounds=(0, 1), epsilon=1, margin=wrong)  # type: ignore[arg-type]
 
 
@@ -302,10 +302,10 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             quantile([1.0, 2.0], **{"q": 0.5, "bounds": (0, 1), "epsilon": 1, **wrong})
-    with pytest.raises(zd.ParameterError, match="at least one row"):
+    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
         median([], bounds=(0, 1), epsilon=1)
-    with pytest.raises(zd.ParameterError, match="one column"):
+    with pytest.raises(zd.errors.ParameterError, match="one column"):
         median(np.ones((3, 2)), bounds=(0, 1), epsilon=1)
     assert quantile_methods(epsilon=1, n=5)[0].name == "permute-and-flip"

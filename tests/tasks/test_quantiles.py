@@ -141,7 +141,7 @@ def test_by_group_every_group_is_drawn_from_its_own_rows(monkeypatch: pytest.Mon
     mechanism: Any = plan.mechanism
     assert all(call[1] == [len(call[0]) * g for g in mechanism.gaps] for call in calls)
     assert {call[2] for call in calls} == {1 / (8 * (1 - min(mechanism.gaps)))}
-    assert plan.claim == zd.PureDP(1)
+    assert plan.claim == zd.purification.PureDP(1)
     named = opened(ArraySource(pd.DataFrame({"g": [0, 1, 1], "v": [0, 3, 3]})))
     four = GroupKeys(keys=(GroupKey(name="g", labels=tuple(range(4))),))
     plan.by_group(named, ReplayBits("groups"), keys=four, column="v")
@@ -170,7 +170,7 @@ def test_by_group_counts_share_one_draw(monkeypatch: pytest.MonkeyPatch) -> None
     ((noise, sums),) = handed
     assert sums == [1, 0, 1, 0, 2, 0]
     assert noise.cells == 6
-    assert plan.claim == zd.PureDP(1) == noise.claim
+    assert plan.claim == zd.purification.PureDP(1) == noise.claim
     assert found.tolist() == [[0.0], [1.0]]
 
 
@@ -204,7 +204,7 @@ def test_values_rise_with_their_levels_in_the_order_asked(method: str) -> None:
     release = zd.quantiles(ages, q=asked, bounds=(0, 120), grid=121, epsilon=4, method=method)
     assert release.value.tolist() == [90.0, 10.0, 50.0, 10.0]
     claim = zd.verify(release.certificate, epsilon=4)
-    assert claim == zd.PureDP(4)
+    assert claim == zd.purification.PureDP(4)
 
 
 def test_one_level_is_a_quantile() -> None:
@@ -369,7 +369,7 @@ def test_a_distribution_function_says_which_share_is_up_to_each_value() -> None:
     ages = np.arange(100_000) % 100
     release = zd.cdf(ages, at=[17, 17.5, 64], bounds=(0, 120), epsilon=2)
     assert np.abs(release.value - [0.18, 0.18, 0.65]).max() < 1e-3
-    assert zd.verify(release.certificate, epsilon=2) == zd.PureDP(2)
+    assert zd.verify(release.certificate, epsilon=2) == zd.purification.PureDP(2)
     steps = zd.cdf(ages, bounds=(0, 120), epsilon=2)
     assert abs(float(steps.value([49.5])[0]) - 0.5) < 0.02
     plan = CdfQuestion(at=(1.0,)).plan(Facts(rows=None, expected_rows=50, may_miss=True), 1)
@@ -382,5 +382,5 @@ def test_diagnostics_are_a_part_of_the_same_certificate() -> None:
     release = zd.quantiles(
         np.arange(5000.0), q=[0.25, 0.75], bounds=(0, 1000), epsilon=1, diagnostics="1/10"
     )
-    assert zd.verify(release.certificate, epsilon=1) == zd.PureDP(1)
+    assert zd.verify(release.certificate, epsilon=1) == zd.purification.PureDP(1)
     assert release.diagnostics is not None

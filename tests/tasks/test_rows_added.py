@@ -51,9 +51,9 @@ def opened(rows: Rows, columns: dict[str, Any]) -> Any:
     return zd.open(table, columns=columns, neighbors="add-remove", expected_rows=3)
 
 
-def certified(release: zd.Release) -> None:
+def certified(release: zd.records.Release) -> None:
     claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors="add-remove", proven=False)
-    assert claim == zd.PureDP(EPSILON, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert claim == zd.purification.PureDP(EPSILON, neighbors=zd.records.Neighbors.ADD_REMOVE)
     assert "how many rows are expected" in str(release.certificate.public)
 
 
@@ -104,7 +104,7 @@ def test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes(
 def test_only_noise_on_cells_is_for_rows_that_come_and_go() -> None:
     people = opened(((0.0, 1.0),), KINDS)
     for method in ("counts", "k-norm", "mwem"):
-        with pytest.raises(zd.ParameterError, match=r"laplace.*private.*replaced"):
+        with pytest.raises(zd.errors.ParameterError, match=r"laplace.*private.*replaced"):
             zd.answer_queries(people, epsilon=1, method=method)
     assert zd.answer_queries(people, epsilon=1, method="laplace").certificate.steps[0].numbers[
         "scale"

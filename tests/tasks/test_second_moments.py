@@ -91,7 +91,7 @@ def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
     unit = "who" if relation == "unit" else None
     related = "add-remove" if relation == "add-remove" else "replace"
     claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
-    assert claim == zd.PureDP(EPSILON, neighbors=zd.Neighbors(related))
+    assert claim == zd.purification.PureDP(EPSILON, neighbors=zd.records.Neighbors(related))
 
 
 def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
@@ -237,15 +237,15 @@ def _facts(width: int) -> Facts:
 def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
     rows = np.zeros((3, 2))
     for verb in (zd.covariance, zd.correlation, zd.pca):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             verb(rows, **{"epsilon": 1, **wrong})
     odd: list[dict[str, Any]]
     odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
     for each in odd:
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
     texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
-    with pytest.raises(zd.ParameterError, match="numbers"):
+    with pytest.raises(zd.errors.ParameterError, match="numbers"):
         zd.covariance(texts, epsilon=1)
 
 

@@ -128,7 +128,7 @@ def _wrong(options: int, lead: float) -> float:
 def test_a_method_that_never_won_is_refused_with_those_there_are(
     release: Any, method: str, known: str
 ) -> None:
-    with pytest.raises(zd.ParameterError, match=rf"method = '?{method}.*one of .*'{known}'"):
+    with pytest.raises(zd.errors.ParameterError, match=rf"method = '?{method}.*one of .*'{known}'"):
         release(epsilon=1, method=method)
 
 
@@ -157,13 +157,13 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             select([1, 2], **{"sensitivity": 1, "epsilon": 1, **wrong})
-    with pytest.raises(zd.ParameterError, match="monotone"):
+    with pytest.raises(zd.errors.ParameterError, match="monotone"):
         select(np.ones((2, 2)), bounds=(0, 1), monotone=True, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="options"):
+    with pytest.raises(zd.errors.ParameterError, match="options"):
         select([], sensitivity=1, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="at least one row"):
+    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
         select(np.ones((0, 2)), bounds=(0, 1), epsilon=1)
 
 

@@ -12,7 +12,7 @@ import pytest
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.channels.purification import plan
 from zerodelta.errors import ParameterError
-from zerodelta.models import LinearModel, NetworkModel
+from zerodelta.models import LinearPredictor, NetworkModel
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
 from zerodelta.study.plan import FUNCTIONS
@@ -85,13 +85,13 @@ def test_linear_models_are_trained_with_their_losses() -> None:
     x = rng.uniform(-1, 1, size=(2000, 3))
     rows = np.column_stack([x, x[:, 1] > 0.2])
     models = {
-        name: LinearModel(features=(i,), loss=Logistic(), data_norm=1)
+        name: LinearPredictor(features=(i,), loss=Logistic(), data_norm=1)
         for i, name in enumerate("abc")
     }
     assert select_model(rows, models, **LOUD, rounds=15).value == "b"
     rows[:, 3] = 0.5 - x[:, 2]
     models = {
-        name: LinearModel(features=(i,), loss=Squared(label_bound=2), data_norm=1, radius=2)
+        name: LinearPredictor(features=(i,), loss=Squared(label_bound=2), data_norm=1, radius=2)
         for i, name in enumerate("abc")
     }
     assert select_model(rows, models, **LOUD, rounds=15).value == "c"
@@ -212,7 +212,7 @@ def test_missing_and_malformed_parameters_raise_with_the_remedy(
 def test_only_our_own_models_are_proven() -> None:
     """A model or a loss of the caller's might look at other rows, so it must come as functions."""
 
-    class Mine(LinearModel):
+    class Mine(LinearPredictor):
         pass
 
     class Loss(Logistic):
@@ -226,14 +226,14 @@ def test_only_our_own_models_are_proven() -> None:
             rounds=2,
         )
     with pytest.raises(ParameterError, match="train any other loss"):
-        LinearModel(features=(0,), loss=Loss(), data_norm=1)
+        LinearPredictor(features=(0,), loss=Loss(), data_norm=1)
 
 
 def test_what_a_built_in_model_makes_of_a_row_does_not_depend_on_the_batch() -> None:
     rows = products(300)
     rows[::7, 1] = np.nan
     columns = tuple("01234")
-    linear = LinearModel(features=(0, 1, 3), loss=Logistic(), data_norm=1)
+    linear = LinearPredictor(features=(0, 1, 3), loss=Logistic(), data_norm=1)
     for model in (networks()["01"], linear):
         theta = model.start(columns) + 0.1
         for function in (model.gradient, model.score):

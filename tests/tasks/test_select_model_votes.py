@@ -236,7 +236,7 @@ def test_data_sets_vote_with_codes_and_units() -> None:
 )
 def test_mistakes_are_found_before_anything_is_spent(options: dict[str, Any], remedy: str) -> None:
     given = {"candidates": DEGREES, "epsilon": 1, **OPTIONS, **options}
-    with pytest.raises(zd.ParameterError) as caught:
+    with pytest.raises(zd.errors.ParameterError) as caught:
         select_model(curve(100), **given)
     assert remedy in str(caught.value)
 

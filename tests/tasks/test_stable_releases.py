@@ -175,7 +175,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             propose_test_release([1], **{**PROPOSED, "epsilon": 1, **wrong})
     others: list[tuple[dict[str, Any], str]] = [
         ({"bounds": None}, "bounds"),
@@ -186,7 +186,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"method": "best"}, "method"),
     ]
     for wrong, name in others:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             bounded_local_sensitivity([1], **{**BOUNDED, "epsilon": 1, **wrong})
 
 
@@ -199,7 +199,7 @@ def test_what_is_released_lies_between_the_bounds(bounds: tuple[Any, Any], low: 
     """All rows beyond one end, and little noise: mostly the first or the last cell."""
     rows = np.full(50, -1e9 if low else 1e9)
     median = Median(bounds=bounds, steps=49)
-    releases: dict[str, Callable[[ReplayBits], zd.Release]] = {
+    releases: dict[str, Callable[[ReplayBits], zd.records.Release]] = {
         "bounded": lambda bits: replayed(bits)(bounded_local_sensitivity)(
             rows, query=median, epsilon=1000
         ),

@@ -177,7 +177,7 @@ def test_the_number_of_rows_costs_nothing_where_it_is_public(tmp_path: Path) -> 
     for name, source in sources(tmp_path).items():
         release = zd.count(source, epsilon=1)
         assert (release.value, release.error) == (3, 0.0), name
-        assert zd.verify(release.certificate, epsilon=0, proven=False) == zd.PureDP(0)
+        assert zd.verify(release.certificate, epsilon=0, proven=False) == zd.purification.PureDP(0)
         (step,) = release.certificate.steps
         assert step.theorem == "public"
 
@@ -211,11 +211,11 @@ def test_a_count_without_a_public_number_has_noise_even_if_no_row_is_dropped() -
     for rows_only in (True, False):
         plan = CountQuestion(rows_only=rows_only).plan(Facts(rows=None, expected_rows=3), 1)
         assert [step.theorem for step in plan.steps] == ["partition-laplace"]
-        assert plan.claim == zd.PureDP(1)
+        assert plan.claim == zd.purification.PureDP(1)
 
 
 def test_present_cells_are_those_of_one_column() -> None:
-    with pytest.raises(zd.ParameterError, match="one column"):
+    with pytest.raises(zd.errors.ParameterError, match="one column"):
         zd.count(pandas.DataFrame(TABLE), missing="skip", epsilon=1)
 
 
@@ -259,5 +259,5 @@ def test_advice_shows_both() -> None:
     assert both.best.error > alone.best.error
     assert f"with missing=None, if no cell is missing: error {alone.best.error:.3g}" in str(both)
     assert 'missing="skip"' in both.call
-    with pytest.raises(zd.ParameterError, match="skip"):
+    with pytest.raises(zd.errors.ParameterError, match="skip"):
         zd.advise("mean", **asked, missing=3)

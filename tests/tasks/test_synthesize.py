@@ -106,7 +106,7 @@ def test_frames_come_back_as_frames_of_the_same_kind(library: str) -> None:
     assert set(entries) <= {"f", "m", "other"}
     assert abs(entries.count("other") - 1000) < 50
     if library != "pandas":
-        with pytest.raises(zd.ParameterError, match="only texts"):
+        with pytest.raises(zd.errors.ParameterError, match="only texts"):
             synthesize(frame, domain={"sex": ["f", 3], "age": 2}, epsilon=1)
 
 
@@ -174,11 +174,11 @@ def test_arrays_have_the_types_of_the_categories() -> None:
 
 def test_public_inputs_are_asked_for() -> None:
     rows = np.zeros((5, 30), dtype=int)
-    with pytest.raises(zd.ParameterError, match=r"^domain = .*known without the rows"):
+    with pytest.raises(zd.errors.ParameterError, match=r"^domain = .*known without the rows"):
         synthesize(rows, epsilon=1)
-    with pytest.raises(zd.ParameterError, match=r"at most 2\^24.*answer_queries"):
+    with pytest.raises(zd.errors.ParameterError, match=r"at most 2\^24.*answer_queries"):
         synthesize(rows, domain=dict.fromkeys(range(25), 2), epsilon=1)
-    with pytest.raises(zd.ParameterError, match=r"^size = "):
+    with pytest.raises(zd.errors.ParameterError, match=r"^size = "):
         synthesize(rows, domain={0: 2, 1: 2}, epsilon=1, size=0)
     one = synthesize(rows[:1], domain={0: 2, 1: 2}, epsilon=1)
     assert one.value.shape == (1, 2)

@@ -141,7 +141,7 @@ def test_too_many_bins_are_told_as_such() -> None:
     """Whole numbers that are cut into bins are no keys to be found."""
     columns = {each: zd.number(0, 999, integer=True) for each in "01"}
     data, many = zd.open(np.zeros((2, 2)), columns=columns), zd.bins(range(5000))
-    with pytest.raises(zd.ParameterError, match=r"^by = .*2\^24"):
+    with pytest.raises(zd.errors.ParameterError, match=r"^by = .*2\^24"):
         zd.count(data, by={"0": many, "1": many}, epsilon=1)
 
 
@@ -663,9 +663,9 @@ def test_a_file_gives_a_table_of_its_own(tmp_path: Path) -> None:
     for kind, made in (("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)):
         assert isinstance(shown.to_frame(kind), made)
     assert isinstance(shown.to_frame(), pd.DataFrame)
-    with pytest.raises(zd.ParameterError, match="pandas"):
+    with pytest.raises(zd.errors.ParameterError, match="pandas"):
         shown.to_frame("spark")
-    with pytest.raises(zd.ParameterError, match='did you mean "income_mean"'):
+    with pytest.raises(zd.errors.ParameterError, match='did you mean "income_mean"'):
         shown["income_men"]
 
 
@@ -728,7 +728,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("options", "match"), MISTAKES.values(), ids=MISTAKES)
 def test_mistakes_are_refused_with_the_remedy(options: dict[str, Any], match: str) -> None:
-    with pytest.raises(zd.ParameterError, match=match):
+    with pytest.raises(zd.errors.ParameterError, match=match):
         zd.table(people(), epsilon=1, **options)
 
 
@@ -764,16 +764,16 @@ BARE: dict[str, tuple[dict[str, Any], str]] = {
 def test_mistakes_with_bare_frames_are_refused_with_the_remedy(
     options: dict[str, Any], match: str
 ) -> None:
-    with pytest.raises(zd.ParameterError, match=match):
+    with pytest.raises(zd.errors.ParameterError, match=match):
         zd.table(FRAME, epsilon=1, **{"of": INCOME, "bounds": (0, 1), **options})
 
 
 def test_typed_texts_of_bare_frames_are_refused_where_numbers_are_needed() -> None:
     texts = pl.from_pandas(FRAME).with_columns(pl.col("income").cast(pl.String))
     by = {"city": KINDS["city"]}
-    with pytest.raises(zd.ParameterError, match="numbers or booleans"):
+    with pytest.raises(zd.errors.ParameterError, match="numbers or booleans"):
         zd.mean(texts, "income", by=by, bounds=(0, 1), epsilon=1)
-    with pytest.raises(zd.ParameterError, match="numbers or booleans"):
+    with pytest.raises(zd.errors.ParameterError, match="numbers or booleans"):
         zd.count(texts, by={"income": zd.bins([0, 1])}, epsilon=1)
     cells = FRAME.astype({"income": object})
     assert len(zd.mean(cells, "income", by=by, bounds=(0, 1), epsilon=1).value) == 3
@@ -783,18 +783,18 @@ def test_typed_texts_of_bare_frames_are_refused_where_numbers_are_needed() -> No
 
 @pytest.mark.parametrize("edges", [[0], [], [0, 0], [0, 2, 1], "012", 5, [0, "x"], [0, math.nan]])
 def test_bins_that_do_not_rise_are_refused(edges: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="bins"):
+    with pytest.raises(zd.errors.ParameterError, match="bins"):
         zd.bins(edges)
 
 
 def test_other_mistakes_are_refused() -> None:
-    with pytest.raises(zd.ParameterError, match="name them"):
+    with pytest.raises(zd.errors.ParameterError, match="name them"):
         zd.mean(people(), by="city", epsilon=1)
-    with pytest.raises(zd.ParameterError, match="method"):
+    with pytest.raises(zd.errors.ParameterError, match="method"):
         zd.mean(people(), "income", by="city", method="laplace", epsilon=1)
-    with pytest.raises(zd.ParameterError, match=r"zd\.open"):
+    with pytest.raises(zd.errors.ParameterError, match=r"zd\.open"):
         zd.count(FRAME, "income", by={"city": KINDS["city"]}, epsilon=1)
-    with pytest.raises(zd.ParameterError, match="rename"):
+    with pytest.raises(zd.errors.ParameterError, match="rename"):
         zd.mean(
             FRAME.rename(columns={"city": "count"}),
             "income",
@@ -803,7 +803,7 @@ def test_other_mistakes_are_refused() -> None:
             epsilon=1,
         )
     for options in ({"bins": [0, 1], "universe": 3}, {"bins": [1, 0]}, {"bins": 4}):
-        with pytest.raises(zd.ParameterError):
+        with pytest.raises(zd.errors.ParameterError):
             zd.histogram(FRAME["age"], epsilon=1, **options)
-    with pytest.raises(zd.ParameterError, match="own groups"):
+    with pytest.raises(zd.errors.ParameterError, match="own groups"):
         zd.histogram(people(), "city", bins=[0, 1], epsilon=1)

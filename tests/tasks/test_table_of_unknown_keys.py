@@ -366,15 +366,15 @@ def test_the_plan_depends_on_no_row() -> None:
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
     for of in ({"income": "mean"}, {"income": "count"}):
-        with pytest.raises(zd.ParameterError, match=match):
+        with pytest.raises(zd.errors.ParameterError, match=match):
             zd.table(PEOPLE, by={"name": kind}, of=of, bounds=(0, 1), epsilon=1)
-    with pytest.raises(zd.ParameterError, match=match):
+    with pytest.raises(zd.errors.ParameterError, match=match):
         zd.count(PEOPLE, by={"name": kind}, epsilon=1)
 
 
 @pytest.mark.parametrize("false_keys", [0, -1, "x", 2**25])
 def test_a_wish_for_false_keys_is_a_number_of_them(false_keys: Any) -> None:
-    with pytest.raises(zd.ParameterError, match="false_keys"):
+    with pytest.raises(zd.errors.ParameterError, match="false_keys"):
         zd.table(
             zd.open(PEOPLE, columns=COLUMNS),
             by="name",

@@ -32,7 +32,7 @@ CELLS = [*itertools.product((0.0, 1.0), (0.0, 1.0, 2.0, math.nan)), (5.0, 2.0)]
 """Two groups; a row with another key is in neither, and one without a value in no quantile."""
 
 
-def ask(rows: Rows, relation: str, by: Any, of: Any) -> zd.Release:
+def ask(rows: Rows, relation: str, by: Any, of: Any) -> zd.records.Release:
     columns = {"0": KEY, "1": VALUE}
     if relation == "unit":
         ids = np.array([[*row, 7.0] for row in rows] + [[0.0, 1.0, 8.0]])

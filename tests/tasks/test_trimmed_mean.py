@@ -375,9 +375,9 @@ def test_public_inputs_are_asked_for() -> None:
         ({"epsilon": 0}, "epsilon"),
     ]
     for wrong, name in cases:
-        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
             trimmed_mean([1.0] * 9, **{"trim": "0.2", "bounds": (0, 1), "epsilon": 1, **wrong})
-    with pytest.raises(zd.ParameterError, match="at least one row"):
+    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
         trimmed_mean([], trim=0.1, bounds=(0, 1), epsilon=1)
 
 

@@ -61,7 +61,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[int, ExpRational]
         seen.clear()
         for each in itertools.product(range(BLOCKS), repeat=rows):
             deal = iter(each)
-            zd.vote(people, by_sum, "0", options=range(3), blocks=BLOCKS, epsilon=EPSILON)
+            zd.queries.vote(people, by_sum, "0", options=range(3), blocks=BLOCKS, epsilon=EPSILON)
             assert next(deal, None) is None  # each row or unit that counts is dealt once
         chance = ExpRational.of(Fraction(1, len(seen)))
         total = dict.fromkeys(range(3), ExpRational.of(0))
@@ -90,7 +90,7 @@ def test_a_vote_is_pure_on_all_neighbors(
 @each_relation
 def test_the_certificate_names_the_relation(relation: Relation) -> None:
     people = relation.open(relation.keys[-1], zd.number(0, 2))
-    release = zd.vote(people, lambda _: 0, "0", options=[0], epsilon=EPSILON)
+    release = zd.queries.vote(people, lambda _: 0, "0", options=[0], epsilon=EPSILON)
     related: Any = relation.neighbors.value
     unit = "1" if relation.max_rows > 1 else None
     claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
@@ -105,7 +105,9 @@ def test_a_vote_that_moves_costs_all_of_epsilon_and_no_more(
     monkeypatch.setattr(module, "uniform_below", lambda bound, *, size, bits: range(size))
     for first in (1.0, 0.0):
         rows = np.array([[first]] + [[1.0]] * 59)
-        zd.vote(rows, lambda b: int(b[0, 0] > 0.5), options=[0, 1], blocks=60, epsilon=EPSILON)
+        zd.queries.vote(
+            rows, lambda b: int(b[0, 0] > 0.5), options=[0, 1], blocks=60, epsilon=EPSILON
+        )
     (noise, votes, *_), (_, moved, *_) = calls
     assert (votes.tolist(), moved.tolist()) == ([0, 60], [1, 59])
     one, two = (permute_and_flip_law(v.tolist(), scale=noise.scale) for v in (votes, moved))
@@ -126,12 +128,12 @@ def test_a_unit_has_one_block_and_all_of_epsilon(monkeypatch: pytest.MonkeyPatch
     people = zd.open(rows, columns=kinds, unit="1", max_rows=3, units=300)
     for data, most in ((people, 300), (people.where("`0` < 100"), 100)):
         seen.clear()
-        release = zd.vote(data, choose, options=[0, 1], blocks=8, epsilon=EPSILON)
+        release = zd.queries.vote(data, choose, options=[0, 1], blocks=8, epsilon=EPSILON)
         dealt = sorted(value for block in seen[1:] for value in block)  # the first was tried
         assert dealt == [unit for unit in range(most) if unit % 4]
         assert [step.theorem for step in release.certificate.steps][-1] == "unit-votes"
     assert {call[0].scale for call in calls} == {2 / EPSILON}
-    release = zd.vote(people, choose, options=[0], epsilon=EPSILON, diagnostics="1/10")
+    release = zd.queries.vote(people, choose, options=[0], epsilon=EPSILON, diagnostics="1/10")
     assert zd.verify(release.certificate, epsilon=EPSILON, unit="1")
 
 
@@ -190,13 +192,13 @@ def test_numbers_of_numpy_are_options() -> None:
 )
 def test_mistakes_are_found_before_anything_is_spent(arguments: dict[str, Any], match: str) -> None:
     given: dict[str, Any] = {"choose": lambda block: 0, "options": [0, 1], "epsilon": 1}
-    with pytest.raises(zd.ParameterError, match=match):
-        zd.vote(np.zeros((100, 1)), **{**given, **arguments})
+    with pytest.raises(zd.errors.ParameterError, match=match):
+        zd.queries.vote(np.zeros((100, 1)), **{**given, **arguments})
 
 
 def test_the_number_of_blocks_and_what_it_buys() -> None:
     def told(n: int, epsilon: Any) -> tuple[str, str]:
-        release = zd.vote(np.zeros((n, 1)), lambda _: 0, options=range(16), epsilon=epsilon)
+        release = zd.queries.vote(np.zeros((n, 1)), lambda _: 0, options=range(16), epsilon=epsilon)
         return release.certificate.public[1], str(release.error)
 
     assert told(100_000, 1)[0] == "the number of blocks, 31"  # 8 (ln 16 + 1) = 30.2
@@ -207,6 +209,6 @@ def test_the_number_of_blocks_and_what_it_buys() -> None:
 
 
 def test_the_certificate_says_whose_word_it_rests_on() -> None:
-    release = zd.vote(np.zeros((100, 1)), lambda _: 0, options=[0, 1], epsilon=1)
+    release = zd.queries.vote(np.zeros((100, 1)), lambda _: 0, options=[0, 1], epsilon=1)
     assert release.certificate.steps[0].status.value == "asserted"
     assert any("one block at a time" in line for line in release.certificate.assumed)

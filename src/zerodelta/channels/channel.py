@@ -102,7 +102,7 @@ class Mixing(Purifier):
 
     @property
     @abstractmethod
-    def theorem(self) -> theorems.Mixing:
+    def theorem(self) -> theorems.MixingTheorem:
         """The theorem with the numbers of its proof step: it bounds ln M."""
 
     @property
@@ -169,7 +169,7 @@ def as_claim(claim: Any, name: str) -> Claim:
         name,
         claim,
         expected="what the base mechanism satisfies",
-        remedy=f"pass {name}=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
+        remedy=f"pass {name}=zd.GaussianDP(...), zd.purification.ZCDP(...), zd.ApproxDP(...), …",
     )
     found: Claim = claim
     return found

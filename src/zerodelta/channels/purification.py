@@ -24,7 +24,7 @@ from zerodelta.channels.search import (
     ranked_candidates,
     smooth_candidates,
 )
-from zerodelta.data.source import Given, Protection
+from zerodelta.data.source import Protection, Sealed
 from zerodelta.errors import CertificateError, GuaranteeError, require
 from zerodelta.exact.bits import BitSource, current_bits
 from zerodelta.exact.rational import Rational
@@ -170,7 +170,7 @@ class Plan:
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
         # the value is no source of rows, whatever it says it is
-        given: Given[Any] = Given(value, reads=(), neighbors=base.neighbors)
+        given: Sealed[Any] = Sealed(value, reads=(), neighbors=base.neighbors)
         planned = self._release(base)
         try:
             return run(planned, given)

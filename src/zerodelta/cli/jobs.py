@@ -268,7 +268,7 @@ def planned(job: Job) -> Preview:
 def _opened(job: Job, *, paying: bool) -> Any:
     remedy = "pass --schema people.toml; zerodelta init writes a template"
     require(job.schema is not None, "schema", expected="declared columns", remedy=remedy)
-    schema = zd.read_schema(str(job.schema))
+    schema = zd.data.read_schema(str(job.schema))
     data = DEFAULT_DATA if schema.name is None else schema.name
     people = zd.open(
         job.data,
@@ -403,7 +403,7 @@ class Funds:
 
 
 def _whose(job: Job) -> tuple[str, str | None, str | None]:
-    name = None if job.schema is None else zd.read_schema(job.schema).name
+    name = None if job.schema is None else zd.data.read_schema(job.schema).name
     return job.ledger or "", name, job.analyst
 
 
@@ -419,11 +419,11 @@ def _account(job: Job) -> Ledger | None:
     address = None if job.ledger is None else as_address(job.ledger)
     if address is None or not (is_url(address) or Path(address).exists()):
         return None
-    name = zd.read_schema(str(job.schema)).name
+    name = zd.data.read_schema(str(job.schema)).name
     data = DEFAULT_DATA if name is None else name
     try:
         whole = Ledger(address, data=data)
-    except zd.ParameterError:  # no account of these data yet
+    except zd.errors.ParameterError:  # no account of these data yet
         return None
     if job.records is not None:
         whole.demand(job.records)

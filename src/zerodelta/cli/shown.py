@@ -34,7 +34,7 @@ from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.shown_release import csv_lines, noted
 from zerodelta.report import write_report
 from zerodelta.report.contents import (
-    Grid,
+    ReportTable,
     error_in_words,
     grids_of,
     number_shown,
@@ -156,7 +156,7 @@ def ledger_of(job: Job, release: Release) -> Ledger | None:
 _OURS = re.compile(rf"value(-\d+)?\.(csv|parquet)|{re.escape(REPORT)}")
 
 
-def lines_of(grid: Grid) -> dict[str, list[Any]]:
+def lines_of(grid: ReportTable) -> dict[str, list[Any]]:
     """Return a grid as columns: keys, numbers, and the ends of their intervals."""
     columns = {name or "line": [_plain(each) for each in keys] for name, keys in grid.keys.items()}
     for column in grid.columns:
@@ -175,12 +175,12 @@ def values_as_json(release: Release) -> list[dict[str, list[Any]]]:
     ]
 
 
-def _csv(grid: Grid, path: Path) -> None:
+def _csv(grid: ReportTable, path: Path) -> None:
     columns = noted(lines_of(grid), grid.note)
     write_new(path, csv_lines(columns, zip(*columns.values(), strict=True)))
 
 
-def _parquet(grid: Grid, path: Path) -> None:
+def _parquet(grid: ReportTable, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -248,7 +248,7 @@ def _short(value: Any, widest: int = _WIDEST) -> str:
     return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: ReportTable) -> str:
     heads, columns, right = [], [], []
     for name, keys in grid.keys.items():
         heads.append(name)

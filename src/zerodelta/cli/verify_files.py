@@ -59,7 +59,7 @@ class Demand:
 
 
 @value
-class Verdict:
+class FileVerdict:
     """What was found about one file."""
 
     good: bool
@@ -70,7 +70,7 @@ class Verdict:
     """Of the verdict on all files: what each data set costs."""
 
 
-def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> Verdict:
+def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> FileVerdict:
     """Say whether a file's certificate proves what is asked, and what it belongs to."""
     demand = Demand() if demand is None else demand
     try:
@@ -90,12 +90,12 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
         if saved is not None:
             saved.fields(CLASSES)  # as `zd.load` reads them
     except CertificateError as error:
-        return Verdict(good=False, text=str(error))
+        return FileVerdict(good=False, text=str(error))
     lines = [certificate.explain() if explain else certificate.summary]
     lines += [] if explain else [f"  {line}" for line in _claimed(certificate)]
     if saved is not None:
         lines += [f"  {line}" for line in _told(saved, demand)]
-    return Verdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
+    return FileVerdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
 
 
 def certificate_in(path: Path) -> Certificate:
@@ -148,7 +148,7 @@ def _told(saved: Saved, demand: Demand) -> list[str]:
     return [*lines, *(f"ask whether {_plain(each)}" for each in record.to_ask[:2])]
 
 
-def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
+def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | None:
     """Add up what the releases of each data set cost; None if there is nothing to add up."""
     by_digest = {v.saved.digest: v.saved for v in verdicts if v.good and v.saved is not None}
     named = by_data((saved.record, saved.certificate) for saved in by_digest.values())
@@ -173,7 +173,7 @@ def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
         told = ("s name", "they are") if loose > 1 else (" names", "it is")
         lines.append(f"{loose} release{told[0]} no data set: {told[1]} not added up.")
     text = "\n".join(lines)
-    return Verdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
+    return FileVerdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
 
 
 def _check_total(total: Total, demand: Demand) -> None:
@@ -182,7 +182,7 @@ def _check_total(total: Total, demand: Demand) -> None:
         raise CertificateError(f"{total}: more than {limit}, which was asked.")
 
 
-def as_json(path: str, verdict: Verdict) -> dict[str, Any]:
+def as_json(path: str, verdict: FileVerdict) -> dict[str, Any]:
     """Return what was found about one file as plain numbers and texts."""
     found: dict[str, Any] = {"file": path, "verified": verdict.good}
     if not verdict.good or verdict.certificate is None:
@@ -210,7 +210,7 @@ def as_json(path: str, verdict: Verdict) -> dict[str, Any]:
     return found
 
 
-def totals_as_json(found: Verdict | None) -> dict[str, Any]:
+def totals_as_json(found: FileVerdict | None) -> dict[str, Any]:
     """Return the sums by the names of data sets."""
     return {
         str(name): {

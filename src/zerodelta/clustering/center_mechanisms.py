@@ -18,9 +18,9 @@ import numpy as np
 from zerodelta.clustering.kmeans import (
     MOST_AXES,
     ROW_NORM,
+    CellGrid,
     Centers,
     Frame,
-    Grid,
     grid_for,
     refined,
     seeds_from,
@@ -88,7 +88,7 @@ def kmeans_methods(
         moved = (2 + d / 4) * d * (deviation * clusters / rows) ** 2
         return _limited(moved + missed(grid, share), grid)
 
-    def missed(grid: Grid, share: float) -> float:
+    def missed(grid: CellGrid, share: float) -> float:
         return _missed(grid, noise=2 / share, rows=rows / clusters, clusters=clusters)
 
     part, rounds = epsilon / LLOYD_SHARE, lloyd_rounds(d)
@@ -150,7 +150,7 @@ def lloyd_rounds(columns: int) -> int:
     return 1 if columns <= MOST_AXES else 2
 
 
-def _missed(grid: Grid, *, noise: float, rows: float, clusters: int) -> float:
+def _missed(grid: CellGrid, *, noise: float, rows: float, clusters: int) -> float:
     """Return the expected cost of clusters that share a center, each of so many rows.
 
     The k-means of a grid's cells wants a center for cells of noise: the fullest two have some
@@ -172,7 +172,7 @@ def _missed(grid: Grid, *, noise: float, rows: float, clusters: int) -> float:
     return clusters * (clusters - 1) / 2 * each
 
 
-def _limited(excess: float, grid: Grid) -> float:
+def _limited(excess: float, grid: CellGrid) -> float:
     """Return an excess that is no larger than that of centers which the rows did not decide.
 
     Along the columns small and large ones blend slowly; on a few directions rounds either work or
@@ -201,11 +201,11 @@ class Problem:
     counted: bool = True
     """Whether `rows` is the number of rows, which is public, or a public guess."""
 
-    def grid(self, epsilon: float) -> Grid:
+    def grid(self, epsilon: float) -> CellGrid:
         """Return the grid for counts with Laplace noise of this ε."""
         return grid_for(self.frame.sides, rows=self.rows, clusters=self.clusters, epsilon=epsilon)
 
-    def cells(self, grid: Grid) -> Rowwise:
+    def cells(self, grid: CellGrid) -> Rowwise:
         """Return the function that gives each row the number of its cell."""
         frame = self.frame
         return Rowwise(lambda block: grid.keys(frame.rows(block)))

@@ -70,10 +70,11 @@ class Frame:
 
 
 @value
-class Grid:
+class CellGrid:
     """Equal cells along a few axes: the columns, or orthonormal directions with ``low`` != 0.
 
-    >>> grid = Grid(axes=np.eye(2), middle=np.zeros(2), low=np.zeros(2), side=0.25, shape=(4, 2))
+    >>> low = middle = np.zeros(2)
+    >>> grid = CellGrid(axes=np.eye(2), middle=middle, low=low, side=0.25, shape=(4, 2))
     >>> grid.keys(np.array([[0.3, 0.1], [1.0, 0.5], [np.nan, np.nan]]))
     array([ 2.,  7., nan])
     """
@@ -122,7 +123,7 @@ class Grid:
         return self.middle + points @ self.axes.T if self.projects else points
 
 
-def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> Grid:
+def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> CellGrid:
     """Return the grid for so many rows: all from public numbers.
 
     >>> grid_for(np.ones(2), rows=100_000, clusters=5, epsilon=1.0).shape
@@ -142,7 +143,7 @@ def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> Grid
     wanted = (_FINENESS * max(1.0, rows * epsilon) ** (1 / (2 + count))) ** count
     side = _side(lengths, min(max(wanted, 4.0 * clusters), _MOST_CELLS))
     shape = tuple(max(1, round(float(length / side))) for length in lengths)
-    return Grid(axes=axes, middle=sides / 2, low=low, side=side, shape=shape)
+    return CellGrid(axes=axes, middle=sides / 2, low=low, side=side, shape=shape)
 
 
 def _side(lengths: Floats, cells: float) -> float:
@@ -174,13 +175,15 @@ class Seeds:
     radius: float
 
 
-def seeds_from(counts: npt.NDArray[Any], grid: Grid, *, clusters: int, threshold: float) -> Seeds:
+def seeds_from(
+    counts: npt.NDArray[Any], grid: CellGrid, *, clusters: int, threshold: float
+) -> Seeds:
     """Return the k-means of the cells whose noisy count exceeds a threshold: post-processing.
 
     It is a function of its arguments, with restarts of a fixed generator. With fewer such cells
     than clusters the fullest cells take their place.
 
-    >>> grid = Grid(axes=np.eye(1), middle=np.zeros(1), low=np.zeros(1), side=0.25, shape=(4,))
+    >>> grid = CellGrid(axes=np.eye(1), middle=np.zeros(1), low=np.zeros(1), side=0.25, shape=(4,))
     >>> seeds_from(np.array([90, 3, -2, 80]), grid, clusters=2, threshold=9).places.ravel().tolist()
     [0.125, 0.875]
     """
@@ -218,10 +221,10 @@ class Centers:
     points: Floats
     radius: float
     places: Floats
-    grid: Grid | None = None
+    grid: CellGrid | None = None
 
     @classmethod
-    def seeded(cls, frame: Frame, grid: Grid, seeds: Seeds) -> Centers:
+    def seeded(cls, frame: Frame, grid: CellGrid, seeds: Seeds) -> Centers:
         """Return the centers of the first round."""
         if not grid.projects:
             points = np.clip(seeds.places, 0, frame.sides)
@@ -274,7 +277,7 @@ class Centers:
 
 def refined(
     frame: Frame,
-    grid: Grid,
+    grid: CellGrid,
     seeds: Seeds,
     sums: Callable[[Centers], npt.NDArray[Any]],
     deviations: Sequence[float],

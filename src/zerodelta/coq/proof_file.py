@@ -34,7 +34,7 @@ from zerodelta.privacy.steps import Part
 from zerodelta.privacy.theorems import theorem_of
 from zerodelta.privacy.theorems.noise import ParallelBlocks
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
-from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem
 from zerodelta.privacy.verify import units_of
 from zerodelta.value import value
 
@@ -139,7 +139,7 @@ def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> 
         if not last.asserted:
             written.texts.append(_units(last, inner, unit, f"{name}_unit"))
         return unit
-    if isinstance(last, Channel):
+    if isinstance(last, ChannelTheorem):
         if stated is None:
             raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
         _channel(part, before, last, stated, name, written)
@@ -161,7 +161,7 @@ def _added(
     return total
 
 
-def _alone(base: Base, stated: Fraction, name: str, written: _Written) -> Fraction:
+def _alone(base: BaseTheorem, stated: Fraction, name: str, written: _Written) -> Fraction:
     """Write the only step of a part with the ε of the part, or with its own where that is fixed."""
     own = own_epsilon(base, written.neighbors)
     fixed = own is not None and base.label in _FIXED
@@ -181,7 +181,7 @@ _FIXED = ("pure-propose-test-release", "pure-local-sensitivity", "stable-mode")
 
 
 def _steps(
-    bases: list[Base], neighbors: Neighbors, name: str, written: _Written
+    bases: list[BaseTheorem], neighbors: Neighbors, name: str, written: _Written
 ) -> Iterator[tuple[Fraction, int]]:
     """Write one theorem for each step, with its own ε; yield that, and how often it is run."""
     for place, base in enumerate(bases, start=1):
@@ -195,7 +195,7 @@ def _steps(
         yield own, base.count
 
 
-def _taken(base: Base, own: Fraction | None, written: _Written) -> Fraction:
+def _taken(base: BaseTheorem, own: Fraction | None, written: _Written) -> Fraction:
     """Note a step that Coq has no theorem for; return its ε."""
     if own is None:
         raise CertificateError(f"the steps prove no pure DP: {base.label!r} is not pure.")
@@ -213,8 +213,8 @@ def _note(theorem: Theorem, written: _Written) -> None:
         written.paper.append(f"{theorem.label} ({theorem.section}): {paper}")
 
 
-def _bases(theorems: list[Theorem]) -> list[Base]:
-    found = [theorem for theorem in theorems if isinstance(theorem, Base)]
+def _bases(theorems: list[Theorem]) -> list[BaseTheorem]:
+    found = [theorem for theorem in theorems if isinstance(theorem, BaseTheorem)]
     if len(found) != len(theorems):
         raise CertificateError("a theorem about all steps before it is not the last one.")
     return found
@@ -223,7 +223,7 @@ def _bases(theorems: list[Theorem]) -> list[Base]:
 def _channel(
     part: Part,
     before: list[Theorem],
-    channel: Channel,
+    channel: ChannelTheorem,
     stated: Fraction,
     name: str,
     written: _Written,
@@ -251,7 +251,9 @@ def _channel(
     written.texts.append(mixture.text)
 
 
-def _together(bases: list[Base], units: UnitTheorem | None, neighbors: Neighbors) -> Composed:
+def _together(
+    bases: list[BaseTheorem], units: UnitTheorem | None, neighbors: Neighbors
+) -> Composed:
     base = transcript_claim((step.claim(neighbors), step.count) for step in bases)
     if units is None:
         return base
@@ -333,7 +335,7 @@ _MACHINE_INTEGERS = ("PrimInt63.", "Uint63.")
 
 
 @value
-class Verdict:
+class CoqVerdict:
     """Whether Coq accepts a file, which Coq, and its words if it does not."""
 
     accepted: bool
@@ -350,7 +352,7 @@ def missing(proofs: Path) -> str | None:
     return None
 
 
-def run_coq(text: str, proofs: Path, *, axioms: bool = False) -> Verdict:
+def run_coq(text: str, proofs: Path, *, axioms: bool = False) -> CoqVerdict:
     """Let Coq check the text of a file against the compiled proofs in that folder.
 
     With `axioms` Coq also lists what the theorems rest on (some seconds), and more than Coq's own
@@ -368,7 +370,7 @@ def run_coq(text: str, proofs: Path, *, axioms: bool = False) -> Verdict:
     accepted, message = run.returncode == 0, run.stderr.strip()
     if accepted and theorems and (more := _other_axioms(run.stdout)):
         accepted, message = False, f"the proofs rest on more than Coq's axioms: {', '.join(more)}"
-    return Verdict(accepted=accepted, version=_version(), message=message)
+    return CoqVerdict(accepted=accepted, version=_version(), message=message)
 
 
 def _other_axioms(printed: str) -> list[str]:

@@ -21,7 +21,7 @@ from zerodelta.privacy.theorems.mixing import (
     GridMixing,
     LaplaceNet,
     LocalUniformKernel,
-    Mixing,
+    MixingTheorem,
     PriorMixing,
     ProfileMixing,
     UnequalGridMixing,
@@ -31,7 +31,7 @@ from zerodelta.privacy.theorems.noise import (
     BlockKNorm,
     ExponentialMechanismTheorem,
     JointTopKTheorem,
-    KeyCounts,
+    KeyCountsTheorem,
     KNormNoiseTheorem,
     PartitionKNorm,
     PartitionLaplace,
@@ -43,7 +43,7 @@ from zerodelta.privacy.theorems.testing import (
     PureProposeTestRelease,
     StableMode,
 )
-from zerodelta.privacy.theorems.theorem import Base, Channel, smallest_log_delta
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, smallest_log_delta
 from zerodelta.value import value
 
 # -- How a label is proved in Coq, and numbers as Coq reads them ----------------------------------
@@ -115,12 +115,12 @@ class Mixture:
 
 
 def mixture_theorem(
-    channel: Channel, base: Composed | None, epsilon: Fraction, name: str
+    channel: ChannelTheorem, base: Composed | None, epsilon: Fraction, name: str
 ) -> Mixture | None:
     """Return the channel as a theorem for Coq that claims this ε, None if it has none there."""
     if isinstance(channel, ProfileMixing):
         return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
-    if not isinstance(channel, Mixing) or base is None:
+    if not isinstance(channel, MixingTheorem) or base is None:
         return None
     mass = _log_mass(channel)
     if mass is None:
@@ -145,7 +145,7 @@ Qed.
 
 
 @value
-class _Draw:
+class _PublicDraw:
     """The public draw of a channel: what is assumed of it, how it is used, what is published."""
 
     public: str
@@ -155,9 +155,9 @@ class _Draw:
     applied: str
 
 
-def _draw(channel: Mixing, mass: str, weight: str) -> _Draw:
+def _draw(channel: MixingTheorem, mass: str, weight: str) -> _PublicDraw:
     if isinstance(channel, LocalUniformKernel):
-        return _Draw(
+        return _PublicDraw(
             public="\n    (Z : finType) (T : Y -> Z -> R) (U : Z -> R)",
             assumed=f"[/\\ forall y z, 0 <= T y z, forall z, 0 <= U z &\n"
             f"     forall y z, T y z <= exp ({mass}) * U z]",
@@ -167,7 +167,7 @@ def _draw(channel: Mixing, mass: str, weight: str) -> _Draw:
             applied="kernel_mixing",
         )
     if not isinstance(channel, (UniformMixing, GridMixing, UnequalGridMixing)):
-        return _Draw(
+        return _PublicDraw(
             public=" (U : Y -> R)",
             assumed=f"(forall y, exp (- ({mass})) <= U y)",
             shown="exact H",
@@ -176,7 +176,7 @@ def _draw(channel: Mixing, mass: str, weight: str) -> _Draw:
         )
     written = isinstance(channel, UniformMixing) and mass == f"ln {channel.size}"
     # the size of a space may be too long to write, and is e^mass
-    return _Draw(
+    return _PublicDraw(
         public="",
         assumed=f"outputs Y = {mass[3:]}" if written else f"0 < outputs Y <= exp ({mass})",
         shown="rewrite H exp_ln; [split; number | number]" if written else "exact H",
@@ -199,7 +199,7 @@ def _log_delta(base: Composed, epsilon: Fraction) -> Fraction:
     return Fraction(value) if value > -math.inf else Fraction(-(10**12))
 
 
-def _log_mass(channel: Mixing) -> str | None:
+def _log_mass(channel: MixingTheorem) -> str | None:
     """Return the mass ratio ln M as Coq reads it."""
     if isinstance(channel, UniformMixing):
         return _log_size(channel.size)
@@ -354,7 +354,7 @@ Qed.
 """
 
 
-def keys_theorem(step: KeyCounts, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
+def keys_theorem(step: KeyCountsTheorem, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return counts by key with noise that differs upwards and downwards, for Coq."""
     up, down = coq_number(step.up), coq_number(step.down)
     replace = neighbors is Neighbors.REPLACE
@@ -375,13 +375,15 @@ Qed.
 """
 
 
-def step_theorem(step: Base, neighbors: Neighbors, epsilon: Fraction, name: str) -> str | None:
+def step_theorem(
+    step: BaseTheorem, neighbors: Neighbors, epsilon: Fraction, name: str
+) -> str | None:
     """Return the step as a theorem for Coq that claims this ε, None if its label has none there."""
     formal = FORMAL_STEPS.get(step.label)
     return formal.write(step, neighbors, epsilon, name) if formal else None
 
 
-def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:
+def own_epsilon(step: BaseTheorem, neighbors: Neighbors) -> Fraction | None:
     """Return the pure ε of the step, of its numbers alone: whether a threshold allows it is Coq's.
 
     None if the step is not pure.

@@ -1,7 +1,7 @@
 """Rows in, exact integer sums and counts out; nothing else may touch rows."""
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.schema import Schema
+from zerodelta.data.schema import Schema, read_schema
 from zerodelta.data.source import Source
 
-__all__ = ["ArraySource", "Schema", "Source"]
+__all__ = ["ArraySource", "Schema", "Source", "read_schema"]

@@ -98,7 +98,7 @@ def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None)
 
 def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     result = np.empty(len(cells))
-    spelled = _Known(_text_number)
+    spelled = _ReadTexts(_text_number)
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK].tolist()
         types = _types(cells, block)
@@ -113,7 +113,7 @@ def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return result
 
 
-class _Known(dict[str, Any]):
+class _ReadTexts(dict[str, Any]):
     """Texts and what they were read to: each different text is read once."""
 
     def __init__(self, read: Callable[[str], Any]) -> None:
@@ -230,7 +230,7 @@ def category(cell: Any, *, exact: bool = False) -> Key:
 def read_all(cells: npt.NDArray[Any], place: Callable[[Any], int]) -> npt.NDArray[np.int64]:
     """Return `place` of each cell of an array of texts or objects; of equal texts it is one."""
     result = np.empty(len(cells), dtype=np.int64)
-    known = _Known(place)
+    known = _ReadTexts(place)
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK].tolist()
         texts = _types(cells, block) == _ONLY_TEXT
@@ -429,15 +429,15 @@ _OPTIONS_EXACT = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
 
 @final
-class Options:
+class OptionIndex:
     """Where a cell is among public options; a cell is compared as a `category`.
 
     A missing cell is the option None (or "", "nan", "null"), if there is one.
 
-    >>> found = Options(["f", 1, 2.5, None])
+    >>> found = OptionIndex(["f", 1, 2.5, None])
     >>> [found.find(cell) for cell in ("f", b"f", "1.0", "True", "2.50", np.float32(2.5), "nan")]
     [0, 0, 1, 1, 2, 2, 3]
-    >>> found.places(np.array([1, 7])), Options(3).places(np.array([2.0, 3.0, np.nan]))
+    >>> found.places(np.array([1, 7])), OptionIndex(3).places(np.array([2.0, 3.0, np.nan]))
     (array([ 1, -1]), array([ 2, -1, -1]))
     """
 
@@ -449,7 +449,7 @@ class Options:
         listed = () if given is None or isinstance(given, int) else tuple(given)
         self._index = _checked_keys(listed, name)
         self._missing = self._index.get(None, -1)
-        self._integers: _Table | None = None
+        self._integers: _PlaceTable | None = None
         self._short: dict[type, tuple[Array, Places]] = {}
 
     def find(self, cell: Any) -> int | None:
@@ -488,7 +488,7 @@ class Options:
         if unsigned:
             whole = np.where(whole < 1 << 63, whole, 0).view(np.int64)
         if self._integers is None:
-            self._integers = _Table(self._index)
+            self._integers = _PlaceTable(self._index)
         found = self._integers.places(whole)
         if unsigned and (beyond := cells >= 1 << 63).any():
             found[beyond] = [self._place(cell) for cell in cells[beyond]]
@@ -517,7 +517,7 @@ class Options:
 
 
 @final
-class _Table:
+class _PlaceTable:
     """The places of integers of 64 bits."""
 
     def __init__(self, index: dict[Key, int]) -> None:

@@ -55,7 +55,7 @@ class Unit:
 
 
 @value
-class Base:
+class OpenedDataset:
     """What all selections of one data set share; everything here is public."""
 
     reader: Reader
@@ -339,7 +339,7 @@ ITSELF: Any = OwnColumn.ITSELF
 class ChosenColumns:
     """Which columns, in which order, of which rows; `ITSELF` and `UNIT` are no declared ones."""
 
-    base: Base
+    base: OpenedDataset
     names: tuple[str, ...]
     where: tuple[Predicate, ...] = ()
     judged: Mapping[str, Bounds | None] | None = None

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import Beyond, Limits
 from zerodelta.data.arrow_cells import Distinct
-from zerodelta.data.chosen import ITSELF, Base, ChosenColumns, Predicate, Unit
+from zerodelta.data.chosen import ITSELF, ChosenColumns, OpenedDataset, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
 from zerodelta.data.pieces import Keeping, Piece, kept
 from zerodelta.data.readers import Batch, Part
@@ -179,7 +179,7 @@ class Dataset(Source):
 
     def __init__(
         self,
-        base: Base,
+        base: OpenedDataset,
         *,
         chosen: ChosenColumns | None = None,
         expected_rows: int | None = None,

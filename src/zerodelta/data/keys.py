@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import Unread, as_frame, as_objects
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Bounds, Kind, Number, Text
 from zerodelta.data.pieces import group_codes, kept, together
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import DerivedSource, Given, Source, Ticket, ours
+from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, ours
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Array, Integers
 from zerodelta.exact.rational import Rational, as_rational, number_text
@@ -198,7 +198,7 @@ _WAITING = 1 << 22
 
 
 @value
-class Tally:
+class KeyCounts:
     """The indices that occur, in rising order, and how often; all others occur 0 times."""
 
     indices: Integers
@@ -211,7 +211,7 @@ class Tally:
         return every
 
 
-def as_items(items: Any, column: str | None = None) -> tuple[Source | Given[Any], int]:
+def as_items(items: Any, column: str | None = None) -> tuple[Source | Sealed[Any], int]:
     """Return one column of items, closed until there is a ticket, and their public number.
 
     `column` names one of a data frame. A text, a mapping, a set, a single number or a generator is
@@ -250,7 +250,7 @@ list, an array or a series with one item for each row.
     )
     if isinstance(items, Source):
         return items, items.rows
-    return Given(items, known=unread.known, read=unread.read_column), unread.rows
+    return Sealed(items, known=unread.known, read=unread.read_column), unread.rows
 
 
 def _named(items: Any, column: str) -> Any:
@@ -273,12 +273,12 @@ def column(rows: Rows) -> Block:
     return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
 
 
-def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
+def tally(items: Any, space: Finite, *, unknown: int | None = None) -> KeyCounts:
     """Count opened items; what is no item of the universe counts at `unknown`, or nowhere.
 
     Replacing one item moves at most two counts, each by one.
     """
-    options = Options(space)
+    options = OptionIndex(space)
     if space.size <= _MOST_DENSE and isinstance(items, Rows):
         found, missing = _added(items, options, space.size)
     else:
@@ -290,8 +290,8 @@ def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
     if place < len(found.indices) and found.indices[place] == unknown:
         counts = found.counts.copy()
         counts[place] += missing
-        return Tally(indices=found.indices, counts=counts)
-    return Tally(
+        return KeyCounts(indices=found.indices, counts=counts)
+    return KeyCounts(
         indices=np.insert(found.indices, place, unknown),
         counts=np.insert(found.counts, place, missing),
     )
@@ -307,7 +307,7 @@ def _blocks(items: Any) -> Iterator[npt.NDArray[Any]]:
     yield from (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
 
 
-def _dense(blocks: Iterator[Integers], size: int) -> tuple[Tally, int]:
+def _dense(blocks: Iterator[Integers], size: int) -> tuple[KeyCounts, int]:
     """Return the tally of places 0..size-1, and how often the place is -1."""
     every = np.zeros(size + 1, dtype=np.int64)  # the first: of no item
     for places in blocks:
@@ -318,12 +318,12 @@ def _dense(blocks: Iterator[Integers], size: int) -> tuple[Tally, int]:
     return _of_counts(every)
 
 
-def _of_counts(every: Integers) -> tuple[Tally, int]:
+def _of_counts(every: Integers) -> tuple[KeyCounts, int]:
     indices = np.flatnonzero(every[1:])
-    return Tally(indices=indices, counts=every[1:][indices]), int(every[0])
+    return KeyCounts(indices=indices, counts=every[1:][indices]), int(every[0])
 
 
-def _added(rows: Rows, options: Options, size: int) -> tuple[Tally, int]:
+def _added(rows: Rows, options: OptionIndex, size: int) -> tuple[KeyCounts, int]:
     """Return the same of the first column of rows, counted where these are."""
     keyed = size > _FEW
 
@@ -335,7 +335,7 @@ def _added(rows: Rows, options: Options, size: int) -> tuple[Tally, int]:
     return _of_counts(every.astype(np.int64))
 
 
-def _sparse(blocks: Iterator[Integers]) -> tuple[Tally, int]:
+def _sparse(blocks: Iterator[Integers]) -> tuple[KeyCounts, int]:
     """Return the same in memory for the places that occur."""
     indices, counts = np.zeros((2, 0), dtype=np.int64)
     waiting: list[Integers] = []
@@ -352,7 +352,7 @@ def _sparse(blocks: Iterator[Integers]) -> tuple[Tally, int]:
             counts = np.zeros(len(indices), dtype=np.int64)
             np.add.at(counts, where, added)
             waiting = []
-    return Tally(indices=indices, counts=counts), missing
+    return KeyCounts(indices=indices, counts=counts), missing
 
 
 # -- Rows as keys: how often each key of a public universe occurs, from any columns (theory U) ----

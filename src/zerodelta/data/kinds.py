@@ -16,7 +16,7 @@ import numpy as np
 
 from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column, text_numbers
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import as_objects
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Array
@@ -217,8 +217,8 @@ class Category(Coded):
         return {"category": list(self.options)} | {key: True for key, on in flags.items() if on}
 
     @cached_property
-    def _places(self) -> Options:
-        return Options((*self.options, None))
+    def _places(self) -> OptionIndex:
+        return OptionIndex((*self.options, None))
 
     @cached_property
     def _texts(self) -> dict[Any, int]:

@@ -395,14 +395,14 @@ _PATIENCE = 0.2
 """Seconds after which an interrupt is seen at the latest."""
 
 
-class Tally(Protocol):
+class Accumulator(Protocol):
     """What a thread adds up."""
 
     def add(self, block: Block) -> None:
         """Add what one block has."""
 
 
-Reading = TypeVar("Reading", bound=Tally)
+Reading = TypeVar("Reading", bound=Accumulator)
 
 
 def each_tally(

@@ -58,7 +58,7 @@ class Schema:
     units : int, optional
         How many units there are, if that is known.
     neighbors : {"replace", "add-remove"}, optional
-        The neighboring relation; see `zd.Neighbors`.
+        The neighboring relation; see `zd.records.Neighbors`.
     name : str, optional
         What the data set is called in records.
 
@@ -104,7 +104,7 @@ class Schema:
         object.__setattr__(self, "neighbors", _relation(self.neighbors))
 
     def to_toml(self) -> str:
-        """Return the schema as the text of a file that `zd.read_schema` reads to the same."""
+        """Return the schema as the text of a file that `zd.data.read_schema` reads to the same."""
         relation = self.neighbors
         top = {"name": self.name}
         top["neighbors"] = relation.value if isinstance(relation, Neighbors) else None
@@ -121,7 +121,7 @@ class Schema:
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        """Return the schema that a text in TOML declares; see `zd.read_schema`."""
+        """Return the schema that a text in TOML declares; see `zd.data.read_schema`."""
         try:
             given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, TypeError) as error:
@@ -369,7 +369,7 @@ def _declared(people: Any) -> tuple[Mapping[str, Kind], str | None, int, int | N
             "people",
             type(people),
             expected="a schema, opened data, or a dict of kinds",
-            remedy='pass zd.read_schema("people.toml"), or {"age": zd.number(0, 120)}',
+            remedy='pass zd.data.read_schema("people.toml"), or {"age": zd.number(0, 120)}',
         )
     for name, kind in kinds.items():
         remedy = "pass zd.number(0, 120), say"

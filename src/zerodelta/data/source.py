@@ -481,7 +481,7 @@ class DerivedSource(Source):
 
 
 @final
-class Given(Generic[T]):
+class Sealed(Generic[T]):
     """One value, or a tuple of several, that only a ticket opens.
 
     `reads` names the sources among them: what they yield is caller-asserted unless they are ours,

@@ -235,7 +235,7 @@ class Bounding:
         self._held: list[Words] = []
         self._bytes = 0
         self._rows: dict[int, int] = {}
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _SeenIds] = {}
         self._file: Any = attempt(partial(tempfile.TemporaryFile, dir=folder))
         self._closed = weakref.finalize(self, quietly, self._file.close)
         self._runs: list[npt.NDArray[np.int64]] = []
@@ -248,7 +248,7 @@ class Bounding:
         """
         known = self._known.get(part)
         if known is None:
-            self._known = {part: (known := _Known())}  # of one part at a time: a row group, say
+            self._known = {part: (known := _SeenIds())}  # of one part at a time: a row group, say
         hashes = hashed_rows(ids, columns, known)
         count = hashes.shape[1]
         records = np.empty((5, count), dtype=np.uint64)
@@ -389,7 +389,7 @@ def _ranks(run: Array) -> Array:
 
 
 @final
-class _Known:
+class _SeenIds:
     """The distinct ids of a column that comes in several batches, which often have the same."""
 
     __slots__ = ("_ids", "_texts")
@@ -409,7 +409,7 @@ class _Known:
         return found
 
 
-def hashed_rows(ids: Any, columns: Sequence[Array], known: _Known | None = None) -> Words:
+def hashed_rows(ids: Any, columns: Sequence[Array], known: _SeenIds | None = None) -> Words:
     """Return four words for each row: two that name its unit, and two hashes of it.
 
     The rows of a unit are kept in the order of the hashes, the first one first; rows that agree in

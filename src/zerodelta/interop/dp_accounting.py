@@ -126,7 +126,7 @@ def _mechanism(event: Any, relation: Neighbors) -> Counted:
         "event",
         name,
         expected=f"an event of dp-accounting that has a theorem here ({reason})",
-        remedy="state what it satisfies yourself, such as zd.ZCDP(...) or zd.ApproxDP(...)",
+        remedy="state what it satisfies yourself, such as zd.ApproxDP(...)",
     )
 
 

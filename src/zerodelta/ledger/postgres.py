@@ -51,7 +51,7 @@ _TCP = {
 
 
 @final
-class Line:
+class Connection:
     """A connection that is hung up when the server has said nothing for too long."""
 
     def __init__(self, url: str) -> None:
@@ -225,7 +225,7 @@ class PostgresStore(Store):
         self._entry, self._saved, self._file = (
             f"{schema}.zerodelta_{name}" for name in ("entry", "saved", "file")
         )
-        self._line = Line(url)
+        self._line = Connection(url)
         with said_plainly(url):
             # a number of 32 bits without a sign, as one that has it
             self._table = self._one(
@@ -350,7 +350,7 @@ class PostgresStore(Store):
 
 def make_tables(url: str, rows: Sequence[Row]) -> bool:
     """Make a ledger with its first entries; False if the database has one already."""
-    schema, line = _schema(url), Line(url)
+    schema, line = _schema(url), Connection(url)
     table = f"{schema}.zerodelta_entry"
     try:
         with said_plainly(url):

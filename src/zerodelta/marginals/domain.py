@@ -16,13 +16,13 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import Unread, as_frame, as_one_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Coded
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Given, Source, protection_of
+from zerodelta.data.source import Sealed, Source, protection_of
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import as_count
@@ -132,7 +132,7 @@ def as_domain(domain: Any) -> Domain:
         value if isinstance(value, Finite) else Finite(value) for value in given.values()
     )
     for column, space in zip(given, spaces, strict=True):
-        Options(space, f"domain of {column!r}")  # refuses categories that are read alike
+        OptionIndex(space, f"domain of {column!r}")  # refuses categories that are read alike
     return _domain(tuple(given), spaces)
 
 
@@ -284,12 +284,12 @@ class CodedRows:
         return total.reshape(shape)
 
 
-def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], Facts]:
+def given_rows(rows: Any, domain: Domain) -> tuple[Source | Sealed[list[Cells]], Facts]:
     """Return the domain's columns, shut until there is a ticket, and what is public of them.
 
     Refuses by the shape and the columns of the rows only.
     """
-    given: Source | Given[list[Cells]]
+    given: Source | Sealed[list[Cells]]
     private, neighbors = False, Neighbors.REPLACE
     if isinstance(rows, Source):
         positions(domain, rows.columns)
@@ -297,7 +297,7 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], 
         private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
     else:
         unread = row_columns(rows, domain)
-        given, count = Given(rows, known=unread.known, read=unread.read), unread.rows
+        given, count = Sealed(rows, known=unread.known, read=unread.read), unread.rows
     some = "at least one row"
     require(count or private, "rows", expected=some, remedy="pass the rows to be tabulated")
     facts = Facts(
@@ -339,7 +339,8 @@ def cell_codes(
     """Return for each column the numbers of the categories."""
     codes = domain.sizes if out_of_domain is None else out_of_domain
     places = [
-        Options(space).places(part) for part, space in zip(parts, domain.categories, strict=True)
+        OptionIndex(space).places(part)
+        for part, space in zip(parts, domain.categories, strict=True)
     ]
     return tuple(np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
 
@@ -347,7 +348,7 @@ def cell_codes(
 def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
     """Return each column's code of the category `unknown`, or of none: it is counted nowhere."""
     spaces = domain.categories
-    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
+    found = [None if unknown is None else OptionIndex(space).find(unknown) for space in spaces]
     require(
         unknown is None or any(place is not None for place in found),
         "unknown",

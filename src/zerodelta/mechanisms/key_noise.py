@@ -22,7 +22,7 @@ from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.mechanisms.sum_noise import PureMechanism, SumNoise
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.privacy.theorems.noise import KeyCounts
+from zerodelta.privacy.theorems.noise import KeyCountsTheorem
 from zerodelta.spaces.keys import KeyUniverse, Place
 from zerodelta.value import value
 
@@ -87,9 +87,9 @@ class KeyNoise(PureMechanism, SumNoise):
         return cls(up=rate, down=rate, neighbors=neighbors)
 
     @property
-    def theorem(self) -> KeyCounts:
+    def theorem(self) -> KeyCountsTheorem:
         """Theorem U, whose ε is the same for any number of keys."""
-        return KeyCounts(keys=1, up=self.up, down=self.down)
+        return KeyCountsTheorem(keys=1, up=self.up, down=self.down)
 
     def step(self, keys: int) -> Step:  # type: ignore[override]  # nobody is to forget the keys
         """Return the proof step of one release of counts by so many keys."""

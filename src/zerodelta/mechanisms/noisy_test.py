@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.keys import Tally
+from zerodelta.data.keys import KeyCounts
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli, bernoulli_exp, uniform_below
 from zerodelta.exact.noise import rounded_laplace, rounded_student_t
@@ -158,7 +158,7 @@ class ClearLead:
         )
 
     @staticmethod
-    def stability(counted: Tally) -> tuple[int, int]:
+    def stability(counted: KeyCounts) -> tuple[int, int]:
         """Return the mode's index and ⌈lead/2⌉ - 1, an internal distance of sensitivity 1.
 
         The lead is that over the second most frequent item of the whole universe. Ties go to the
@@ -174,7 +174,7 @@ class ClearLead:
         """Return the proof step."""
         return self.theorem.step(self.neighbors)
 
-    def apply(self, counted: Tally, bits: BitSource) -> int:
+    def apply(self, counted: KeyCounts, bits: BitSource) -> int:
         """Return the index of the released item."""
         found, distance = self.stability(counted)
         passed = noisy_test(distance, epsilon=self.epsilon, threshold=self.threshold, bits=bits)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.data.isolation import quietly
 from zerodelta.data.keys import column
-from zerodelta.data.source import Given, Source
+from zerodelta.data.source import Sealed, Source
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.fixed_point import FixedPoint
@@ -352,7 +352,7 @@ class CustomQuery(StableQuery):
         """
         if isinstance(rows, Source):
             _ = Facts.of(rows).all_rows
-        return (rows if isinstance(rows, Source) else Given(rows)), Facts(rows=None, columns=())
+        return (rows if isinstance(rows, Source) else Sealed(rows)), Facts(rows=None, columns=())
 
     def read(self, rows: Any) -> Any:
         """Return the rows as they are."""

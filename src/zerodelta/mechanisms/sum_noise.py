@@ -39,7 +39,7 @@ from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_bool
 from zerodelta.privacy.steps import MOST_ENTRIES, Step
 from zerodelta.privacy.theorems import noise as theorems
-from zerodelta.privacy.theorems.theorem import Base, PureBase
+from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
 
 _Unit: TypeAlias = Fraction | tuple[Fraction, ...]
@@ -77,7 +77,7 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
-    def theorem(self) -> Base:
+    def theorem(self) -> BaseTheorem:
         """The theorem, with the numbers that its proof step states."""
 
     @property
@@ -97,7 +97,7 @@ class PureMechanism(Mechanism):
 
     @property
     @abstractmethod
-    def theorem(self) -> PureBase:
+    def theorem(self) -> PureTheorem:
         """The theorem, with the numbers that its proof step states."""
 
     @property

@@ -17,7 +17,7 @@ from flint import arb
 
 from zerodelta.channels.channel import Purifier, mix
 from zerodelta.channels.kernels import Body, noisy_pair
-from zerodelta.data.source import Given
+from zerodelta.data.source import Sealed
 from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli_exp, uniform_below
@@ -329,7 +329,7 @@ def publish(
         public=(space, "every number in the steps"),
         bare_rows=any(step.theorem != "given" for step in steps),
     )
-    return run(plan, Given(value))
+    return run(plan, Sealed(value))
 
 
 def channel_for(

@@ -144,7 +144,7 @@ def dp_sgd(
     labels : array or list, optional
         One label for each row; a function sees them as the last column.
     loss : Loss or callable
-        f of the paper: a built-in loss (`zerodelta.losses`), or a function gradient(theta, rows)
+        f of the paper: a built-in loss (`zerodelta.models`), or a function gradient(theta, rows)
         that returns one gradient for each row.
     epsilon : number
         ε of the release.
@@ -308,7 +308,7 @@ def printed_parameters(
 
 
 @value
-class Descent:
+class PlannedDescent:
     """A planned run: everything but the gradients' data is public."""
 
     gradients: Gradients
@@ -393,7 +393,7 @@ def plan_descent(
     regularization: Rational = 0,
     steps: int | None = None,
     batch: int | None = None,
-) -> Descent:
+) -> PlannedDescent:
     """Return the run with the smallest noise that meets (ε, δ), from public numbers only."""
     printed = printed_parameters(
         rows=gradients.rows,
@@ -414,7 +414,7 @@ def plan_descent(
     ratio = _noise_ratio(
         rows=gradients.rows, batch=drawn, steps=count, epsilon=epsilon, log_delta=log_delta
     )
-    return Descent(
+    return PlannedDescent(
         gradients=gradients,
         ball=Ball(gradients.dimension, radius),
         steps=count,

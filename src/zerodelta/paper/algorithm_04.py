@@ -15,7 +15,7 @@ from zerodelta.channels.channel import Purifier
 from zerodelta.channels.mixes import GaussianMix
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01_02 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import Descent, dp_sgd, plan_descent, release_point
+from zerodelta.paper.algorithm_03 import PlannedDescent, dp_sgd, plan_descent, release_point
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
@@ -215,7 +215,7 @@ def pure_dp_sgd_on_lattice(
     return _published(plan, channel, PureDP(target))
 
 
-def _published(plan: Descent, channel: Purifier, claim: PureDP) -> Release:
+def _published(plan: PlannedDescent, channel: Purifier, claim: PureDP) -> Release:
     """Run the descent, and release its end through the channel.
 
     Theory A6.8: the released point is projected back, so that the loss is defined there.

@@ -1,7 +1,7 @@
 """Algorithms 9 to 11: propose-test-release, made pure, and bounded local sensitivity (A7, A8, C4).
 
 The local sensitivity is released with noise and a margin, the answer with noise for that bound,
-and the result is purified by Algorithm 1. At no extra ε: `zd.bounded_local_sensitivity`.
+and the result is purified by Algorithm 1. At no extra ε: `zd.queries.bounded_local_sensitivity`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def propose_test_release(
 ) -> Release:
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
 
-    Use it to reproduce Algorithm 9; `zd.propose_test_release` is pure.
+    Use it to reproduce Algorithm 9; `zd.queries.propose_test_release` is pure.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def propose_test_release(
 
 # -- Algorithm 10 (`alg: pure_ptr`): pure propose-test-release (theory A7, C3) --------------------
 # The paper mixes and adds Laplace noise afterwards, for an extra ε'. Replacing ⊥ by a uniform
-# point *is* mixing already, so `zd.propose_test_release` needs neither.
+# point *is* mixing already, so `zd.queries.propose_test_release` needs neither.
 
 
 def twice_and_rest(
@@ -231,7 +231,7 @@ def pure_propose_test_release(
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
 
-    Use it to reproduce Algorithm 10; `zd.propose_test_release` is never worse.
+    Use it to reproduce Algorithm 10; `zd.queries.propose_test_release` is never worse.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def pure_bounded_local_sensitivity(
 ) -> Release:
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
-    Use it to reproduce Algorithm 11; `zd.bounded_local_sensitivity` needs no extra ε.
+    Use it to reproduce Algorithm 11; `zd.queries.bounded_local_sensitivity` needs no extra ε.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def exponential_mechanism_on_grid(
     Parameters
     ----------
     loss : Loss
-        A built-in loss (`zerodelta.losses`).
+        A built-in loss (`zerodelta.models`).
     cells : int
         The bounding cube has `cells`^d cells; their centers within the ball are the choices.
 

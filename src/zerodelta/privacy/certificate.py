@@ -34,7 +34,7 @@ from zerodelta.privacy.steps import (
 )
 from zerodelta.privacy.theorems import THEOREMS, explain_step
 from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
-from zerodelta.privacy.theorems.theorem import Channel
+from zerodelta.privacy.theorems.theorem import ChannelTheorem
 
 # -- What certificates of ours assume about rows and programs, in fixed sentences -----------------
 # All other sentences under `assumed` are the premises of what a caller asserts. What every release
@@ -142,7 +142,7 @@ def check_work(claim: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None
 
 def _is_channel(step: Mapping[str, Any]) -> bool:
     theorem = THEOREMS.get(str(step["theorem"]))
-    return theorem is not None and issubclass(theorem, Channel)
+    return theorem is not None and issubclass(theorem, ChannelTheorem)
 
 
 def _limit(found: int, most: int, what: str) -> None:
@@ -331,7 +331,7 @@ class Certificate:
         if not exact:
             raise CertificateError(
                 "this is no certificate: a part of it is of a type that no proof is made of, or "
-                "of a subclass; make it of zd.PureDP (or another claim), Step and plain str."
+                "of a subclass; make it of a claim such as zd.ApproxDP, of Step and of plain str."
             )
 
     def explain(self) -> str:

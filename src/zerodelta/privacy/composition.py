@@ -40,7 +40,7 @@ from zerodelta.privacy.renyi import (
 )
 from zerodelta.privacy.steps import (
     Bit,
-    Domain,
+    FieldDomain,
     NotNegative,
     Order,
     Step,
@@ -205,7 +205,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     """
     times = as_count(count, "count", minimum=1)
     stated = bool(claims) and all(isinstance(claim, Claim) for claim in claims)
-    require(stated, "claims", claims, "at least one claim", "pass zd.PureDP(1), say")
+    require(stated, "claims", claims, "at least one claim", "pass zd.purification.PureDP(1), say")
     if len(claims) == 1 and times == 1:
         return claims[0]
     return simplest(transcript_claim((claim, times) for claim in claims))
@@ -356,10 +356,10 @@ def _triples(value: Any) -> list[tuple[Fraction, bool, int]]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ClaimKind:
     """One kind of claim: its numbers' domains, how it is restored, and what it says."""
 
-    fields: Mapping[str, Domain]
+    fields: Mapping[str, FieldDomain]
     build: Callable[..., Claim]
     sentence: str
 
@@ -368,32 +368,32 @@ def _rdp(orders: Any, values: Any, neighbors: Neighbors) -> RDP:
     return RDP(table_of(orders, values), neighbors=neighbors)
 
 
-_NUMBER: Domain = get_args(NotNegative)[1]
-_BIT: Domain = get_args(Bit)[1]
+_NUMBER: FieldDomain = get_args(NotNegative)[1]
+_BIT: FieldDomain = get_args(Bit)[1]
 _LOG_DELTA = between(-(10**300), 0, ends="[]")
 _ORDERS, _VALUES = list_of(get_args(Order)[1], fewest=1), list_of(_NUMBER, fewest=1)
 
-KINDS: dict[str, Kind] = {
-    "pure": Kind(
+KINDS: dict[str, ClaimKind] = {
+    "pure": ClaimKind(
         {"epsilon": _NUMBER, "bounded_range": _BIT},
         PureDP,
         "pure differential privacy, ε = {epsilon}, δ = 0",
     ),
-    "approximate": Kind(
+    "approximate": ClaimKind(
         {"epsilon": _NUMBER, "log_delta": _LOG_DELTA},
         ApproxDP,
         "approximate differential privacy, ε = {epsilon}, ln δ = {log_delta}",
     ),
-    "gaussian": Kind(
+    "gaussian": ClaimKind(
         {"mu_squared": _NUMBER}, GaussianDP, "Gaussian differential privacy, μ² = {mu_squared}"
     ),
-    "zcdp": Kind({"rho": _NUMBER}, ZCDP, "zero-concentrated differential privacy, ρ = {rho}"),
-    "rdp": Kind(
+    "zcdp": ClaimKind({"rho": _NUMBER}, ZCDP, "zero-concentrated differential privacy, ρ = {rho}"),
+    "rdp": ClaimKind(
         {"orders": _ORDERS, "values": _VALUES},
         _rdp,
         "Rényi differential privacy with a stated curve",
     ),
-    "composed": Kind(
+    "composed": ClaimKind(
         {
             "mu_squared": _NUMBER,
             "rho": _NUMBER,

@@ -134,7 +134,7 @@ def intervals(sums: Sequence[NoisySums], asked: Level) -> dict[str, Pair]:
     found = {}
     for name, each in named.items():
         column, statistic = each.statistics[name]
-        line = Line(sums=each, asked=asked, a=a)
+        line = LineIntervals(sums=each, asked=asked, a=a)
         found[name] = STATISTICS[statistic].interval(line, column)
     return found
 
@@ -148,7 +148,7 @@ def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
 
 
 @value
-class Line:
+class LineIntervals:
     """Where true numbers of the lines of one table of sums lie, if `a` may go wrong in each.
 
     Means, deviations and covariances are those of y, which is -1 and 1 at the bounds.

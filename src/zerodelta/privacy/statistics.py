@@ -25,7 +25,7 @@ from zerodelta.exact.sums import whole_counts
 from zerodelta.value import value
 
 if TYPE_CHECKING:
-    from zerodelta.privacy.intervals import Ends, Line
+    from zerodelta.privacy.intervals import Ends, LineIntervals
 
 Covariances: TypeAlias = Sequence[Sequence[float]]
 """Of the noise on Σ1, Σy and Σy²; 0 for what is not measured."""
@@ -115,7 +115,7 @@ class Statistic(ABC):
     """Whether a population has it, of which only a sample and not the size is known."""
 
     @abstractmethod
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return the lower and upper ends of each line."""
 
     def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
@@ -133,7 +133,7 @@ class Integers(Statistic):
     name = "integers"
     of_population = False
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return them: the noise reaches so many units."""
         return line.integers()
 
@@ -153,7 +153,7 @@ class LinearForm(Statistic):
     name = "form"
     of_population = False
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return them: those of the form, clipped."""
         lower, upper = line.bounds(column)
         low, high = line.linear(line.forms(column)[0])
@@ -172,7 +172,7 @@ class Covariance(Statistic):
 
     name = "covariance"
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return them, between the bounds of a covariance."""
         lower, upper, _, half = line.place(column)
         low, high = line.covariance(column)
@@ -185,7 +185,7 @@ class Correlation(Statistic):
 
     name = "correlation"
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return them, between -1 and 1."""
         return line.correlation(column)
 
@@ -273,7 +273,7 @@ class Count(ColumnStatistic):
         """Return the rows."""
         return rows
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return whole numbers, at least 0 and at most all rows."""
         return line.counts(line.forms(column)[0])
 
@@ -307,7 +307,7 @@ class Sum(ColumnStatistic):
         """Return the width of the bounds, once for each row."""
         return rows * width
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return those of a linear form; within the bounds if the number of values is public."""
         return line.total(column)
 
@@ -341,7 +341,7 @@ class Mean(ColumnStatistic):
         mean = math.sqrt(noise[1][1] + noise[0][0] / 3) / rows
         return EXPECTED * (half * min(mean, 1.0))
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return those of y, moved to where the values are."""
         lower, upper, center, half = line.place(column)
         low, high = line.mean(column)
@@ -391,7 +391,7 @@ class Variance(ColumnStatistic):
         """Return the square of the width."""
         return width * width
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return the squares of those of the standard deviation."""
         low, high = STD.interval(line, column)
         return low * low, high * high
@@ -424,7 +424,7 @@ class Deviation(ColumnStatistic):
         wrong = VARIANCE.deviation(noise, rows=rows, half=half)
         return EXPECTED * min(wrong / (2 * _SPREAD * half), half)
 
-    def interval(self, line: Line, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals, column: str | None) -> Ends:
         """Return those of y, in the unit of the values."""
         _, _, _, half = line.place(column)
         low, high = line.deviation(column)

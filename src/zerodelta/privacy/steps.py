@@ -210,7 +210,7 @@ _OUTSIDE = object()
 
 
 @value
-class Domain:
+class FieldDomain:
     """The values that a field may have, how to say so, and how one is read."""
 
     expected: str
@@ -225,7 +225,7 @@ class Domain:
 def read_numbers(
     name: str,
     numbers: Mapping[str, Any],
-    fields: Mapping[str, Domain],
+    fields: Mapping[str, FieldDomain],
     optional: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the numbers of a step or claim as values, refusing others and those out of domain."""
@@ -273,20 +273,20 @@ def read_rational(value: Any) -> Fraction | None:
     return Fraction(value)
 
 
-def _rational(expected: str, holds: Callable[[Fraction], bool]) -> Domain:
+def _rational(expected: str, holds: Callable[[Fraction], bool]) -> FieldDomain:
     def read(value: Any) -> Any:
         exact = read_rational(value)
         return exact if exact is not None and holds(exact) else _OUTSIDE
 
-    return Domain(expected=expected, read=read)
+    return FieldDomain(expected=expected, read=read)
 
 
-def _written(expected: str, holds: Callable[[Any], bool]) -> Domain:
+def _written(expected: str, holds: Callable[[Any], bool]) -> FieldDomain:
     """Return a domain whose values are written as they are."""
-    return Domain(expected=expected, read=lambda value: value if holds(value) else _OUTSIDE)
+    return FieldDomain(expected=expected, read=lambda value: value if holds(value) else _OUTSIDE)
 
 
-def above(low: int, *, most: int | None = None) -> Domain:
+def above(low: int, *, most: int | None = None) -> FieldDomain:
     """Return the rationals above `low`, and at most `most`."""
     limit = "" if most is None else f" and at most {most:.0e}"
     return _rational(
@@ -294,12 +294,12 @@ def above(low: int, *, most: int | None = None) -> Domain:
     )
 
 
-def at_least(low: int) -> Domain:
+def at_least(low: int) -> FieldDomain:
     """Return the rationals from `low` on."""
     return _rational(f"a number of at least {low}", lambda x: x >= low)
 
 
-def between(low: int, high: int, *, ends: str) -> Domain:
+def between(low: int, high: int, *, ends: str) -> FieldDomain:
     """Return an interval of rationals, its ends written like "(]"."""
     return _rational(
         f"a number in {ends[0]}{low}, {high}{ends[1]}",
@@ -309,7 +309,7 @@ def between(low: int, high: int, *, ends: str) -> Domain:
     )
 
 
-def weights() -> Domain:
+def weights() -> FieldDomain:
     """Return the numbers strictly between 0 and 1, the smallest of them as powers "2^-n"."""
     usual = between(0, 1, ends="()")
 
@@ -317,10 +317,10 @@ def weights() -> Domain:
         exact = power(value)
         return usual.read(value) if exact is None else exact
 
-    return Domain(expected=usual.expected, read=read)
+    return FieldDomain(expected=usual.expected, read=read)
 
 
-def integers(low: int, most: int | None = None) -> Domain:
+def integers(low: int, most: int | None = None) -> FieldDomain:
     """Return the integers from `low` to `most`, written as JSON integers."""
 
     def holds(value: Any) -> bool:
@@ -332,7 +332,7 @@ def integers(low: int, most: int | None = None) -> Domain:
     return _written(f"an integer of at least {low}{limit}", holds)
 
 
-def sizes() -> Domain:
+def sizes() -> FieldDomain:
     """Return the integers from 1 on; from 13 000 to 2^24 bits they are hexadecimal text."""
 
     def read(value: Any) -> Any:
@@ -342,10 +342,10 @@ def sizes() -> Domain:
         long = size.bit_length() > LONGEST_INTEGER
         return size if long == (type(value) is str) else _OUTSIDE
 
-    return Domain(expected="a positive integer of at most 2^24 bits", read=read)
+    return FieldDomain(expected="a positive integer of at most 2^24 bits", read=read)
 
 
-def one_of(*allowed: int | str) -> Domain:
+def one_of(*allowed: int | str) -> FieldDomain:
     """Return these words and integers; 1 is neither True nor 1.0."""
     exact = {(type(value), value) for value in allowed}
     return _written(
@@ -354,27 +354,27 @@ def one_of(*allowed: int | str) -> Domain:
     )
 
 
-def flag() -> Domain:
+def flag() -> FieldDomain:
     """Return true and false."""
     return _written("true or false", lambda value: type(value) is bool)
 
 
-def either(*domains: Domain) -> Domain:
+def either(*domains: FieldDomain) -> FieldDomain:
     """Return the union."""
 
     def read(value: Any) -> Any:
         found = (domain.read(value) for domain in domains)
         return next((one for one in found if one is not _OUTSIDE), _OUTSIDE)
 
-    return Domain(expected=", or ".join(domain.expected for domain in domains), read=read)
+    return FieldDomain(expected=", or ".join(domain.expected for domain in domains), read=read)
 
 
-def _each(domains: list[Domain], value: list[Any]) -> Any:
+def _each(domains: list[FieldDomain], value: list[Any]) -> Any:
     found = [domain.read(item) for domain, item in zip(domains, value, strict=True)]
     return _OUTSIDE if any(one is _OUTSIDE for one in found) else found
 
 
-def list_of(entry: Domain, *, fewest: int = 0) -> Domain:
+def list_of(entry: FieldDomain, *, fewest: int = 0) -> FieldDomain:
     """Return lists of any length, every entry in the same domain."""
 
     def read(value: Any) -> Any:
@@ -382,17 +382,17 @@ def list_of(entry: Domain, *, fewest: int = 0) -> Domain:
         return _each([entry] * len(value), value) if fits else _OUTSIDE
 
     expected = f"a list of {fewest} to {MOST_ENTRIES} entries, each {entry.expected}"
-    return Domain(expected=expected, read=read)
+    return FieldDomain(expected=expected, read=read)
 
 
-def row_of(*entries: Domain) -> Domain:
+def row_of(*entries: FieldDomain) -> FieldDomain:
     """Return lists with one entry of each domain, in this order."""
 
     def read(value: Any) -> Any:
         fits = type(value) is list and len(value) == len(entries)
         return _each(list(entries), value) if fits else _OUTSIDE
 
-    return Domain(expected=f"[{'; '.join(entry.expected for entry in entries)}]", read=read)
+    return FieldDomain(expected=f"[{'; '.join(entry.expected for entry in entries)}]", read=read)
 
 
 # The types of a theorem's fields, each with its domain.

@@ -17,9 +17,9 @@ from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import Part, Status, Step
 from zerodelta.privacy.theorems import theorem_of
-from zerodelta.privacy.theorems.smoothing import NumericalError
+from zerodelta.privacy.theorems.smoothing import NumericalErrorTheorem
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
-from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem
 from zerodelta.value import value
 
 # -- Proof ----------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def base_claim(steps: tuple[Step, ...]) -> Composed:
 def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
     channel = theorem_of(step)
-    if not isinstance(channel, Channel):
+    if not isinstance(channel, ChannelTheorem):
         raise CertificateError(f"unknown theorem {step.theorem!r}: no channel has that label.")
     return _proves(channel, claim, epsilon)
 
@@ -61,7 +61,7 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
         return
     bases = [_base(theorem) for theorem in (before if units is None else before[:-1])]
     _check_real_minimum(bases, last)
-    if isinstance(last, Channel):
+    if isinstance(last, ChannelTheorem):
         _check_channel(bases, last, claim, units)
         return
     # one PureDP of many pure steps forgets their √k, so a claimed δ or ρ is compared with all
@@ -81,7 +81,7 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
         _check_part(last, part.steps[:-1])
         _check_absent_rows(tuple(map(theorem_of, part.steps)))
         return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.times
-    if isinstance(last, Channel):
+    if isinstance(last, ChannelTheorem):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
     alone = simplest(base_claim(part.steps))
     if type(alone) is not PureDP:
@@ -97,7 +97,7 @@ def units_of(steps: tuple[Step, ...]) -> UnitTheorem | None:
     It is the last one, or the one before a channel that is.
     """
     found = [theorem_of(step) for step in steps[-2:]]
-    if len(found) == 2 and isinstance(found[1], Channel):
+    if len(found) == 2 and isinstance(found[1], ChannelTheorem):
         found.pop()
     last = found[-1] if found else None
     return last if isinstance(last, UnitTheorem) else None
@@ -119,26 +119,26 @@ def _check_part(units: UnitTheorem, before: tuple[Step, ...]) -> None:
         raise CertificateError(f"theorem {units.label!r} is about the whole part: it stands once.")
 
 
-def _base(theorem: Theorem) -> Base:
+def _base(theorem: Theorem) -> BaseTheorem:
     if isinstance(theorem, UnitTheorem):
         raise CertificateError(theorem.misplaced)
-    if not isinstance(theorem, Base):
+    if not isinstance(theorem, BaseTheorem):
         raise CertificateError(f"theorem {theorem.label!r} is a channel: only the last step is.")
     return theorem
 
 
-def _together(bases: list[Base], neighbors: Neighbors) -> Composed:
+def _together(bases: list[BaseTheorem], neighbors: Neighbors) -> Composed:
     return transcript_claim((base.claim(neighbors), base.count) for base in bases)
 
 
-def _check_real_minimum(before: list[Base], last: Theorem) -> None:
+def _check_real_minimum(before: list[BaseTheorem], last: Theorem) -> None:
     """Refuse a minimizer in real numbers (C9) that is not published by Theorem N, with its error.
 
     No computer holds that minimizer, so a certificate without N is about something else.
     """
-    if type(last) is NumericalError and last.error > 0:
+    if type(last) is NumericalErrorTheorem and last.error > 0:
         return
-    if any(isinstance(theorem, Base) and theorem.real_valued for theorem in (*before, last)):
+    if any(isinstance(theorem, BaseTheorem) and theorem.real_valued for theorem in (*before, last)):
         raise CertificateError(
             "a step is missing: theorem C9 is about a real minimizer, which only Theorem N with a "
             "positive error publishes."
@@ -146,7 +146,7 @@ def _check_real_minimum(before: list[Base], last: Theorem) -> None:
 
 
 def _check_channel(
-    bases: list[Base], channel: Channel, claim: Claim, units: UnitTheorem | None
+    bases: list[BaseTheorem], channel: ChannelTheorem, claim: Claim, units: UnitTheorem | None
 ) -> None:
     if type(claim) is not PureDP:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
@@ -169,7 +169,7 @@ def _check_channel(
         )
 
 
-def _proves(channel: Channel, base: Composed | None, epsilon: Fraction) -> bool:
+def _proves(channel: ChannelTheorem, base: Composed | None, epsilon: Fraction) -> bool:
     if channel.whole and base is not None:
         raise CertificateError(
             f"theorem {channel.label!r} is about the whole base mechanism: no base step goes "
@@ -293,7 +293,7 @@ def _check_steps(part: Part, claimed: Neighbors) -> None:
     for place, step in enumerate(part.steps):
         channel = theorems[last]
         # only P3 makes a claim for replace of steps for add-remove
-        groups = isinstance(channel, Channel) and channel.from_add_remove and place < last
+        groups = isinstance(channel, ChannelTheorem) and channel.from_add_remove and place < last
         if step.neighbors is not (Neighbors.ADD_REMOVE if groups else claimed):
             raise CertificateError(
                 "mixed neighboring relations: the claim is for "

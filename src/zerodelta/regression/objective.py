@@ -27,7 +27,7 @@ from zerodelta.privacy.theorems.regression import (
     LogisticObjectivePerturbation,
     SoftmaxObjectivePerturbation,
 )
-from zerodelta.privacy.theorems.theorem import PureBase
+from zerodelta.privacy.theorems.theorem import PureTheorem
 from zerodelta.regression.certified_losses import CertifiedLoss, IntegerRows
 from zerodelta.regression.minimum import certified_minimum
 from zerodelta.spaces import Ball
@@ -433,7 +433,7 @@ class Shape:
     def plan(
         self,
         numerical: _Numerical,
-        fit: PureBase,
+        fit: PureTheorem,
         *,
         scale_squared: Fraction,
         expected: Expected,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.cells import Options, numbers
+from zerodelta.data.cells import OptionIndex, numbers
 from zerodelta.data.columns import Unread
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.isolation import is_written_here
@@ -58,7 +58,7 @@ class ClassLabels:
 
     def __call__(self, labels: Any) -> Floats:
         """Return the places."""
-        places = Options(self.classes, "classes").places(as_column(labels))
+        places = OptionIndex(self.classes, "classes").places(as_column(labels))
         return np.where(places < 0, np.nan, places)
 
 
@@ -113,7 +113,7 @@ def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
     """Return the public classes, at least two and all different."""
     listed = isinstance(classes, Sized) and (is_list(classes) or isinstance(classes, Set))
     given = tuple(classes) if classes is not None and listed else ()
-    Options(given, "classes")  # refuses labels that are read alike
+    OptionIndex(given, "classes")  # refuses labels that are read alike
     require(
         len(given) >= 2,
         "classes",

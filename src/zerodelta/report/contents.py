@@ -101,7 +101,7 @@ class Column:
 
 
 @value(eq=False)
-class Grid:
+class ReportTable:
     """Lines, named by keys, and columns of what was released."""
 
     keys: Mapping[str, Sequence[Any]]
@@ -117,7 +117,7 @@ class Grid:
         return max((len(each.values) for each in self.columns), default=0)
 
 
-def grids_of(release: Release, level: Rational = LEVEL) -> tuple[Grid, ...]:
+def grids_of(release: Release, level: Rational = LEVEL) -> tuple[ReportTable, ...]:
     """Return what was published; a value that is no table is told in words."""
     value = release.value
     if isinstance(value, FoundKeys):
@@ -133,17 +133,19 @@ def grids_of(release: Release, level: Rational = LEVEL) -> tuple[Grid, ...]:
         return (_linear(value),)
     if isinstance(value, (tuple, list)):
         chosen = Column(name="chosen", values=[plain_text(each) for each in value])
-        return (Grid(keys={"place": range(1, len(value) + 1)}, columns=(chosen,)),)
+        return (ReportTable(keys={"place": range(1, len(value) + 1)}, columns=(chosen,)),)
     return (_parts(value),)
 
 
-def _found(value: FoundKeys) -> Grid:
+def _found(value: FoundKeys) -> ReportTable:
     lines = [key if isinstance(key, tuple) else (key,) for key in value.names]
     keys = {name: [line[i] for line in lines] for i, name in enumerate(value.columns)}
-    return Grid(keys=keys, columns=(Column(name="count", values=value.counts),), note=value.note)
+    return ReportTable(
+        keys=keys, columns=(Column(name="count", values=value.counts),), note=value.note
+    )
 
 
-def _cells(release: Release, level: Rational) -> Grid:
+def _cells(release: Release, level: Rational) -> ReportTable:
     cells = cells_of(release)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False)
     columns = []
@@ -151,19 +153,19 @@ def _cells(release: Release, level: Rational) -> Grid:
         lower, upper = ends.get(name, (None, None))
         columns.append(Column(name=name, values=list(values), lower=lower, upper=upper))
     keys = {name: list(values) for name, values in cells.keys.items()}
-    return Grid(keys=keys, columns=tuple(columns), note=note_of(release))
+    return ReportTable(keys=keys, columns=tuple(columns), note=note_of(release))
 
 
-def _mapping(release: Release, value: Mapping[Any, Any]) -> tuple[Grid, ...]:
+def _mapping(release: Release, value: Mapping[Any, Any]) -> tuple[ReportTable, ...]:
     arrays = {key: np.asarray(each) for key, each in value.items()}
     lengths = {each.shape for each in arrays.values()}
     if all(isinstance(key, str) for key in arrays) and len(lengths) == 1 and len(*lengths) == 1:
         columns = tuple(Column(name=str(k), values=v.tolist()) for k, v in arrays.items())
-        return (Grid(keys={}, columns=columns, rows=True),)
+        return (ReportTable(keys={}, columns=columns, rows=True),)
     return tuple(_marginal(release, key, each) for key, each in arrays.items())
 
 
-def _marginal(release: Release, key: Any, numbers: Any) -> Grid:
+def _marginal(release: Release, key: Any, numbers: Any) -> ReportTable:
     names = [str(each) for each in (key if isinstance(key, tuple) else (key,))]
     if len(names) != numbers.ndim:
         names = [f"{'.'.join(names)}[{axis}]" for axis in range(numbers.ndim)]
@@ -174,7 +176,7 @@ def _marginal(release: Release, key: Any, numbers: Any) -> Grid:
         labels = options if len(options) == size else list(range(size))
         keys[name] = [labels[place] for place in axis]
     column = Column(name="fraction", values=numbers.ravel().tolist())
-    return Grid(keys=keys, columns=(column,), title=" × ".join(names))
+    return ReportTable(keys=keys, columns=(column,), title=" × ".join(names))
 
 
 def _options(release: Release, name: str) -> list[Any]:
@@ -189,7 +191,7 @@ def _options(release: Release, name: str) -> list[Any]:
     return []
 
 
-def _matrix(release: Release, value: Any) -> Grid:
+def _matrix(release: Release, value: Any) -> ReportTable:
     record = release.record
     asked = None if record is None else record.parameters.get("columns")
     if asked is None and record is not None and record.data:
@@ -200,10 +202,10 @@ def _matrix(release: Release, value: Any) -> Grid:
     square = named is not None and pairs and value.shape[0] == value.shape[1]
     lines: Sequence[Any] = heads if square else range(1, len(value) + 1)
     columns = tuple(Column(name=head, values=value[:, i].tolist()) for i, head in enumerate(heads))
-    return Grid(keys={"": lines}, columns=columns)
+    return ReportTable(keys={"": lines}, columns=columns)
 
 
-def _linear(value: LinearModel) -> Grid:
+def _linear(value: LinearModel) -> ReportTable:
     width = value.coefficients.shape[1]
     names: Sequence[Any] = () if value.encoding is None else value.encoding.names
     lines = [*(names if len(names) == width else range(width)), "(intercept)"]
@@ -217,7 +219,7 @@ def _linear(value: LinearModel) -> Grid:
     )
     two = "" if len(value.classes) != 2 else f"positive scores: {value.classes[1]}"
     hint = "; ".join(text for text in (two, _clipped(value)) if text)
-    return Grid(keys={"feature": lines}, columns=columns, hint=plain_text(hint))
+    return ReportTable(keys={"feature": lines}, columns=columns, hint=plain_text(hint))
 
 
 def _clipped(value: LinearModel) -> str:
@@ -230,14 +232,14 @@ def _clipped(value: LinearModel) -> str:
     return f"{rows} are clipped to length {number_shown(float(limits.norm))} before they are scored"
 
 
-def _parts(value: Any) -> Grid:
+def _parts(value: Any) -> ReportTable:
     """Return a value of several parts as lines of words; arrays by what they begin with."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
     else:
         parts = {"value": value}
     told = Column(name="content", values=[_told(each) for each in parts.values()])
-    return Grid(keys={"part": list(parts)}, columns=(told,))
+    return ReportTable(keys={"part": list(parts)}, columns=(told,))
 
 
 def _told(value: Any) -> str:
@@ -537,7 +539,7 @@ _WIDE, _LEFT, _RIGHT, _LINE, _TOP = 480, 150, 24, 24, 12
 _LETTER = 8  # the width of one, at most about that, in the same unit
 
 
-def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
+def drawing_of(grid: ReportTable, column: Column, *, most: int, number: str) -> str:
     """Return one column as dots with bars from lower to upper ends; empty if none is a number.
 
     `number` makes the ids of the page different.
@@ -601,7 +603,7 @@ def odds_drawing(lower: float, upper: float, number: int) -> str:
     )
 
 
-def _label(grid: Grid, line: int) -> str:
+def _label(grid: ReportTable, line: int) -> str:
     words = ", ".join(number_shown(each[line]) for each in grid.keys.values())
     text = words or "all rows that count"
     most = (_LEFT - 10) // _LETTER + 2

@@ -25,8 +25,8 @@ from zerodelta.privacy.theorems import explain_step
 from zerodelta.privacy.verify import verify
 from zerodelta.report.contents import (
     Column,
-    Grid,
     Learned,
+    ReportTable,
     after_lower,
     after_upper,
     answers,
@@ -218,7 +218,7 @@ def published(releases: Sequence[Release], *, lines: int) -> str:
     return "".join(parts)
 
 
-def _grid(grid: Grid, lines: int, number: str) -> str:
+def _grid(grid: ReportTable, lines: int, number: str) -> str:
     drawn = (
         ""
         if grid.rows
@@ -237,7 +237,7 @@ def _grid(grid: Grid, lines: int, number: str) -> str:
     return title + drawn + told + _table(grid, lines)
 
 
-def _table(grid: Grid, lines: int) -> str:
+def _table(grid: ReportTable, lines: int) -> str:
     heads = [f'<th scope="col">{esc(name)}</th>' for name in grid.keys]
     for column in grid.columns:
         heads.append(f'<th scope="col"{_align(column)}>{esc(column.name)}</th>')

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
-from zerodelta.data.cells import Options
+from zerodelta.data.cells import OptionIndex
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Boolean, Category, Coded, Number, Text
 from zerodelta.data.source import Source
@@ -208,7 +208,7 @@ def as_universe(universe: Any) -> Finite:
         expected="at most 2^53 items",
         remedy="list the items instead",
     )
-    Options(space, "universe")  # refuses items that are read alike
+    OptionIndex(space, "universe")  # refuses items that are read alike
     return space
 
 
@@ -216,7 +216,7 @@ def unknown_index(unknown: Any, space: Finite) -> int | None:
     """Return where items outside the universe are counted; None for nowhere."""
     if unknown is None:
         return None
-    index = Options(space).find(unknown)
+    index = OptionIndex(space).find(unknown)
     if index is None:
         raise ParameterError(
             "unknown",

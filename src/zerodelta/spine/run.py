@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
 from zerodelta.data.rows import Rows
-from zerodelta.data.source import Given, Protection, Source, Ticket, protection_of
+from zerodelta.data.source import Protection, Sealed, Source, Ticket, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource, current_bits, is_private
 from zerodelta.exact.rational import Rational
@@ -111,7 +111,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Openable(Protocol[R_co]):
-    """What a ticket opens: a `Source` or a `Given`."""
+    """What a ticket opens: a `Source` or a `Sealed`."""
 
     def open(self, ticket: Ticket) -> R_co:
         """Return the rows."""
@@ -381,7 +381,7 @@ def planned(
 
 def _protection(source: Openable[Any]) -> Protection:
     # what a foreign class says of itself is not believed
-    return source.protection if type(source) is Given else protection_of(source)
+    return source.protection if type(source) is Sealed else protection_of(source)
 
 
 def post_processed(release: Release, *, value: Any, error: float | str) -> Release:

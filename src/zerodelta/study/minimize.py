@@ -49,7 +49,7 @@ _NOISE_SHARE = 0.45
 
 
 @value
-class Options:
+class DescentOptions:
     """How a descent is run; everything here is public."""
 
     label: Column | None = -1
@@ -86,7 +86,7 @@ def minimize(
     study : Study
         A study of its own, which publishes an l2 ball around the public start.
     objective : Loss, TanhNetwork, TorchModel or callable
-        A built-in loss of a linear predictor (`zerodelta.losses`), a network (`zerodelta.models`),
+        A built-in loss of a linear predictor (`zerodelta.models`), a network (`zerodelta.models`),
         or a function gradient(theta, rows) of all columns, the label last.
     label : column, default -1
         The label's column; None if there is none.
@@ -131,7 +131,7 @@ def minimize(
     (True, 'proven')
 
     """
-    options = Options(
+    options = DescentOptions(
         label=label,
         data_norm=data_norm,
         clip=clip,
@@ -190,10 +190,12 @@ def plan_minimize(study: Study, objective: Objective, **options: Any) -> Descent
         Steps, noise, channel and predicted error, all from public numbers.
 
     """
-    return _planned(study, objective, Options(**options))[0]
+    return _planned(study, objective, DescentOptions(**options))[0]
 
 
-def _planned(study: Study, objective: Objective, options: Options) -> tuple[Descent, Gradients]:
+def _planned(
+    study: Study, objective: Objective, options: DescentOptions
+) -> tuple[Descent, Gradients]:
     """Return the descent and where its gradients come from, planned once.
 
     A program that was rehearsed, or a plan that was looked at, is not planned again.
@@ -208,7 +210,9 @@ def _planned(study: Study, objective: Objective, options: Options) -> tuple[Desc
     return descent, gradients
 
 
-def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Descent, Gradients]:
+def _new_plan(
+    study: Study, objective: Objective, options: DescentOptions
+) -> tuple[Descent, Gradients]:
     made, mixing_probability = study._plan, study._mixing_probability
     space = _as_ball(made.publishing.space)
     steps = made.rounds if options.steps is None else options.steps
@@ -263,7 +267,9 @@ def _weight(study: Study, asked: int | None) -> int:
     return weight
 
 
-def _gradients(study: Study, objective: Objective, space: Ball, options: Options) -> Gradients:
+def _gradients(
+    study: Study, objective: Objective, space: Ball, options: DescentOptions
+) -> Gradients:
     examples = Examples.of(study._source, label=options.label)
     layers, clip = options.layers, options.clip
     if isinstance(objective, Loss):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING, reader_of
-from zerodelta.data.chosen import ITSELF, Base
+from zerodelta.data.chosen import ITSELF, OpenedDataset
 from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
@@ -379,7 +379,7 @@ def _opened(
         for column in empty.columns:
             if isinstance(kinds.get(str(column)), Number):
                 check_number_column(empty, column)
-    return Dataset(Base(reader=reader, kinds=kinds))
+    return Dataset(OpenedDataset(reader=reader, kinds=kinds))
 
 
 def _declared(people: Dataset, names: Mapping[str, Any], where: str) -> None:

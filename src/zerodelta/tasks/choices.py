@@ -15,9 +15,9 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.cells import LARGEST, number
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.keys import Tally, tally
+from zerodelta.data.keys import KeyCounts, tally
 from zerodelta.data.rows import Rows
-from zerodelta.data.source import Given, Source
+from zerodelta.data.source import Sealed, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
@@ -279,7 +279,7 @@ def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
     return float(worst)
 
 
-def _levels(counted: Tally, space: Finite) -> tuple[Any, Any]:
+def _levels(counted: KeyCounts, space: Finite) -> tuple[Any, Any]:
     """Return the different counts, 0 included, and how many items have each."""
     levels, members = np.unique(counted.counts, return_counts=True)
     unseen = space.size - len(counted.indices)
@@ -288,7 +288,7 @@ def _levels(counted: Tally, space: Finite) -> tuple[Any, Any]:
     return levels.astype(np.int64), members.astype(np.int64)
 
 
-def _member(counted: Tally, level: int, place: int) -> int:
+def _member(counted: KeyCounts, level: int, place: int) -> int:
     """Return the item of that rank among those with this count, in the universe's order."""
     if level > 0:
         return int(counted.indices[np.flatnonzero(counted.counts == level)[place]])
@@ -382,7 +382,7 @@ def select(
     if bounds is None:
         diagnosis(diagnostics, None)
         stated = SelectQuestion(options=listed_options(scores), method=method, **public)
-        return run(stated.plan(Facts(rows=None), epsilon), Given(scores))
+        return run(stated.plan(Facts(rows=None), epsilon), Sealed(scores))
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns

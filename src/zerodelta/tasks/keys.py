@@ -17,7 +17,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import category, number, text
 from zerodelta.data.keys import KeySource
 from zerodelta.data.kinds import Kind, Text
-from zerodelta.data.source import Given
+from zerodelta.data.source import Sealed
 from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -519,7 +519,7 @@ def _scored(
     for name, entry in zip(("expected_gap", "diagnostics"), others, strict=True):
         remedy = "leave it out: it is for counts of rows"
         require(entry is None, name, entry, "nothing beside scores=", remedy)
-    return run(question.plan(Facts(rows=None), epsilon), Given(scores))
+    return run(question.plan(Facts(rows=None), epsilon), Sealed(scores))
 
 
 # -- What the tasks are, for advice and the command line ------------------------------------------

@@ -52,7 +52,7 @@ from zerodelta.tasks.task import (
     Task,
     simple,
 )
-from zerodelta.training.models import LinearModel, NetworkModel
+from zerodelta.training.models import LinearPredictor, NetworkModel
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -483,8 +483,8 @@ def select_model(
     rows : data set, array, data frame or Source
         The rows that candidates are trained on and scored by. Categories of a data set are codes.
     candidates : mapping of names to models
-        `zerodelta.models.NetworkModel` and `LinearModel` train and score themselves; anything else
-        is handed to `train` and `score`.
+        `zerodelta.models.NetworkModel` and `LinearPredictor` train and score themselves; anything
+        else is handed to `train` and `score`.
     columns : sequence of str, optional
         The columns of a data set or a data frame to use; default all.
     train : callable, optional
@@ -710,7 +710,7 @@ class ModelQuestion:
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
         names, models = self._names, list(self.candidates.values())
-        ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
+        ours = all(type(model) in (NetworkModel, LinearPredictor) for model in models)  # so: proven
         built_in = ours and self.train is None and self.score is None
         require(
             built_in or (self.train is not None and self.score is not None),
@@ -784,7 +784,7 @@ def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
 
 _VOTE = Forecast(
     unit="largest expected loss of mean score by the choice, in parts of the range of a score",
-    call="zd.vote(rows, choose, options=[…], least_rows={least_rows}, epsilon={epsilon})",
+    call="zd.queries.vote(rows, choose, options=[…], least_rows={least_rows}, epsilon={epsilon})",
     methods=simple(vote_or_study),
     needs={**ROWS, "options": "options=8"},
     allows={"parameters": PARAMETERS, "least_rows": LEAST_ROWS},

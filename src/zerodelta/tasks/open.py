@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zerodelta.data.arrays import reader_of
-from zerodelta.data.chosen import DEFAULT_MEMORY, Base, Unit
+from zerodelta.data.chosen import DEFAULT_MEMORY, OpenedDataset, Unit
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Kind
 from zerodelta.data.pieces import Keeping
@@ -52,7 +52,7 @@ def open(
         `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows. Names
         are not empty, and have no control characters.
     schema : Schema, optional
-        All of this from a file instead (`zd.read_schema`); arguments given here win.
+        All of this from a file instead (`zd.data.read_schema`); arguments given here win.
     unit : str, optional
         The column that names who is protected, such as a customer; by default each row is.
     max_rows : int, optional
@@ -102,7 +102,7 @@ def open(
     remedy = 'pass columns={"age": zd.number(0, 120), "city": zd.category([...])}'
     require(declared, "columns", columns, "the declared kind of each column", remedy)
     known = schema is None or isinstance(schema, Schema)
-    require(known, "schema", schema, "a schema", 'pass zd.read_schema("people.toml")')
+    require(known, "schema", schema, "a schema", 'pass zd.data.read_schema("people.toml")')
     stated = schema if schema is not None else Schema(columns=dict(columns or {}))
     kinds = dict(stated.columns if columns is None else columns)
     require(
@@ -121,7 +121,7 @@ def open(
     relation = Neighbors.REPLACE if given is None else as_neighbors(given)
     called = name if name is not None else stated.name
     return Dataset(
-        Base(
+        OpenedDataset(
             reader=reader,
             kinds=kinds,
             unit=protected,

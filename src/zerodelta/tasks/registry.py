@@ -23,6 +23,8 @@ class Listed(NamedTuple):
     """The name of the command, where that is not the task's."""
     verb: str = ""
     """The name of its verb, where that is not the task's."""
+    room: str = ""
+    """The module under which a reader finds the verb, where that is not `zerodelta` itself."""
 
 
 INDEX: Mapping[str, Listed] = {
@@ -60,10 +62,10 @@ INDEX: Mapping[str, Listed] = {
     "nearest_centroid": Listed("estimators", "The nearest class mean: for few rows."),
     "random_forest": Listed("estimators", "Random trees with noisy leaves."),
     "mlp": Listed("estimators", "A small neural network."),
-    "vote": Listed("models"),
+    "vote": Listed("models", room="queries"),
     "select_model": Listed("models"),
-    "propose_test_release": Listed("robust"),
-    "bounded_local_sensitivity": Listed("robust"),
+    "propose_test_release": Listed("robust", room="queries"),
+    "bounded_local_sensitivity": Listed("robust", room="queries"),
     "study": Listed("estimators"),
     "purify": Listed("estimators"),
 }
@@ -74,10 +76,17 @@ COMMANDS: Mapping[str, str] = {
 """Tasks by the names of their commands."""
 
 
-def verbs() -> dict[str, str]:
-    """Return the verbs and their files; estimators, studies and `purify` are not of this room."""
+def verbs(room: str | None = None) -> dict[str, str]:
+    """Return the verbs (of one public module) and their files.
+
+    Estimators, studies and `purify` are not of this room.
+    """
     named = ((listed.verb or name, listed) for name, listed in INDEX.items())
-    return {name: listed.file for name, listed in named if listed.file != "estimators"}
+    return {
+        name: listed.file
+        for name, listed in named
+        if listed.file != "estimators" and room in {None, listed.room}
+    }
 
 
 @final

@@ -379,7 +379,7 @@ def frank_wolfe_pure(
     labels : array or list, optional
         One label for each row; a function sees them as the last column.
     loss : Loss or callable
-        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
+        A built-in loss (`zerodelta.models`), or a function gradient(theta, rows) that returns one
         gradient for each row. A row on which it fails counts as a zero gradient.
     domain : Ball or array
         An l1 ball around 0, or the vertices S, one line each.

@@ -52,7 +52,7 @@ _LANES = 32
 
 
 @final
-class _Table:
+class _RowBlocks:
     """Rows, labels and caps, block by block."""
 
     def __init__(self, blocks: list[tuple[_Single, Floats, _Single]]) -> None:
@@ -124,13 +124,13 @@ class LinearGradients(Gradients):
         most = min(_MOST_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
         self._block = _whole_lanes(min(most, self.rows + 1))
 
-    def _table(self) -> _Table:
+    def _table(self) -> _RowBlocks:
         """Return what is made of the rows, which are read at the first call, once."""
         if self._loaded is None:
             arrays = kept(self._blocks(), self.examples.opened.keeping)
             columns = (lines.T for lines in arrays[::3])
-            self._loaded = _Table(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
-        loaded: _Table = self._loaded
+            self._loaded = _RowBlocks(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
+        loaded: _RowBlocks = self._loaded
         return loaded
 
     def _blocks(self) -> Iterator[npt.NDArray[Any]]:

@@ -396,7 +396,7 @@ class NetworkModel(Model):
 
 
 @value
-class LinearModel(Model):
+class LinearPredictor(Model):
     """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
 
     Parameters
@@ -417,7 +417,7 @@ class LinearModel(Model):
     Examples
     --------
     >>> from zerodelta.training.losses import Logistic
-    >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
+    >>> LinearPredictor(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
     (3,)
 
     """

@@ -34,7 +34,7 @@ from zerodelta.privacy.steps import (
     list_of,
     row_of,
 )
-from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
+from zerodelta.privacy.theorems.theorem import ChannelTheorem, smallest_log_delta
 from zerodelta.value import value
 
 _LARGEST = 1e300
@@ -88,7 +88,7 @@ def _check_logarithm(value: float, name: str, *, most: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mixing(Channel):
+class MixingTheorem(ChannelTheorem):
     """A channel that publishes a draw from a public distribution with probability `weight`."""
 
     any_neighbors = True
@@ -111,7 +111,7 @@ class Mixing(Channel):
 
 
 @value
-class UniformMixing(Mixing):
+class UniformMixing(MixingTheorem):
     """Mixing on a finite space."""
 
     label = "uniform-mixing"
@@ -130,7 +130,7 @@ class UniformMixing(Mixing):
 
 
 @value
-class PriorMixing(Mixing):
+class PriorMixing(MixingTheorem):
     """Mixing with a public prior on a finite space."""
 
     label = "prior-mixing"
@@ -161,7 +161,7 @@ class PriorMixing(Mixing):
 
 
 @value
-class GridMixing(Mixing):
+class GridMixing(MixingTheorem):
     """Mixing on a grid of a cube."""
 
     label = "grid-mixing"
@@ -181,7 +181,7 @@ class GridMixing(Mixing):
 
 
 @value
-class UnequalGridMixing(Mixing):
+class UnequalGridMixing(MixingTheorem):
     """Mixing on a grid of a box with unequal sides."""
 
     label = "unequal-grid-mixing"
@@ -204,7 +204,7 @@ class UnequalGridMixing(Mixing):
 
 
 @value
-class GaussianNet(Mixing):
+class GaussianNet(MixingTheorem):
     """Mixing on the lattice points of an l2 ball."""
 
     label = "gaussian-net"
@@ -231,7 +231,7 @@ class GaussianNet(Mixing):
 
 
 @value
-class LaplaceNet(Mixing):
+class LaplaceNet(MixingTheorem):
     """Mixing on the lattice points of an l1 ball."""
 
     label = "laplace-net"
@@ -258,7 +258,7 @@ class LaplaceNet(Mixing):
 
 
 @value
-class ProfileMixing(Channel):
+class ProfileMixing(ChannelTheorem):
     """Mixing with the prior that is proportional to a pointwise profile of the whole mechanism."""
 
     label = "profile-mixing"
@@ -284,7 +284,7 @@ class ProfileMixing(Channel):
 
 
 @value
-class KNormKernel(Mixing):
+class KNormKernel(MixingTheorem):
     """K-norm noise in a convex body, mixed with a uniform point."""
 
     label = "k-norm-kernel"
@@ -316,7 +316,7 @@ class KNormKernel(Mixing):
 
 
 @value
-class LaplaceCubeKernel(Mixing):
+class LaplaceCubeKernel(MixingTheorem):
     """Laplace noise in a cube, mixed with a uniform point."""
 
     label = "laplace-cube-kernel"
@@ -341,7 +341,7 @@ class LaplaceCubeKernel(Mixing):
 
 
 @value
-class LocalUniformKernel(Mixing):
+class LocalUniformKernel(MixingTheorem):
     """A uniform cell near the answer's, mixed with a uniform cell."""
 
     label = "local-uniform-kernel"

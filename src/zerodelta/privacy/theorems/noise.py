@@ -25,7 +25,7 @@ from zerodelta.privacy.steps import (
     Cells,
     Count,
     Dimension,
-    Domain,
+    FieldDomain,
     Flag,
     NotNegative,
     Positive,
@@ -37,7 +37,7 @@ from zerodelta.privacy.steps import (
     one_of,
     read_numbers,
 )
-from zerodelta.privacy.theorems.theorem import Base, Channel, PureBase, domains_of
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, PureTheorem, domains_of
 from zerodelta.value import value
 
 OWN_UNITS = "each column's own"
@@ -45,7 +45,7 @@ OWN_UNITS = "each column's own"
 
 
 @value
-class Given(Base):
+class StatedClaim(BaseTheorem):
     """A claim that somebody states of the base mechanism."""
 
     label = "given"
@@ -53,10 +53,10 @@ class Given(Base):
     sentence = "the base mechanism is stated to satisfy {claim}."
     asserted = True
 
-    stated: Annotated[Mapping[str, Any], Domain(expected="a claim", read=dict)]
+    stated: Annotated[Mapping[str, Any], FieldDomain(expected="a claim", read=dict)]
 
     @classmethod
-    def read(cls, numbers: Mapping[str, Any]) -> Given:
+    def read(cls, numbers: Mapping[str, Any]) -> StatedClaim:
         """Return the claim's numbers, checked by the domains of its kind."""
         stated = {name: value for name, value in numbers.items() if name != "count"}
         check_claim_numbers(stated)
@@ -78,7 +78,7 @@ class Given(Base):
 
 
 @value
-class RoundedLaplaceTheorem(PureBase):
+class RoundedLaplaceTheorem(PureTheorem):
     """Rounded Laplace noise of scale b on integers that move by Δ in the l1 norm: Δ/b.
 
     >>> RoundedLaplaceTheorem(sensitivity=Fraction(2), scale=Fraction(10)).cost(Neighbors.REPLACE)
@@ -101,7 +101,7 @@ class RoundedLaplaceTheorem(PureBase):
 
 
 @value
-class KNormNoiseTheorem(PureBase):
+class KNormNoiseTheorem(PureTheorem):
     """Rounded noise of density ∝ exp(-‖z‖/b) on integers that move by Δ in that same norm: Δ/b.
 
     The dimension is free.
@@ -136,7 +136,7 @@ class KNormNoiseTheorem(PureBase):
 
 
 @value
-class RoundedGaussianTheorem(Base):
+class RoundedGaussianTheorem(BaseTheorem):
     """Rounded Gaussian noise on integers that move by Δ in the l2 norm: μ² = Δ²/σ².
 
     Squares, because Δ and σ themselves are often irrational.
@@ -158,7 +158,7 @@ class RoundedGaussianTheorem(Base):
 
 
 @value
-class AdaptiveGaussian(Base):
+class AdaptiveGaussian(BaseTheorem):
     """Internal queries that share a planned μ²."""
 
     label = "adaptive-gaussian"
@@ -177,7 +177,7 @@ class AdaptiveGaussian(Base):
 
 
 @value
-class AdaptiveZCDP(Base):
+class AdaptiveZCDP(BaseTheorem):
     """Internal queries and selections that share a planned ρ."""
 
     label = "adaptive-zcdp"
@@ -199,7 +199,7 @@ class AdaptiveZCDP(Base):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Selection(PureBase):
+class _Selection(PureTheorem):
     """The index of the largest noisy score: 2Δ/b for scores that move by at most Δ each.
 
     Half of it if `monotone`: between any two neighbors all scores move in the same direction.
@@ -239,7 +239,7 @@ class PermuteAndFlipTheorem(_Selection):
 
 
 @value
-class JointTopKTheorem(PureBase):
+class JointTopKTheorem(PureTheorem):
     """Several options in one draw of the exponential mechanism: P(s) ∝ e^(u(s)/b) costs 4Δ/b.
 
     u = -max_i(the i-th largest score - that of option s_i). The i-th largest score may fall while
@@ -267,7 +267,7 @@ class JointTopKTheorem(PureBase):
 
 
 @value
-class JointQuantiles(PureBase):
+class JointQuantiles(PureTheorem):
     """m points of a grid in rising order, drawn together by how many rows lie between them.
 
     The gaps g_j are the differences of 0, the m levels and 1; `least_gap` is at most each of them.
@@ -305,14 +305,14 @@ class JointQuantiles(PureBase):
 
 
 @value
-class KeyCounts(PureBase):
+class KeyCountsTheorem(PureTheorem):
     """Counts by key with noise that differs upwards and downwards; what passes is published.
 
     Each count has noise with P(z) ∝ e^(-up·z) for z ≥ 0, e^(-down·|z|) below. A row counts for at
     most one key of a public finite set; nothing is paid for the size of the set, for thresholds, or
     for how many keys are published (theory U).
 
-    >>> counts = KeyCounts(keys=9, up=Fraction(3, 4), down=Fraction(1, 4))
+    >>> counts = KeyCountsTheorem(keys=9, up=Fraction(3, 4), down=Fraction(1, 4))
     >>> counts.cost(Neighbors.REPLACE), counts.cost(Neighbors.ADD_REMOVE)
     (Fraction(1, 1), Fraction(3, 4))
     """
@@ -347,7 +347,7 @@ class KeyCounts(PureBase):
 
 
 @value
-class Public(Base):
+class Public(BaseTheorem):
     """What is the same for all neighbors: the number of rows, where one is replaced."""
 
     label = "public"
@@ -361,7 +361,7 @@ class Public(Base):
 
 
 @value
-class PartitionLaplace(PureBase):
+class PartitionLaplace(PureTheorem):
     """Independent discrete Laplace noise of scale b on the cells of a table: 2mM/b, or mM/b.
 
     It holds for any noise on integers with P(z) <= e^(1/b) P(z ± 1). Replaced rows take mM out of
@@ -394,7 +394,7 @@ class PartitionLaplace(PureBase):
 
 
 @value
-class PartitionKNorm(PureBase):
+class PartitionKNorm(PureTheorem):
     """One rounded draw of density ∝ exp(-max(Σz⁺, Σz⁻)/s) over all cells of a table: mM/s."""
 
     label = "partition-k-norm"
@@ -416,7 +416,7 @@ class PartitionKNorm(PureBase):
 
 
 @value
-class BlockKNorm(PureBase):
+class BlockKNorm(PureTheorem):
     """Rounded l∞ noise of scale b on the block of sums of every group: 2mB/b, or mB/b."""
 
     label = "block-k-norm"
@@ -440,7 +440,7 @@ class BlockKNorm(PureBase):
 
 
 @value
-class ParallelBlocks(Channel):
+class ParallelBlocks(ChannelTheorem):
     """Disjoint groups of rows, each answered with fresh noise by the steps before: 2mt.
 
     Each group is t-DP for one row of it more or less.

@@ -29,7 +29,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Bit, Cells, Positive, between, integers
-from zerodelta.privacy.theorems.theorem import Base, PureBase
+from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
 
 _BITS = 96
@@ -137,7 +137,7 @@ def _supremum(function: _Function, low: float, high: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ObjectivePerturbation(PureBase):
+class _ObjectivePerturbation(PureTheorem):
     """The real minimizer of a regularized loss with K-norm noise in the objective."""
 
     section = "C9"
@@ -283,7 +283,7 @@ HALF_ROOT = Fraction(math.isqrt(1 << 127) + 1, 1 << 64)
 
 
 @value
-class GaussianSufficientStatistics(Base):
+class GaussianSufficientStatistics(BaseTheorem):
     """Gaussian noise of m² on XᵀX, Xᵀy and perhaps the smallest eigenvalue: μ² = c₀/m².
 
     In the weighted norm above: variance (mA)² on the diagonal of XᵀX, (mA)²/2 off it, m²A·Y² on
@@ -318,7 +318,7 @@ class GaussianSufficientStatistics(Base):
 
 
 @value
-class KNormSufficientStatistics(PureBase):
+class KNormSufficientStatistics(PureTheorem):
     """K-norm noise on XᵀX and Xᵀy: ε = (2 + κ)/(√2·b), 1/√2 rounded up.
 
     In the norm ‖E₁‖_F²/A² + κ‖E₂‖²/(A·Y²), κ in [1, 2], replacing one row moves the pair by at

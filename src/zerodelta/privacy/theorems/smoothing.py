@@ -26,8 +26,8 @@ from zerodelta.privacy.composition import Composed, gaussian_share, simplest, zc
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Dimension, NotNegative, Order, Positive, Weight, one_of
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.noise import Given, RoundedGaussianTheorem
-from zerodelta.privacy.theorems.theorem import Base, Channel, smallest_log_delta
+from zerodelta.privacy.theorems.noise import RoundedGaussianTheorem, StatedClaim
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, smallest_log_delta
 from zerodelta.value import value
 
 
@@ -138,7 +138,7 @@ def _minimize(function: Callable[[float], float], low: float, high: float) -> fl
 
 
 @value
-class GaussianSmoothing(Channel):
+class GaussianSmoothing(ChannelTheorem):
     """The last Gaussian step, mixed with a wider Gaussian."""
 
     label = "gaussian-smoothing"
@@ -166,7 +166,7 @@ class GaussianSmoothing(Channel):
             sensitivity=self.sensitivity,
         )
 
-    def check_before(self, last: Base, neighbors: Neighbors) -> None:
+    def check_before(self, last: BaseTheorem, neighbors: Neighbors) -> None:
         """Refuse a last base step that is not this Gaussian one, nor a claim that covers it.
 
         Other steps, however costly, do not pay for it.
@@ -175,7 +175,7 @@ class GaussianSmoothing(Channel):
             moved = self.sensitivity**2
             same = last.variance == self.variance and last.sensitivity_squared == moved
         else:
-            same = type(last) is Given and self._covered(last.claim(neighbors))
+            same = type(last) is StatedClaim and self._covered(last.claim(neighbors))
         if not same:
             raise CertificateError(
                 "Theorem S smooths with the last Gaussian step: the step before it must be that "
@@ -247,7 +247,7 @@ def product_laplace_radius(*, dimension: int, norm: float | Fraction, log_radius
 
 
 @value
-class NumericalError(Channel):
+class NumericalErrorTheorem(ChannelTheorem):
     """A value that is only computed up to an error, published with K-norm noise."""
 
     label = "numerical-error"
@@ -268,7 +268,7 @@ class NumericalError(Channel):
 
 
 @value
-class WassersteinTransport(Channel):
+class WassersteinTransport(ChannelTheorem):
     """The paper's Algorithms 1 and 2: uniform mixing, then Laplace noise."""
 
     label = "wasserstein-transport"

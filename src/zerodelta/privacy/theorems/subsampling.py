@@ -31,7 +31,7 @@ from zerodelta.privacy.parameters import Neighbors, as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.steps import Count, NotNegative, Positive, Rows
 from zerodelta.privacy.theorems.noise import PermuteAndFlipTheorem, RoundedGaussianTheorem
-from zerodelta.privacy.theorems.theorem import Base, Theorem
+from zerodelta.privacy.theorems.theorem import BaseTheorem, Theorem
 from zerodelta.value import value
 
 _LARGEST_ORDER = 1_000_000
@@ -77,7 +77,7 @@ def subsampled_gaussian(
 
 
 @value
-class SamplingWithoutReplacement(Base):
+class SamplingWithoutReplacement(BaseTheorem):
     """Gaussian steps on batches drawn without replacement."""
 
     label = "sampling-without-replacement"
@@ -393,7 +393,7 @@ class UnitTheorem(Theorem):
     def check_part(self, before: Sequence[Theorem]) -> None:
         """Refuse the steps of a part that it is not about, being the last."""
 
-    def check_bases(self, bases: Sequence[Base]) -> None:
+    def check_bases(self, bases: Sequence[BaseTheorem]) -> None:
         """Refuse base steps that it is not about, standing between them and a channel."""
 
 
@@ -443,7 +443,7 @@ class ClippedUnits(UnitTheorem):
         """The weight, and never more than all rows."""
         return min(self.weight, self.max_rows)
 
-    def check_bases(self, bases: Sequence[Base]) -> None:
+    def check_bases(self, bases: Sequence[BaseTheorem]) -> None:
         """Refuse all but sums with Gaussian noise."""
         if not all(type(base) is RoundedGaussianTheorem for base in bases):
             raise CertificateError(
@@ -484,6 +484,6 @@ class UnitVotes(UnitTheorem):
                 "down: another step goes before it."
             )
 
-    def check_bases(self, bases: Sequence[Base]) -> None:
+    def check_bases(self, bases: Sequence[BaseTheorem]) -> None:
         """Refuse a channel after it."""
         raise CertificateError(self.misplaced)

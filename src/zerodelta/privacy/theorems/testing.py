@@ -27,7 +27,7 @@ from zerodelta.privacy.steps import (
     between,
     plain,
 )
-from zerodelta.privacy.theorems.theorem import Base, PureBase
+from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
 
 # -- The Laplace noise of a test: its tail, and the smallest threshold that a condition allows ----
@@ -77,7 +77,7 @@ def as_threshold(threshold: Rational, noise: str) -> Fraction:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Tested(PureBase):
+class _Tested(PureTheorem):
     """A release behind a test of rate r, whose passing is rare enough where it must fail."""
 
     usual_noise: ClassVar[str] = "real"
@@ -160,7 +160,7 @@ def _spread(
 
 
 @value
-class ProposeTestRelease(Base):
+class ProposeTestRelease(BaseTheorem):
     """Propose-test-release: (ε₁+ε₂, dp)-DP, dp = P(pass | distance 0) (theory A7).
 
     Of two neighbors either one is stable, and then both answers are within the proposed bound, or
@@ -238,7 +238,7 @@ class PureProposeTestRelease(_Tested):
 
 
 @value
-class NoisyLocalSensitivity(Base):
+class NoisyLocalSensitivity(BaseTheorem):
     """Noise scaled to a noisy bound on the local sensitivity: (ε₁+ε₂, db)-DP (theory A8).
 
     db = P(noise < -τ): the noisy bound falls short of the local sensitivity. Jointly with the
@@ -422,7 +422,7 @@ def _decay(decay: Rational) -> Fraction:
 
 
 @value
-class SmoothSensitivity(PureBase):
+class SmoothSensitivity(PureTheorem):
     """Student-t noise scaled to a smooth bound on the local sensitivity."""
 
     label = "smooth-sensitivity"

@@ -1,9 +1,10 @@
 """What a theorem is: a label, a section of docs/theory.md, typed fields, an inequality, a sentence.
 
 A step of a certificate is a theorem with numbers. `read` makes the theorem's object of them, each
-number checked against its field's domain and nothing evaluated yet. A `Base` theorem then gives the
-claim of a mechanism, a `Channel` decides whether post-processing makes that claim pure. A mechanism
-makes the same object of its own numbers, and is calibrated by the method that `verify` calls.
+number checked against its field's domain and nothing evaluated yet. A `BaseTheorem` then gives the
+claim of a mechanism, a `ChannelTheorem` decides whether post-processing makes that claim pure. A
+mechanism makes the same object of its own numbers, and is calibrated by the method that `verify`
+calls.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import filled
-from zerodelta.privacy.steps import Count, Domain, Status, Step, read_numbers
+from zerodelta.privacy.steps import Count, FieldDomain, Status, Step, read_numbers
 
 _T = TypeVar("_T", bound="Theorem")
 
@@ -76,7 +77,7 @@ class Theorem(ABC):
 
 
 @cache
-def domains_of(theorem: type[Theorem]) -> dict[str, Domain]:
+def domains_of(theorem: type[Theorem]) -> dict[str, FieldDomain]:
     """Return the domain of each field, as its annotation says."""
     hints = get_type_hints(theorem, include_extras=True)
     names = [field.name for field in fields(theorem)]  # type: ignore[arg-type]
@@ -84,7 +85,7 @@ def domains_of(theorem: type[Theorem]) -> dict[str, Domain]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Base(Theorem):
+class BaseTheorem(Theorem):
     """A theorem about a mechanism that reads the data, used `count` times."""
 
     replace_only: ClassVar[bool] = False
@@ -106,7 +107,7 @@ class Base(Theorem):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PureBase(Base):
+class PureTheorem(BaseTheorem):
     """A theorem about a mechanism that is pure by itself."""
 
     bounded_range: ClassVar[bool] = False
@@ -121,7 +122,7 @@ class PureBase(Base):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Channel(Theorem):
+class ChannelTheorem(Theorem):
     """A theorem about post-processing that makes a base mechanism pure."""
 
     whole: ClassVar[bool] = False
@@ -142,7 +143,7 @@ class Channel(Theorem):
     def proves(self, base: Composed, epsilon: Fraction) -> bool:
         """Tell whether the output certainly is pure ε-DP if the input satisfies `base`."""
 
-    def check_before(self, last: Base, neighbors: Neighbors) -> None:
+    def check_before(self, last: BaseTheorem, neighbors: Neighbors) -> None:
         """Refuse a last base step that the theorem is not about."""
 
 

@@ -1,0 +1,35 @@
+"""All that purification works with: claims, spaces, channels and their plans (theory B).
+
+The names that most programs need (`purify`, `plan`, the claims `ApproxDP` and `GaussianDP`, the
+spaces `Ball`, `Box` and `Finite`) are those of `zerodelta` itself.
+
+>>> PureDP(1).log_delta("1/2") < 0
+True
+"""
+
+from __future__ import annotations
+
+from zerodelta.channels.channel import is_purifier
+from zerodelta.channels.purification import Plan, plan, purify
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP, calibrate
+from zerodelta.privacy.composition import compose
+from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
+
+__all__ = [
+    "RDP",
+    "ZCDP",
+    "ApproxDP",
+    "Ball",
+    "Box",
+    "Finite",
+    "GaussianDP",
+    "Multiset",
+    "Plan",
+    "PureDP",
+    "Subsets",
+    "calibrate",
+    "compose",
+    "is_purifier",
+    "plan",
+    "purify",
+]
