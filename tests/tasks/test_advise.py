@@ -221,7 +221,7 @@ def test_the_call_names_what_there_is(task: str) -> None:
     call = advise(task, **ASKED[task]).call
     path, _, rest = call.partition("(")
     module, _, name = path.rpartition(".")
-    found = getattr(zd if module == "zd" else importlib.import_module(module), name)
+    found = getattr(importlib.import_module(re.sub(r"^zd\b", "zerodelta", module)), name)
     keywords = set(re.findall(r"(\w+)=", rest))
     assert keywords <= set(inspect.signature(found).parameters)
 

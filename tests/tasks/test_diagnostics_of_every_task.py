@@ -18,6 +18,7 @@ import zerodelta.sklearn
 from data.fake_spark import frame as spark_frame
 from data.opening import opened
 from golden.golden import call_of
+from public import CALLABLE, public
 from zerodelta.data import arrays as polars_reader
 from zerodelta.data import readers as duckdb_reader
 from zerodelta.data.arrays import ArraySource
@@ -184,7 +185,7 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
 def as_in_golden(name: str) -> Callable[..., Any]:
     """Return a verb asked as in its golden case, of a data set with the same columns."""
     (_, *others), given = call_of(name)
-    return lambda data, **options: getattr(zd, name)(data, *others, **{**given, **options})
+    return lambda data, **options: public(name)(data, *others, **{**given, **options})
 
 
 LISTED = {name for name, _ in CASES.values()}
@@ -194,14 +195,11 @@ every = pytest.mark.parametrize("case", CASES)
 
 def public_names() -> set[str]:
     """All verbs and estimators that take an ε."""
-    found: dict[str, Any] = {}
-    for module in (zd, zerodelta.sklearn):
-        found |= {name: getattr(module, name) for name in module.__all__}
-    failures = {name for name in found if name.endswith("Error")}
+    estimators = {name: getattr(zerodelta.sklearn, name) for name in zerodelta.sklearn.__all__}
     asking = {
         name
-        for name, each in found.items()
-        if name not in failures and callable(each) and "epsilon" in _parameters(each)
+        for name, called in {**CALLABLE, **estimators}.items()
+        if "epsilon" in _parameters(called)
     }
     return asking - NO_RELEASE_OF_ROWS
 
@@ -217,8 +215,8 @@ def test_every_verb_and_estimator_is_asked_here() -> None:
 @every
 def test_the_parts_add_up_to_the_epsilon_that_was_asked(case: str) -> None:
     name, verb = CASES[case]
-    home = zerodelta.sklearn if hasattr(zerodelta.sklearn, name) else zd
-    assert inspect.signature(getattr(home, name)).parameters["diagnostics"].default is None
+    called = getattr(zerodelta.sklearn, name, None) or public(name)
+    assert inspect.signature(called).parameters["diagnostics"].default is None
     release = verb(zd.open(table(), columns=COLUMNS), epsilon=2, diagnostics=SHARE)
     *parts, last = release.certificate.parts
     assert (sum(part.epsilon for part in parts), last.epsilon) == (2 * (1 - SHARE), 2 * SHARE)

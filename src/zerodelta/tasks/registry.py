@@ -89,6 +89,16 @@ def verbs(room: str | None = None) -> dict[str, str]:
     }
 
 
+def address(verb: str) -> str:
+    """Return how a program calls a verb.
+
+    >>> address("mean"), address("vote")
+    ('zd.mean', 'zd.queries.vote')
+    """
+    rooms = {listed.verb or name: listed.room for name, listed in INDEX.items()}
+    return ".".join(filter(None, ["zd", rooms[verb], verb]))
+
+
 @final
 class _Tasks(Mapping[str, "Task"]):
     """All tasks; the file of one is imported when it is looked up."""

@@ -26,7 +26,7 @@ from zerodelta.data.declare import text
 from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean, require
 from zerodelta.exact.rational import as_positive
 from zerodelta.tasks.advise import Advice, advise, solved
-from zerodelta.tasks.registry import COMMANDS, TASKS
+from zerodelta.tasks.registry import COMMANDS, TASKS, address
 from zerodelta.tasks.task import Planner, Task
 from zerodelta.value import value
 
@@ -167,7 +167,7 @@ def snippets(task: Task, given: Mapping[str, Any], best: str) -> dict[str, str]:
     estimator, arguments = planner.winners.get(best, (task.estimator, ""))
     if task.verb is not None:
         if not call.endswith("\n"):
-            call = f'release = zd.{task.verb.__name__}({call}, epsilon="{{epsilon}}")\n'
+            call = f'release = {address(task.verb.__name__)}({call}, epsilon="{{epsilon}}")\n'
     else:
         imports += f"from zerodelta.sklearn import {estimator}\n"
         call = f'release = {estimator}({arguments}epsilon="{{epsilon}}")'
