@@ -13,16 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from mutants.catalog import MUTANTS  # noqa: E402
-from mutants.mutant import Mutant  # noqa: E402
+from mutants.catalog import MUTANTS, SOURCE, Mutant  # noqa: E402
 
-SOURCE = ROOT / "src" / "zerodelta"
 WORKERS = 2
 PATIENCE = 600
 """Seconds after which a mutant that runs for ever counts as noticed."""
@@ -40,20 +39,22 @@ class Verdict:
     noticed_by: str = ""
 
 
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
 def stale(mutant: Mutant) -> str:
     """Return why a mutant does not fit the library any more; empty if it does."""
-    path = SOURCE / mutant.file
-    if not path.exists():
-        return "stale: the file is gone; point the mutant at the line's new home"
-    found = path.read_text(encoding="utf-8").count(mutant.old)
-    if found != 1:
-        return f"stale: `old` occurs {found} times, not once; copy the line as it is now"
+    count = len(mutant.places)
+    if count != 1:
+        where = ", ".join(sorted({*mutant.places}))
+        return f"stale: `old` occurs {count} times, not once ({where}); copy the line as it is now"
     if mutant.old == mutant.new:
         return "stale: it changes nothing"
     for test in mutant.tests:
         file, _, name = test.partition("[")[0].partition("::")
-        path = ROOT / "tests" / file
-        if not path.exists() or f"def {name}(" not in path.read_text(encoding="utf-8"):
+        if f"def {name}(" not in _text(ROOT / "tests" / file):
             return f"stale: there is no test {test}; name the test that notices it now"
     return "" if mutant.tests else "no test is named"
 
@@ -79,7 +80,7 @@ def run_tests(source: Path, tests: Sequence[str]) -> tuple[int, str]:
 
 def judge(mutant: Mutant, copy: Path) -> Verdict:
     """Apply the mutant to the copy, run its tests, and take it back."""
-    path = copy / "zerodelta" / mutant.file
+    path = copy / "zerodelta" / mutant.places[0]
     text = path.read_text(encoding="utf-8")
     try:
         _write(path, text.replace(mutant.old, mutant.new))
