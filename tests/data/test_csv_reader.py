@@ -368,23 +368,6 @@ def test_wrong_forms_are_refused(wrong: dict[str, Any]) -> None:
         CsvFormat(**wrong)
 
 
-def test_many_malformed_lines_are_rows(tmp_path: Path) -> None:
-    path, lines = tmp_path / "people.csv", 100_000
-    path.write_bytes(b"a,b\n" + b"x\n" * lines)
-    reader = csv_reader(path)
-    assert reader.count() == lines
-    assert read(reader, ("a", "b"), {"a", "b"}) == [[None] * lines] * 2
-
-
-def test_ten_thousand_columns(tmp_path: Path) -> None:
-    path, width = tmp_path / "wide.csv", 10_000
-    names = ",".join(f"c{i}" for i in range(width))
-    rows = [",".join(str(i + j) for i in range(width)) for j in range(30)]
-    path.write_text("\n".join([names, *rows]))
-    found = read(csv_reader(path), ("c9999", "c0"), {"c9999", "c0"})
-    assert found == [[float(9999 + j) for j in range(30)], [float(j) for j in range(30)]]
-
-
 @pytest.mark.parametrize("text", [b"a,b", b"a,b\n"])
 def test_a_file_of_no_lines_has_no_rows(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"

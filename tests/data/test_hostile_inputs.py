@@ -227,33 +227,7 @@ def test_malformed_lines_are_rows_of_missing_cells(tmp_path: Path) -> None:
     assert release.diagnostics.unreadable > 0.99
 
 
-def test_a_line_without_an_end_swallows_no_other(tmp_path: Path) -> None:
-    path = tmp_path / "people.csv"
-    for odd in (b'"', b"x" * (3 << 20), b'1,"' * 1000, b"\x00" * 1000):
-        path.write_bytes(b"age\n10\n" + odd + b"\n20\n30")
-        found = ages(zd.open(path, columns=AGE))
-        np.testing.assert_array_equal(found[[0, 2, 3]], [10, 20, 30])
-
-
 # -- names and patterns ---------------------------------------------------------------------------
-
-
-def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
-    (tmp_path / f"{SECRET}.csv").write_text(f"age\n{NUMBER}\n")
-    for pattern in ("*.parquet", "people-*.csv", "nowhere/*.csv", "people.csv"):
-        refused(lambda: zd.open(str(tmp_path / pattern), columns=AGE), "source")  # noqa: B023
-    refused(lambda: zd.open([], columns=AGE), "age")
-
-
-def test_two_columns_of_one_name(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(f"age,who,age\n1,{SECRET},{NUMBER}\n2,b,3\n")
-    twice = pa.table([pa.array([1.0]), pa.array([NUMBER])], names=["age", "age"])
-    frame = pd.DataFrame([[1.0, NUMBER, SECRET]], columns=["age", "age", "who"])
-    for source in (tmp_path / "people.csv", twice):
-        refused(lambda: zd.open(source, columns=AGE), "age")  # noqa: B023
-    refused(lambda: zd.open(frame, columns=AGE))
-    who = zd.open(tmp_path / "people.csv", columns={"who": zd.category(["b"])})
-    assert who.rows == 2  # what is not declared may be there twice
 
 
 def test_a_schema_that_names_no_column(tmp_path: Path) -> None:
@@ -278,8 +252,3 @@ def test_a_query_that_fails_on_a_row_says_nothing_of_it() -> None:
     lazy = pl.LazyFrame({"age": [SECRET]}).with_columns(pl.col("age").cast(pl.Float64))
     refused(lambda: zd.mean(zd.open(lazy, columns=AGE), "age", epsilon=1), "source")
     refused(lambda: zd.open(("select nothing from nowhere", connection), columns=AGE))
-
-
-def test_what_is_no_source_is_refused_by_its_type() -> None:
-    for odd in (None, 7, {"age": [NUMBER]}, {NUMBER}, object(), "people", b"people.csv", iter([1])):
-        refused(lambda: zd.open(odd, columns=AGE))  # noqa: B023

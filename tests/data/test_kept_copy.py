@@ -1,10 +1,12 @@
-"""The copy of rows that a release reads again: in memory, or in a file without a name."""
+"""The copy of rows that a release reads again, the threads that read it, and what they show."""
 
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,11 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data.pieces import Keeping, kept, together
+from zerodelta.data import pieces as progress
+from zerodelta.data import rows
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.isolation import silenced
+from zerodelta.data.pieces import Keeping, each_tally, kept, shown, together
 from zerodelta.data.readers import Reader
+from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
@@ -238,3 +246,229 @@ def test_gradients_are_alike_from_a_file(tmp_path: Path) -> None:
         sums.append([gradients.total(np.array([t])).tolist() for t in (0.0, 0.5, -2.0)])
     assert sums[0] == sums[1]
     assert list(tmp_path.iterdir()) == []
+
+
+# -- threads --------------------------------------------------------------------------------------
+
+
+UNIT = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1000)
+
+
+class Listed:
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def add(self, block: Any) -> None:
+        self.found.append(int(block[0, 0]))
+
+
+def counting(start: int, count: int, closed: list[int] | None = None) -> Iterator[Any]:
+    try:
+        for i in range(start, start + count):
+            yield np.full((1, 1), float(i))
+    finally:
+        if closed is not None:
+            closed.append(start)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("sizes", [[], [0], [50], [1] * 20, [0, 3, 40, 0, 7]])
+def test_every_block_is_taken_once_and_every_piece_is_closed(
+    threads: int, sizes: list[int]
+) -> None:
+    starts, closed = np.cumsum([0, *sizes]).tolist(), list[int]()
+    pieces = [partial(counting, s, n, closed) for s, n in zip(starts, sizes, strict=False)]
+    tallies = list(each_tally(pieces, Listed, threads=threads))
+    assert sorted(i for tally in tallies for i in tally.found) == list(range(sum(sizes)))
+    assert len(tallies) == threads
+    assert sorted(closed) == sorted(starts[:-1])
+
+
+def test_what_a_thread_raises_is_raised_and_the_others_stop() -> None:
+    closed: list[int] = []
+
+    def failing() -> Iterator[Any]:
+        yield np.zeros((1, 1))
+        raise LookupError("no more")
+
+    pieces: list[Any] = [failing, *[partial(counting, i * 10**6, 10**6, closed) for i in range(3)]]
+    before = [library["num_threads"] for library in threadpool_info()]
+    with pytest.raises(LookupError, match="no more"):
+        list(each_tally(pieces, Listed, threads=2))
+    assert threading.active_count() == 1 or not any(
+        thread.name.startswith("ThreadPool") for thread in threading.enumerate()
+    )
+    assert len(closed) <= 1  # of the others at most one was begun, and it was closed
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+def test_an_interrupt_stops_the_threads() -> None:
+    begun, closed = threading.Event(), list[int]()
+
+    def endless() -> Iterator[Any]:
+        try:
+            for _ in range(10**7):  # a minute, should nothing stop it
+                begun.set()
+                yield np.zeros((1, 1))
+        finally:
+            closed.append(1)
+
+    class Quick(Listed):
+        def add(self, block: Any) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                begun.wait()
+
+    tallies = each_tally([endless, partial(counting, 0, 1)], Quick, threads=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
+    waiting = threading.Timer(0.1, _interrupt)
+    waiting.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(tallies)
+    signal.signal(signal.SIGINT, before)
+    assert closed == [1]
+
+
+def _interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_code_of_the_caller_runs_where_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "processors", lambda: 4)
+    seen: set[int] = set()
+
+    def noted(block: Any) -> Any:
+        seen.add(threading.get_ident())
+        return block
+
+    table = np.linspace(-1, 1, 999)
+    source = ArraySource(table, batch=10)
+    total = UNIT.sum(table[:, None]).tolist()
+    assert opened(source).sum(noted, UNIT).tolist() == total
+    assert seen == {threading.get_ident()}
+    assert opened(source).sum(0, UNIT).tolist() == total
+
+
+def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number of rows is private here: nothing was checked before the first row."""
+
+    blocks = Blocks(np.array_split(np.ones((3000, 1)), 50), Keeping())
+    private = Rows(held=blocks, rows=3, columns=("0",), whole=False)
+    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    for threads in (1, 3):
+        monkeypatch.setattr(rows, "processors", lambda found=threads: found)
+        for steps in (1 << 30, 1 << 53):  # of which 1023 fit
+            box = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps)
+            assert private.sum([0], box).tolist() == [3000 * steps]
+        for steps in (1 << 26, 1 << 50):  # of whose squares 2047 fit, and none
+            ball = FixedPoint.ball(dimension=1, bound=1, steps=steps)
+            assert private.gram([0], ball).tolist() == [[3000 * steps**2]]
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+TENTHS = FixedPoint.box(dimension=1, lower=0, upper=10, steps=100)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+
+
+@pytest.fixture
+def bars(terminal: None, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is told to bars, instead of drawing them."""
+    told: list[Any] = []
+
+    class Bar:
+        def add_task(self, what: str, *, total: int | None) -> int:
+            told.append((what, total))
+            return 0
+
+        def update(self, task: int, *, completed: int, refresh: bool) -> None:
+            told.append(completed)
+
+        def stop(self) -> None:
+            told.append("stopped")
+
+    monkeypatch.setattr(progress, "_bar", Bar)
+    return told
+
+
+def test_items_come_one_by_one_and_the_bar_ends(bars: list[Any]) -> None:
+    assert list(shown("abc", "letters", 3)) == ["a", "b", "c"]
+    assert bars == [("letters", 3), 1, 2, 3, "stopped"]
+    bars.clear()
+    letters = shown("abc", "letters", 3)
+    assert [next(letters), next(letters)] == ["a", "b"]
+    letters.close()  # as an interrupt would
+    assert bars == [("letters", 3), 1, "stopped"]
+
+
+def test_a_real_bar_goes_to_stderr(terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
+    list(shown(range(3), "rounds", 3))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "rounds" in err
+
+
+def test_nobody_is_shown_what_is_not_wanted(
+    bars: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing() -> bool:
+        bars.clear()
+        return list(shown(range(3), "rounds", 3)) == [0, 1, 2] and bars == []
+
+    assert not nothing()
+    for off in ("0", "false", " OFF ", "no"):
+        with monkeypatch.context() as patched:
+            patched.setenv("ZERODELTA_PROGRESS", off)
+            assert nothing()
+    with monkeypatch.context() as patched:
+        patched.setattr(zd, "progress", False)
+        assert nothing()
+    with silenced():  # a program runs
+        assert nothing()
+    with monkeypatch.context() as patched:
+        patched.setattr(progress, "PATIENCE", 1e9)
+        assert nothing()
+    with monkeypatch.context() as patched:
+        patched.setattr(progress, "_is_terminal", lambda: False)
+        assert nothing()
+
+
+def test_rows_are_shown_where_their_number_is_public(bars: list[Any]) -> None:
+    table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
+    columns: dict[str, Any] = {"x": zd.number(0, 10)}
+    for people in (
+        zd.open(table, columns=columns),
+        zd.open(table, columns=columns).where("x > 5"),  # the whole is public
+    ):
+        bars.clear()
+        list(opened(people).blocks())
+        assert bars[0] == ("rows", 100_000)
+        assert bars[-2:] == [100_000, "stopped"]
+    bars.clear()
+    list(opened(zd.open(table, columns=columns, unit="who", max_rows=1, units=50_000)).blocks())
+    assert bars[0] == ("rows", None)
+    assert set(bars[1:-1]) == {0}
+
+
+def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "processors", lambda: 2)
+    table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
+    columns: dict[str, Any] = {"x": zd.number(0, 10)}
+    opened(zd.open(table, columns=columns)).sum(0, TENTHS)
+    assert bars[0] == ("rows", 100_000)
+    assert bars[-2:] == [100_000, "stopped"]
+    bars.clear()
+    private = zd.open(table, columns=columns, neighbors="add-remove", expected_rows=50)
+    opened(private).sum(0, TENTHS)
+    assert bars[0] == ("rows", None)
+    assert set(bars[1:-1]) == {0}

@@ -6,7 +6,6 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -206,15 +205,6 @@ def test_columns_are_summed_by_position_and_name() -> None:
     assert opened(source).sum([1, 0], DISC).tolist() == [200, 750]
 
 
-def test_sums_beyond_64_bits_are_exact() -> None:
-    fine = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=2**53)
-    ones = np.ones(2**11)
-    for batch in (None, 100):
-        total = opened(ArraySource(ones, batch=batch)).sum(0, fine)
-        assert total.tolist() == [2**64]
-    assert opened(ArraySource(np.ones(2**10 - 1))).sum(0, fine).dtype == np.int64
-
-
 LARGE = (1 << 16) + 5
 """More rows than floats of half of the bits can add up."""
 
@@ -339,52 +329,6 @@ def test_keys_that_raise_are_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    "array",
-    [
-        np.array([1, 0, 1], dtype=np.uint8),
-        np.array([True, False, True]),
-        np.array([1.0, 0.0, 1.0], dtype=np.float16),
-        np.array([1.0, 0.0, 1.0], dtype=np.longdouble),
-        np.array([1, Fraction(0), "1.0"], dtype=object),
-        np.array(["1", "0", "1e0"]),
-        np.array([b"1", b"0", b"1"]),
-        np.array([[1.0, 7], [0.0, 7], [1.0, 7]], order="F"),
-        np.ma.MaskedArray([1, 0, 1]),
-    ],
-)
-def test_arrays_of_every_kind_of_number_agree(array: Any) -> None:
-    assert opened(ArraySource(array)).counts(0, 2).tolist() == [1, 2]
-
-
-def test_what_is_no_number_is_nan() -> None:
-    class Hostile:
-        def __float__(self) -> float:
-            raise RuntimeError("a secret")
-
-    objects = np.empty(6, dtype=object)
-    objects[:] = [1, "x", None, Hostile(), [1, 2], 10**400]
-    assert opened(ArraySource(objects)).counts(0, 2).tolist() == [0, 1]
-    assert opened(ArraySource(objects)).sum(0, UNIT).tolist() == [2000]  # 10**400 is clipped
-    masked = np.ma.MaskedArray([1, 1], mask=[False, True])
-    assert opened(ArraySource(masked)).counts(0, 2).tolist() == [0, 1]
-    huge = np.array([np.longdouble("1e400"), 1])
-    assert opened(ArraySource(huge)).counts(0, 2).tolist() == [0, 1]
-
-
-def test_one_stray_truth_or_complex_entry_changes_no_other_row() -> None:
-    truths = np.array([True, True, False, "x"])
-    assert opened(ArraySource(truths)).counts(0, 2).tolist() == [1, 2]
-    numbers = np.array([1.0, 1.0, 0.0, 1j])
-    assert opened(ArraySource(numbers)).counts(0, 2).tolist() == [1, 2]
-
-
-def test_one_stray_text_changes_no_other_row() -> None:
-    clean, stray = np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, "n/a"])
-    moved = opened(ArraySource(clean)).sum(0, UNIT) - opened(ArraySource(stray)).sum(0, UNIT)
-    assert moved.tolist() == [300]
-
-
-@pytest.mark.parametrize(
     ("name", "ask"),
     [
         ("data", lambda: ArraySource(np.zeros((2, 2, 2)))),
@@ -440,17 +384,6 @@ def test_kept_sums_are_those_of_their_own_lattice() -> None:
             answer = query(kept)
             assert np.array_equal(answer, query(opened(ArraySource(table))))
             answer[...] = 0  # changes nothing that is kept
-
-
-def test_changing_the_data_changes_no_answer_once_rows_are_kept() -> None:
-    table = np.random.default_rng(9).normal(size=(100, 2))
-    kept = opened(ArraySource(table), keep=True)
-    first = kept.sum(0, UNIT)
-    other = opened(ArraySource(table)).sum(1, UNIT)
-    table[:] = 1.0
-    assert np.array_equal(kept.sum(0, UNIT), first)
-    assert np.array_equal(kept.sum(1, UNIT), other)
-    assert np.array_equal(kept.sum(lambda rows: rows[:, 1], UNIT), other)
 
 
 def test_a_function_that_overwrites_its_block_gets_a_copy_of_it() -> None:
