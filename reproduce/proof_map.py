@@ -56,7 +56,7 @@ EXACT_TESTS: dict[str, str] = {
         "mechanisms/test_joint_quantiles_are_private.py::test_the_rate_is_tight_for_replaced_rows"
     ),
     "sampling-without-replacement": (
-        "privacy/test_subsampling.py::test_the_lemma_covers_exact_mixtures_over_batches"
+        "privacy/test_renyi.py::test_the_lemma_covers_exact_mixtures_over_batches"
     ),
     "propose-test-release": (
         "paper/test_propose_test_release.py::test_algorithm_10_is_pure_on_every_pair_of_neighbors"

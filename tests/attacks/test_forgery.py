@@ -1,6 +1,6 @@
 """Forged certificates: whoever edits one and seals it again is refused, or has proved it.
 
-(Chains that were once accepted: tests/privacy/test_once_accepted.py; theorems whose premises are
+(Chains that were once accepted: tests/privacy/test_forged_chains.py; theorems whose premises are
 not met: test_forged_chains.py there; too much work: test_work.py. Records and ledgers have attacks
 of their own.)
 """

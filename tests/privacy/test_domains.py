@@ -1,27 +1,30 @@
-"""Every field of every theorem: no number outside its domain, and none that understates, passes.
-
-The domains and directions below are written down here a second time, from the theorems and not from
-`privacy/theorems/`, so that a domain that is too wide there is found.
-"""
+"""Theorems as classes, and their fields: no number outside its domain, none that understates."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zerodelta as zd
+import zerodelta.privacy.theorems as package
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
-from privacy.theorem_cases import CASES, accepts, changed
+from privacy.theorem_cases import BOTH, CASES, FREE, MORE, WORSE, accepts, changed
+from zerodelta.privacy import theorems
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import KINDS
-from zerodelta.privacy.steps import Step
+from zerodelta.privacy.steps import FieldDomain, Step
 from zerodelta.privacy.theorems import THEOREMS
-from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, domains_of
+from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
+from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem, domains_of
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -32,119 +35,6 @@ MALFORMED: list[Any] = [
     "1/" + "9" * 4301, "1" * 401 + ".5", "proven", "real ", "Real", 10**4299,
 ]  # fmt: skip
 """Never a number, a word or a list of any field, however it is meant."""
-
-LESS, MORE, BOTH, FREE = -1, 1, 0, None
-"""Which direction needs a weaker claim; both; or neither, because it only describes."""
-
-WORSE: dict[str, dict[str, int | None]] = {
-    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
-    "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
-    "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
-    "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},
-    "adaptive-zcdp": {"rho": MORE, "rounds": FREE},
-    "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
-    "permute-and-flip": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
-    "public": {},
-    # from two cells on their number is free (tests/mechanisms/test_partitions_are_private.py)
-    "partition-laplace": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
-    "partition-k-norm": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
-    "block-k-norm": {
-        "blocks": FREE,
-        "dimension": FREE,
-        "row_bound": MORE,
-        "unit_rows": MORE,
-        "scale": LESS,
-    },
-    "key-counts": {"keys": FREE, "up": MORE, "down": MORE},
-    "joint-top-k": {"chosen": FREE, "sensitivity": MORE, "scale": LESS, "monotone": FREE},
-    "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
-    "joint-quantiles": {"rate": MORE, "levels": FREE, "least_gap": LESS, "groups": FREE},
-    "sampling-without-replacement": {
-        "rows": LESS,
-        "batch": MORE,
-        "sensitivity_squared": MORE,
-        "variance": LESS,
-        "steps": MORE,
-    },
-    "propose-test-release": {
-        "test_epsilon": BOTH,
-        "release_epsilon": MORE,
-        "threshold": LESS,
-        "noise": FREE,
-    },
-    "noisy-local-sensitivity": {
-        "bound_epsilon": BOTH,
-        "release_epsilon": MORE,
-        "local_change": MORE,
-        "threshold": LESS,
-        "noise": FREE,
-    },
-    # more dimensions or a larger sensitivity spread the noise: each point is less likely
-    "pure-propose-test-release": {
-        "points": MORE,
-        "dimension": LESS,
-        "sensitivity": LESS,
-        "test_epsilon": BOTH,
-        "release_epsilon": MORE,
-        "threshold": LESS,
-        "noise": FREE,
-    },
-    "pure-local-sensitivity": {
-        "points": MORE,
-        "dimension": LESS,
-        "bound_epsilon": BOTH,
-        "release_epsilon": MORE,
-        "local_change": MORE,
-        "smallest_bound": LESS,
-        "threshold": LESS,
-        "weight": LESS,
-        "noise": FREE,
-    },
-    "stable-mode": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
-    "smooth-sensitivity": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
-    "gaussian-sufficient-statistics": {
-        "row_bound_squared": LESS,
-        "multiplier_squared": LESS,
-        "eigenvalue": MORE,
-    },
-    "k-norm-sufficient-statistics": {"target_weight": MORE, "scale": LESS},
-    "logistic-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
-    "huber-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS},
-    "softmax-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
-    "uniform-mixing": {"size": MORE, "weight": LESS},
-    "prior-mixing": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
-    "profile-mixing": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
-    "grid-mixing": {"cells": MORE, "dimension": MORE, "weight": LESS},
-    "unequal-grid-mixing": {"sides": FREE, "weight": LESS},
-    "gaussian-net": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
-    "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
-    "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
-    "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "local-uniform-kernel": {
-        "cells": MORE,
-        "kernel_cells": LESS,
-        "dimension": MORE,
-        "weight": LESS,
-    },
-    "gaussian-smoothing": {
-        "dimension": MORE,
-        "variance": LESS,
-        "radius": MORE,
-        "sensitivity": MORE,
-        "order": BOTH,
-        "mixing_variance": BOTH,
-        "weight": LESS,
-    },
-    "numerical-error": {"error": MORE, "scale": LESS},
-    "wasserstein-transport": {
-        "norm": MORE,
-        "dimension": MORE,
-        "diameter": MORE,
-        "scale": LESS,
-        "weight": LESS,
-        "base_epsilon": BOTH,
-    },
-}
 
 WHOLE = {
     *("rows", "batch", "steps", "rounds", "count", "points", "size", "dimension", "cells"),
@@ -410,3 +300,49 @@ def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
 def test_the_lists_of_a_composition_have_domains_too(field: str, bad: Any) -> None:
     _, purified = stated("composed")
     assert not accepts(changed(purified, 0, field, bad))
+
+
+# -- one final class a theorem --------------------------------------------------------------------
+
+
+theorem_labels = pytest.mark.parametrize("label", sorted(THEOREMS))
+
+
+def test_every_final_theorem_in_the_folder_is_registered() -> None:
+    found: set[str] = set()
+    for file in Path(str(package.__file__)).parent.glob("*.py"):
+        source = file.read_text(encoding="utf-8")
+        found |= set(re.findall(r'^    label = "([^"]+)"', source, re.MULTILINE))
+    assert found == set(THEOREMS)
+    assert len(theorems.THEOREMS) == 44
+
+
+@theorem_labels
+def test_a_label_is_the_name_of_its_class_in_words(label: str) -> None:
+    theorem = THEOREMS[label]
+    assert theorem.label == label
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", label)
+    assert theorem.__name__.lower().removesuffix("theorem") == label.replace("-", "")
+    assert getattr(theorem, "__final__", True)
+    assert not inspect.isabstract(theorem)
+    of_units = theorem in (Units, ClippedUnits, UnitVotes)
+    kinds = [issubclass(theorem, BaseTheorem), issubclass(theorem, ChannelTheorem), of_units]
+    assert sum(kinds) == 1
+
+
+@theorem_labels
+def test_every_field_has_a_domain(label: str) -> None:
+    theorem: type[Theorem] = THEOREMS[label]
+    names = {field.name for field in fields(theorem)}  # type: ignore[arg-type]
+    domains = domains_of(theorem)
+    assert set(domains) == names
+    assert all(isinstance(domain, FieldDomain) for domain in domains.values())
+    assert ("count" in names) == issubclass(theorem, BaseTheorem)
+
+
+@theorem_labels
+def test_the_sentence_mentions_only_numbers_of_the_theorem(label: str) -> None:
+    theorem = THEOREMS[label]
+    mentioned = set(re.findall(r"\{(\w+)\}", theorem.sentence))
+    assert mentioned <= set(domains_of(theorem)) | ({"claim"} if label == "given" else set())
+    assert theorem.sentence.endswith(".")

@@ -250,20 +250,40 @@ def zcdp(rho: Fraction) -> Step:
     return Step(theorem="adaptive-zcdp", numbers={"rho": rho, "rounds": 9})
 
 
-@pytest.mark.parametrize("base", [gaussian, zcdp])
-@pytest.mark.parametrize("rows", [1, 2, 3])
-def test_before_a_channel_a_unit_has_the_square_of_its_rows(base: Any, rows: int) -> None:
-    """m²·μ² and m²·ρ: what a row may have at most, a unit may have the m²-th part of, no more."""
-    units = Step(theorem="units", numbers={"max_rows": rows})
+def rounded(mu_squared: Fraction) -> Step:
+    numbers = {"sensitivity_squared": 4, "variance": 4 / mu_squared}
+    return Step(theorem="rounded-gaussian", numbers=numbers)
+
+
+def units(rows: int) -> Step:
+    return Step(theorem="units", numbers={"max_rows": rows})
+
+
+def clipped_units(rows: int, weight: int) -> Step:
+    return Step(theorem="clipped-units", numbers={"max_rows": rows, "weight": weight})
+
+
+@pytest.mark.parametrize(
+    ("base", "of_unit", "times"),
+    [
+        *((base, units(rows), rows) for base in (gaussian, zcdp) for rows in (1, 2, 3)),
+        (rounded, clipped_units(5, 1), 1),
+        (rounded, clipped_units(5, 3), 3),
+        (rounded, clipped_units(2, 2), 2),
+        (rounded, clipped_units(2, 9), 2),
+    ],
+)
+def test_before_a_channel_a_unit_has_a_share_of_the_square(
+    base: Any, of_unit: Step, times: int
+) -> None:
+    """Of the largest μ² or ρ that one row may have: the m²-th part, or weight²-th, no more."""
 
     def holds(cost: Fraction, *middle: Step) -> bool:
         part = Part(steps=(base(cost), *middle, HALVES))
         unit = "customer_id" if middle else None
+        claim = zd.purification.PureDP(1)
         try:
-            zd.verify(
-                zd.records.Certificate(claim=zd.purification.PureDP(1), parts=(part,), unit=unit),
-                unit=unit,
-            )
+            zd.verify(zd.records.Certificate(claim=claim, parts=(part,), unit=unit), unit=unit)
         except zd.errors.CertificateError:
             return False
         return True
@@ -272,38 +292,8 @@ def test_before_a_channel_a_unit_has_the_square_of_its_rows(base: Any, rows: int
     for _ in range(44):
         middle = (most + least) / 2
         most, least = (most, middle) if holds(middle) else (middle, least)
-    assert holds(least / rows**2, units)
-    assert not holds(most / rows**2, units)
-
-
-def rounded(mu_squared: Fraction) -> Step:
-    numbers = {"sensitivity_squared": 4, "variance": 4 / mu_squared}
-    return Step(theorem="rounded-gaussian", numbers=numbers)
-
-
-@pytest.mark.parametrize(("rows", "weight", "times"), [(5, 1, 1), (5, 3, 3), (2, 2, 2), (2, 9, 2)])
-def test_clipped_together_a_unit_counts_like_its_weight(rows: int, weight: int, times: int) -> None:
-    """The largest μ² that one row may have, over weight²: so much and no more."""
-    clipped = Step(theorem="clipped-units", numbers={"max_rows": rows, "weight": weight})
-
-    def holds(cost: Fraction, *middle: Step) -> bool:
-        part = Part(steps=(rounded(cost), *middle, HALVES))
-        unit = "customer_id" if middle else None
-        try:
-            zd.verify(
-                zd.records.Certificate(claim=zd.purification.PureDP(1), parts=(part,), unit=unit),
-                unit=unit,
-            )
-        except zd.errors.CertificateError:
-            return False
-        return True
-
-    most, least = F(10), F(0)
-    for _ in range(44):
-        middle = (most + least) / 2
-        most, least = (most, middle) if holds(middle) else (middle, least)
-    assert holds(least / times**2, clipped)
-    assert not holds(most / times**2, clipped)
+    assert holds(least / times**2, of_unit)
+    assert not holds(most / times**2, of_unit)
 
 
 def test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel() -> None:

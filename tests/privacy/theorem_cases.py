@@ -155,3 +155,117 @@ def accepts(text: str) -> bool:
     except zd.errors.CertificateError:
         return False
     return True
+
+
+LESS, MORE, BOTH, FREE = -1, 1, 0, None
+"""Which direction needs a weaker claim; both; or neither, because it only describes."""
+
+WORSE: dict[str, dict[str, int | None]] = {
+    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
+    "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},
+    "adaptive-zcdp": {"rho": MORE, "rounds": FREE},
+    "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "monotone": LESS, "count": MORE},
+    "permute-and-flip": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    "public": {},
+    # from two cells on their number is free (tests/mechanisms/test_partitions_are_private.py)
+    "partition-laplace": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
+    "partition-k-norm": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
+    "block-k-norm": {
+        "blocks": FREE,
+        "dimension": FREE,
+        "row_bound": MORE,
+        "unit_rows": MORE,
+        "scale": LESS,
+    },
+    "key-counts": {"keys": FREE, "up": MORE, "down": MORE},
+    "joint-top-k": {"chosen": FREE, "sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
+    "joint-quantiles": {"rate": MORE, "levels": FREE, "least_gap": LESS, "groups": FREE},
+    "sampling-without-replacement": {
+        "rows": LESS,
+        "batch": MORE,
+        "sensitivity_squared": MORE,
+        "variance": LESS,
+        "steps": MORE,
+    },
+    "propose-test-release": {
+        "test_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    "noisy-local-sensitivity": {
+        "bound_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "local_change": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    # more dimensions or a larger sensitivity spread the noise: each point is less likely
+    "pure-propose-test-release": {
+        "points": MORE,
+        "dimension": LESS,
+        "sensitivity": LESS,
+        "test_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    "pure-local-sensitivity": {
+        "points": MORE,
+        "dimension": LESS,
+        "bound_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "local_change": MORE,
+        "smallest_bound": LESS,
+        "threshold": LESS,
+        "weight": LESS,
+        "noise": FREE,
+    },
+    "stable-mode": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
+    "smooth-sensitivity": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
+    "gaussian-sufficient-statistics": {
+        "row_bound_squared": LESS,
+        "multiplier_squared": LESS,
+        "eigenvalue": MORE,
+    },
+    "k-norm-sufficient-statistics": {"target_weight": MORE, "scale": LESS},
+    "logistic-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
+    "huber-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS},
+    "softmax-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
+    "uniform-mixing": {"size": MORE, "weight": LESS},
+    "prior-mixing": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
+    "profile-mixing": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "grid-mixing": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "unequal-grid-mixing": {"sides": MORE, "weight": LESS},
+    "gaussian-net": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "local-uniform-kernel": {
+        "cells": MORE,
+        "kernel_cells": LESS,
+        "dimension": MORE,
+        "weight": LESS,
+    },
+    "gaussian-smoothing": {
+        "dimension": MORE,
+        "variance": LESS,
+        "radius": MORE,
+        "sensitivity": MORE,
+        "order": BOTH,
+        "mixing_variance": BOTH,
+        "weight": LESS,
+    },
+    "numerical-error": {"error": MORE, "scale": LESS},
+    "wasserstein-transport": {
+        "norm": MORE,
+        "dimension": MORE,
+        "diameter": MORE,
+        "scale": LESS,
+        "weight": LESS,
+        "base_epsilon": BOTH,
+    },
+}
