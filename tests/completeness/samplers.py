@@ -39,7 +39,7 @@ from zerodelta.exact.noise import (
 _NOISE = "exact/test_samplers.py::test_a_million_draws_follow_the_exact_law"
 _INTEGERS = "exact/test_integers.py::test_millions_of_draws_follow_the_exact_law"
 _CHOICES = "exact/test_argmax.py::test_a_million_choices_follow_the_exact_law"
-_SHARES = "paper/test_proportional_sampling.py::test_every_item_has_exactly_its_share"
+_SHARES = "paper/test_sparse_recovery.py::test_every_item_has_exactly_its_share"
 _KEYS = "mechanisms/test_keys_are_drawn_exactly.py"
 _GAPS = f"{_KEYS}::test_gaps_in_a_universe_of_1024_keys_are_those_of_brute_force"
 _LAZY = "exact/test_lazy.py::test_boundary_words_give_the_draws_of_the_slow_path"

@@ -199,7 +199,7 @@ OF_THEIR_OWN: dict[Any, str] = {
     SmoothMix: "channels/test_apply_on_every_path.py"
     "::test_a_smoothed_step_is_published_as_it_is_or_replaced",
     NumericalError: "channels/test_numerical_error.py::test_apply_has_the_law",
-    LqBall: "paper/test_lq_balls.py::test_any_object_becomes_a_point_of_the_ball",
+    LqBall: "paper/test_convex_sets.py::test_any_object_becomes_a_point_of_the_ball",
     spark_reader: "data/test_spark.py::test_cells_of_every_physical_type_are_read_as_from_a_table",
 }
 """What is built otherwise than the rest of its kind, and the exact test of it."""

@@ -90,25 +90,6 @@ def test_the_error_of_a_stable_query_is_forecast(name: str) -> None:
     assert np.mean(found) == pytest.approx(STABLE[name]().error, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    "release",
-    [
-        lambda x: propose_test_release(x, **MEDIAN, proposed_bound=1, epsilon=1, delta=1e-9),
-        lambda x: free_propose_test_release(x, **MEDIAN, proposed_bound=1, epsilon=1),
-        lambda x: bounded_local_sensitivity(x, **MEDIAN, epsilon=1, mixing_weight="0.1"),
-        lambda x: mode(x, universe=9, epsilon=1),
-        lambda x: embedded_mode(x, universe=99, epsilon=1),
-        lambda x: adassp(x.reshape(-1, 1), x, epsilon=1, delta=1e-9, **LINEAR),
-        lambda x: pure_adassp(x.reshape(-1, 1), x, epsilon=1, **LINEAR),
-        lambda x: mwem(x, workload=LinearQueries(np.eye(9, dtype=int)), rounds=2, rho=1),
-    ],
-)
-def test_no_forecast_depends_on_the_rows(release: Callable[[Any], zd.records.Release]) -> None:
-    quiet, wild = np.zeros(20), np.linspace(-9, 9, 20)
-    assert release(quiet).error == release(wild).error
-    assert release(quiet).seconds == release(wild).seconds
-
-
 def test_no_forecast_exceeds_the_box() -> None:
     release = pure_bounded_local_sensitivity(
         [0.0] * 9, **MEDIAN, epsilon="1/10", delta=1e-9, mixing_weight="0.1"

@@ -212,16 +212,6 @@ def test_the_tolerance_exceeds_the_noise_but_with_probability_one_over_n() -> No
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_certificates_verify_and_depend_on_public_numbers_only(release: Any) -> None:
-    ours = release()
-    others = release(np.random.default_rng(0).normal(size=DATA.shape) * 1e9)
-    assert verify(ours.certificate)
-    assert verify(ours.certificate.to_json())
-    assert ours.certificate == others.certificate
-    assert ours.error == others.error
-
-
-@pytest.mark.parametrize("release", RELEASES)
 def test_a_users_gradient_is_asserted_and_a_built_in_loss_is_proven(release: Any) -> None:
     class Mine(Loss):  # a subclass may look at other rows
         def read(self, labels: Any) -> Any:
@@ -236,11 +226,15 @@ def test_a_users_gradient_is_asserted_and_a_built_in_loss_is_proven(release: Any
         def slope_bound(self, margin: Fraction) -> Fraction:
             return Fraction(1)
 
+    class Descended(Squared):  # it may do anything with the other rows, too
+        pass
+
     def status(**options: Any) -> Status:
         found: Status = release(DATA[:20], **options).certificate.steps[0].status
         return found
 
     line = Ball(1, 1, norm=1)
+    assert status(loss=Descended(label_bound=1), domain=line) is Status.ASSERTED
     assert status() is Status.ASSERTED
     assert status(rowwise=True) is Status.ASSERTED
     assert status(loss=Squared(label_bound=1), domain=line) is Status.PROVEN
@@ -253,13 +247,6 @@ def test_an_understated_delta_is_refused() -> None:
     for claim in (ApproxDP(1, -20.5), ApproxDP("99/100", -20.0), PureDP(1)):
         with pytest.raises(CertificateError, match="do not prove"):
             verify(replace(certificate, claim=claim, digest=""))
-
-
-def test_test_bits_brand_the_certificate() -> None:
-    with pytest.raises(CertificateError, match="operating system"):
-        verify(replayed("test")(modern)().certificate)
-    first, second = (replayed("test")(modern)().value for _ in range(2))
-    assert np.array_equal(first, second)
 
 
 def test_algorithm_7_chain_rederived_by_hand() -> None:
@@ -343,17 +330,6 @@ def test_a_sketched_release_stays_in_the_ball() -> None:
 
 
 # what data may do: nothing but move the value
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, 0.0])
-def test_no_value_raises_or_warns(release: Any, value: float) -> None:
-    data = DATA[:50].copy()
-    data[3] = value
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.isfinite(release(data).value).all()
-        assert np.isfinite(release(np.full((1, 2), value)).value).all()
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -548,22 +524,6 @@ def test_the_seconds_of_a_run_grow_with_all_that_it_does() -> None:
     wide: dict[str, Any] = {"domain": Ball(120, 1, norm=1), "iterations": 2}
     plain, sketched = (purified(np.zeros((9, 120)), measurements=k, **wide) for k in (120, 40))
     assert sketched.seconds > plain.seconds
-
-
-def test_a_loss_that_only_descends_from_ours_is_caller_asserted() -> None:
-    """It may do anything with the other rows."""
-
-    class Other(Squared):  # Python allows it
-        pass
-
-    x, y = np.ones((20, 2)), np.ones(20)
-    status = [
-        frank_wolfe_pure(
-            x, y, loss=loss, domain=Ball(2, 1, norm=1), lipschitz=2, epsilon=1, iterations=2
-        ).certificate.status
-        for loss in (Squared(label_bound=1), Other(label_bound=1))
-    ]
-    assert status == [Status.PROVEN, Status.ASSERTED]
 
 
 def test_a_row_that_changes_the_shape_of_a_block_adds_nothing_and_hides_no_other() -> None:

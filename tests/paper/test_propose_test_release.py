@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -300,8 +301,25 @@ def raising(*_: Any) -> Any:
     raise RuntimeError("secret")
 
 
-@pytest.mark.parametrize("bad", [raising, lambda *_: "text", lambda *_: math.nan, lambda *_: None])
-def test_failures_of_the_caller_s_functions_are_mapped(bad: Any) -> None:
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, GeneratorExit, ValueError])
+def test_no_exception_of_the_caller_s_functions_surfaces(error: type[BaseException]) -> None:
+    def raising(*_: Any) -> Any:
+        raise error("secret")
+
+    check_mapped(raising)
+
+
+@pytest.mark.parametrize("answer", ["text", None, math.nan, math.inf, -math.inf])
+def test_failures_of_the_caller_s_functions_are_mapped(answer: Any) -> None:
+    if not isinstance(answer, float) or math.isnan(answer):
+        check_mapped(lambda *_: answer)
+    grid = Box(0, 1).grid(11)
+    query = CustomQuery(function=lambda _: 0.5, grid=grid, stability=lambda *_: answer)
+    release = free_propose_test_release([1, 2], query=query, proposed_bound="1/10", epsilon=1)
+    assert 0 <= release.value[0] <= 1
+
+
+def check_mapped(bad: Callable[..., Any]) -> None:
     grid = zd.Box([0, 0], [1, 1]).grid(11)
     query = CustomQuery(function=bad, grid=grid, stability=bad, local=bad, change=1)
     release = free_propose_test_release([1, 2], query=query, proposed_bound="0.1", epsilon=1)
