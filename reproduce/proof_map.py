@@ -27,7 +27,7 @@ FORMAL: dict[str, tuple[tuple[str, ...], str]] = {
 
 _NOISE, _SELECTION = (
     "mechanisms/test_noise_is_private.py",
-    "mechanisms/test_selection_is_private.py",
+    "mechanisms/test_noise_is_private.py",
 )
 _PARTITIONS, _KEYS = (
     "mechanisms/test_partitions_are_private.py",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import griffe
-import pytest
 import yaml
 from website.docstrings import Docstrings
 from website.hooks import listed

@@ -1,26 +1,31 @@
-"""The enumerator decides privacy exactly: equality passes, a hair beyond it fails."""
+"""The enumerator decides exactly: sums of exponentials, vertices, and a hair beyond equality."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
 import pytest
-from flint import arb, ctx
+from flint import arb, ctx, fmpq, fmpq_mat
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reference import probabilities
 from zerodelta import audit
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
+    Pmf,
     certainly_impure,
     certainly_pure,
     datasets,
     discrete_laplace_pmf,
     discrete_laplace_tail,
     exponential_mechanism_law,
+    extreme_pairs,
     hockey_stick,
     max_log_ratio,
     neighbors,
@@ -225,3 +230,176 @@ def test_an_audit_sees_an_event_that_no_sample_contains() -> None:
 def test_an_audit_needs_a_domain() -> None:
     with pytest.raises(ParameterError, match="domain"):
         audit.exact(votes(2), [], n=2)
+
+
+# -- sums of exponentials -------------------------------------------------------------------------
+
+
+e = ExpRational.exp
+SMALL = st.fractions(min_value=-3, max_value=3, max_denominator=6)
+SUMS = st.lists(st.tuples(SMALL, SMALL), max_size=4)
+
+
+def build(terms: list[tuple[Fraction, Fraction]]) -> ExpRational:
+    return sum((c * e(r) for c, r in terms), ExpRational.of(0))
+
+
+def as_float(terms: list[tuple[Fraction, Fraction]]) -> float:
+    return math.fsum(float(c) * math.exp(r) for c, r in terms)
+
+
+@given(SUMS, SUMS)
+def test_arithmetic_agrees_with_floats(
+    left: list[tuple[Fraction, Fraction]], right: list[tuple[Fraction, Fraction]]
+) -> None:
+    a, b = build(left), build(right)
+    x, y = as_float(left), as_float(right)
+    assert float(a + b) == pytest.approx(x + y, abs=1e-9)
+    assert float(a - b) == pytest.approx(x - y, abs=1e-9)
+    assert float(a * b) == pytest.approx(x * y, abs=1e-7)
+    if abs(x - y) > 1e-9:
+        assert (a < b) == (x < y)
+        assert (a >= b) == (x >= y)
+
+
+@given(SUMS, SUMS, SUMS)
+def test_field_laws_hold_exactly(
+    first: list[tuple[Fraction, Fraction]],
+    second: list[tuple[Fraction, Fraction]],
+    third: list[tuple[Fraction, Fraction]],
+) -> None:
+    a, b, c = build(first), build(second), build(third)
+    assert (a + b) * c == a * c + b * c
+    assert a - a == 0
+    if c != 0:
+        assert (a + b) / c == a / c + b / c
+        assert a / c * c == a
+
+
+def test_equality_is_decided_and_a_difference_of_e_to_minus_1000_is_seen() -> None:
+    assert (e(1) - e(-1)) * (e(1) + e(-1)) == e(2) - e(-2)
+    assert e(1) + e(-1000) > e(1)
+    assert 1 / (e(1) + e(-1000)) < e(-1)
+    assert -1 / e(1) == -e(-1)
+
+
+def test_rationals_compare_with_exponentials() -> None:
+    series = sum((Fraction(1, math.factorial(k)) for k in range(16)), Fraction(0))  # by 5e-14
+    assert series < e(1) < series + Fraction(1, 10**13)
+    assert e(0) == 1
+    assert Fraction(1, 2) * e(0) == Fraction(1, 2)
+
+
+def test_arithmetic_with_a_ball_is_a_ball() -> None:
+    for value in (e(1) * arb(2), arb(2) * e(1), e(1) + arb(1), arb(1) - e(1), arb(1) / e(1)):
+        assert isinstance(value, arb)
+    assert float(arb(1) / e(1)) == pytest.approx(math.exp(-1))
+
+
+def test_division_by_an_exact_zero_is_refused() -> None:
+    with pytest.raises(ZeroDivisionError):
+        e(1) / (e(2) - e(1) * e(1))
+
+
+# -- extreme pairs --------------------------------------------------------------------------------
+
+
+CASES = [
+    (Fraction(1), Fraction(1, 10)),
+    (Fraction(2), Fraction(1, 10)),
+    (Fraction(3, 2), Fraction(0)),
+    (Fraction(5, 4), Fraction(1, 2)),
+    (Fraction(4), Fraction(1)),
+]
+EACH = pytest.mark.parametrize(("factor", "delta"), CASES)
+
+
+def inequalities(
+    size: int, factor: Fraction, delta: Fraction
+) -> list[tuple[list[Fraction], Fraction]]:
+    """Rows (a, b) of a·x <= b in P and P' without their last coordinates, which sum to 1."""
+    full: list[tuple[list[Fraction], Fraction]] = []
+    for i in range(2 * size):
+        full.append(([Fraction(-(i == j)) for j in range(2 * size)], Fraction(0)))
+    for subset in itertools.product((0, 1), repeat=size):
+        if any(subset):
+            ahead = [Fraction(s) for s in subset]
+            behind = [-factor * s for s in subset]
+            full.append((ahead + behind, delta))
+            full.append((behind + ahead, delta))
+    reduced = []
+    for row, bound in full:
+        p, q = row[:size], row[size:]
+        short = [x - p[-1] for x in p[:-1]] + [x - q[-1] for x in q[:-1]]
+        reduced.append((short, bound - p[-1] - q[-1]))
+    return reduced
+
+
+def brute_force(size: int, factor: Fraction, delta: Fraction) -> set[tuple[Pmf, Pmf]]:
+    rows = inequalities(size, factor, delta)
+    dimension = 2 * size - 2
+    found: set[tuple[Pmf, Pmf]] = set()
+    for basis in itertools.combinations(rows, dimension):
+        matrix = fmpq_mat(
+            dimension, dimension, [fmpq(x.numerator, x.denominator) for a, _ in basis for x in a]
+        )
+        if matrix.det() == 0:
+            continue
+        right = fmpq_mat(dimension, 1, [fmpq(b.numerator, b.denominator) for _, b in basis])
+        x = [Fraction(int(v.p), int(v.q)) for v in matrix.solve(right).entries()]
+        if all(sum((c * v for c, v in zip(a, x, strict=True)), Fraction(0)) <= b for a, b in rows):
+            p, q = x[: size - 1], x[size - 1 :]
+            found.add(((*p, Fraction(1 - sum(p))), (*q, Fraction(1 - sum(q)))))
+    return found
+
+
+@EACH
+@pytest.mark.parametrize("size", [2, 3])
+def test_all_vertices_are_found(size: int, factor: Fraction, delta: Fraction) -> None:
+    pairs = extreme_pairs(size, factor, delta)
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) == brute_force(size, factor, delta)
+
+
+@EACH
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_pair_is_epsilon_delta_private_both_ways(
+    size: int, factor: Fraction, delta: Fraction
+) -> None:
+    pairs = extreme_pairs(size, factor, delta)
+    for p, q in pairs:
+        assert sum(p) == sum(q) == 1
+        assert min(p + q) >= 0
+        laws = dict(enumerate(p)), dict(enumerate(q))
+        stick = hockey_stick(*laws, epsilon_exp=factor)
+        assert isinstance(stick, ExpRational)
+        assert stick <= delta
+        assert (q, p) in pairs
+        if delta == 0:
+            assert certainly_pure(*laws, epsilon_exp=factor)
+    if delta > 0:
+        assert any(
+            certainly_impure(dict(enumerate(p)), dict(enumerate(q)), epsilon_exp=10**9)
+            for p, q in pairs
+        )
+
+
+@EACH
+def test_four_outcomes_contain_the_vertices_of_three(factor: Fraction, delta: Fraction) -> None:
+    """A face of the larger polytope: an outcome of probability 0 under both laws."""
+    padded = {((*p, Fraction(0)), (*q, Fraction(0))) for p, q in extreme_pairs(3, factor, delta)}
+    assert padded <= set(extreme_pairs(4, factor, delta))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("size", (0, 2, 0)),
+        ("epsilon_exp", (2, "1/2", 0)),
+        ("delta", (2, 2, "3/2")),
+        ("delta", (2, 2, -1)),
+    ],
+)
+def test_bad_parameters_are_named(name: str, arguments: tuple[int, object, object]) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name} = "):
+        extreme_pairs(*arguments)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from flint import acb, arb, ctx
 
-from mechanisms.k_norm_laws import cube_pmf
+from mechanisms.exact_laws import cube_pmf
 from zerodelta.audit.exact import ExpRational
 from zerodelta.exact.logs import ball
 

@@ -66,34 +66,14 @@ def output_pairs(
             yield pushed(subset, p), pushed(subset, q)
 
 
-def is_pure(
-    rows: Sequence[Row],
-    *,
-    factor: Fraction,
-    delta: Fraction,
-    epsilon: Fraction | None = None,
-    epsilon_exp: Fraction | None = None,
-) -> bool:
-    """Every extreme base, both directions: certainly pure."""
-    return all(
-        certainly_pure(a, b, epsilon, epsilon_exp=epsilon_exp)
-        for a, b in output_pairs(rows, factor, delta)
-    )
+def is_pure(rows: Sequence[Row], *, factor: Fraction, delta: Fraction, **bound: Fraction) -> bool:
+    """Every extreme base, both directions: certainly pure at `epsilon`, or at ln `epsilon_exp`."""
+    return all(certainly_pure(a, b, **bound) for a, b in output_pairs(rows, factor, delta))
 
 
-def is_broken(
-    rows: Sequence[Row],
-    *,
-    factor: Fraction,
-    delta: Fraction,
-    epsilon: Fraction | None = None,
-    epsilon_exp: Fraction | None = None,
-) -> bool:
-    """Some extreme base is certainly not pure."""
-    return any(
-        certainly_impure(a, b, epsilon, epsilon_exp=epsilon_exp)
-        for a, b in output_pairs(rows, factor, delta)
-    )
+def is_broken(rows: Sequence[Row], *, factor: Fraction, delta: Fraction, **bound: Fraction) -> bool:
+    """Some extreme base is certainly not pure at `epsilon`, or at ln `epsilon_exp`."""
+    return any(certainly_impure(a, b, **bound) for a, b in output_pairs(rows, factor, delta))
 
 
 def largest_ratio(rows: Sequence[Row]) -> arb:

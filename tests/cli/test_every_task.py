@@ -1,14 +1,17 @@
-"""Every task and estimator has a command: run, planned, refused, as JSON and for people."""
+"""Every task and estimator has a command, and docs/command-line.md shows what they print."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import zerodelta as zd
 from cli.people import PLANTED, asked, run, write_people
+from zerodelta.cli.refusals import ExitCode
 from zerodelta.tasks.registry import COMMANDS, TASKS
 
 TAKEN = {name: task.command for name, task in TASKS.items() if task.command is not None}
@@ -181,3 +184,35 @@ def test_how_long_rows_are_is_an_option_and_is_told(people: Path, task: str) -> 
         assert "are clipped to length 0.35355 before they are scored" in " ".join(output.split())
         assert zd.load(out / "release.json").data_norm_ == pytest.approx(0.35355, abs=1e-5)
     assert run(*asked(people, *words), "--radius", "2", "--dry-run")[0] != 0
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"(?:`([\w.]+)`:\n\n)?^```(toml|console)\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def test_the_page_runs_from_top_to_bottom(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(people)
+    Path("people.toml").unlink()
+    commands = 0
+    for name, kind, text in BLOCKS:
+        if kind == "toml":
+            Path(name).write_text(text, encoding="utf-8")
+            continue
+        for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+            line, _, shown = part.partition("\n")
+            code, output = run(*shlex.split(line)[1:])
+            assert code == 0, (line, output)
+            assert not shown or output == shown, line
+            commands += 1
+    assert commands == 10
+    assert Path("report.html").exists()
+
+
+def test_every_command_and_exit_code_is_on_the_page() -> None:
+    for name in COMMANDS:
+        assert f"`{name}`" in PAGE
+    for code in ExitCode:
+        assert f"| {int(code)} |" in PAGE

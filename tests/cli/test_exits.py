@@ -332,23 +332,6 @@ def test_what_cannot_be_written_any_more_is_told_beside_the_release(
     assert zd.load(people.parent / "release.json").record.task == "mean"
 
 
-def test_a_ledger_is_not_written_over_by_what_is_exported_from_it(people: Path) -> None:
-    paying = ["--ledger", people / "l", "--budget", 1]
-    assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
-    assert run("ledger", "export", people / "l", "--out", people / "l")[0] == 2
-    assert run("ledger", "verify", people / "l")[0] == 0
-
-
-def test_a_page_is_not_written_over_the_release_that_it_is_about(people: Path) -> None:
-    paying = ["--ledger", people / "l", "--budget", 1, "--out", people / "o"]
-    assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
-    record = people / "o" / "release.json"
-    for place in (record, people / "l"):
-        assert run("report", record, "--ledger", people / "l", "--out", place)[0] == 2
-    assert run("verify", record)[0] == 0
-    assert run("ledger", "verify", people / "l")[0] == 0
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -160,14 +160,6 @@ def test_nobody_guesses_whether_there_is_a_header(people: Path) -> None:
     assert not (people / "new.toml").exists()
 
 
-def test_a_schema_that_is_there_is_not_written_over(people: Path) -> None:
-    before = (people / "people.toml").read_text(encoding="utf-8")
-    code, output = run("init", people / "people.csv", "--header")
-    assert code == 2
-    assert "--schema" in output
-    assert (people / "people.toml").read_text(encoding="utf-8") == before
-
-
 # -- what is written -----------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,10 +70,12 @@ def _marginal_three(scale: Fraction) -> RoundedLaw:
 
 
 def _k_norm(norm: float, dimension: int) -> Callable[[Fraction, int, BitSource], Sample]:
-    """Draw `size` vectors and return one number of each: a coordinate."""
+    """Draw `size` vectors of scale 3 and return one number of each: a coordinate."""
 
-    def draw(scale: Fraction, size: int, bits: BitSource) -> Sample:
-        vectors = rounded_k_norm(norm=norm, dimension=dimension, scale=scale, size=size, bits=bits)
+    def draw(factor: Fraction, size: int, bits: BitSource) -> Sample:
+        vectors = rounded_k_norm(
+            norm=norm, dimension=dimension, scale=3 * factor, size=size, bits=bits
+        )
         return np.asarray(vectors[:, -1])
 
     return draw
@@ -81,103 +84,70 @@ def _k_norm(norm: float, dimension: int) -> Callable[[Fraction, int, BitSource],
 def _sup_of_cube(dimension: int) -> Callable[[Fraction, int, BitSource], Sample]:
     """Rounding is monotone and odd, so max|round(z)| = round(max|z|), and that is Gamma(d)."""
 
-    def draw(scale: Fraction, size: int, bits: BitSource) -> Sample:
+    def draw(factor: Fraction, size: int, bits: BitSource) -> Sample:
         vectors = rounded_k_norm(
-            norm=math.inf, dimension=dimension, scale=scale, size=size, bits=bits
+            norm=math.inf, dimension=dimension, scale=3 * factor, size=size, bits=bits
         )
         return np.asarray(np.abs(vectors).max(axis=1))
 
     return draw
 
 
-def _cases() -> list[Case]:
-    half, three, seven = Fraction(1, 2), Fraction(3), Fraction(7)
-    return [
-        Case(
-            name="Laplace, scale 1/2",
-            draw=lambda f, n, b: rounded_laplace(scale=half * f, size=n, bits=b),
-            law=probabilities.rounded_laplace(half),
-            cells=(-5, 5),
-        ),
-        Case(
-            name="Laplace, scale 7",
-            draw=lambda f, n, b: rounded_laplace(scale=seven * f, size=n, bits=b),
-            law=probabilities.rounded_laplace(seven),
-            cells=(-80, 80),
-        ),
-        Case(
-            name="discrete Laplace, scale 1/2",
-            draw=lambda f, n, b: discrete_laplace(scale=half * f, size=n, bits=b),
-            law=probabilities.DiscreteLaplace(half),
-            cells=(-5, 5),
-        ),
-        Case(
-            name="discrete Laplace, scale 7",
-            draw=lambda f, n, b: discrete_laplace(scale=seven * f, size=n, bits=b),
-            law=probabilities.DiscreteLaplace(seven),
-            cells=(-80, 80),
-        ),
-        Case(
-            name="exponential, scale 3",
-            draw=lambda f, n, b: rounded_exponential(scale=three * f, size=n, bits=b),
-            law=probabilities.rounded_exponential(three),
-            cells=(0, 40),
-        ),
-        Case(
-            name="Gaussian, variance 1/2",
-            draw=lambda f, n, b: rounded_gaussian(variance=half * f * f, size=n, bits=b),
-            law=probabilities.rounded_gaussian(half),
-            cells=(-4, 4),
-        ),
-        Case(
-            name="Gaussian, variance 50",
-            draw=lambda f, n, b: rounded_gaussian(variance=50 * f * f, size=n, bits=b),
-            law=probabilities.rounded_gaussian(Fraction(50)),
-            cells=(-36, 36),
-        ),
-        Case(
-            name="Student-t, 1 degree, scale 3",
-            draw=lambda f, n, b: rounded_student_t(degrees=1, scale=three * f, size=n, bits=b),
-            law=probabilities.rounded_student_t(1, three),
-            cells=(-60, 60),
-        ),
-        Case(
-            name="Student-t, 3 degrees, scale 7",
-            draw=lambda f, n, b: rounded_student_t(degrees=3, scale=seven * f, size=n, bits=b),
-            law=probabilities.rounded_student_t(3, seven),
-            cells=(-70, 70),
-        ),
-        Case(
-            name="l1 K-norm, one of 3 coordinates",
-            draw=lambda f, n, b: _k_norm(1, 3)(three * f, n, b),
-            law=probabilities.rounded_laplace(three),
-            cells=(-30, 30),
-        ),
-        Case(
-            name="l2 K-norm in one dimension",
-            draw=lambda f, n, b: _k_norm(2, 1)(three * f, n, b),
-            law=probabilities.rounded_laplace(three),
-            cells=(-30, 30),
-        ),
-        Case(
-            name="l2 K-norm, one of 3 coordinates",
-            draw=lambda f, n, b: _k_norm(2, 3)(three * f, n, b),
-            law=_marginal_three(three),
-            cells=(-35, 35),
-        ),
-        Case(
-            name="linf K-norm, one of 2 coordinates",
-            draw=lambda f, n, b: _k_norm(math.inf, 2)(three * f, n, b),
-            law=_marginal_three(three),
-            cells=(-35, 35),
-        ),
-        Case(
-            name="linf K-norm, largest of 4 coordinates",
-            draw=lambda f, n, b: _sup_of_cube(4)(three * f, n, b),
-            law=probabilities.rounded_gamma(4, three),
-            cells=(0, 60),
-        ),
-    ]
+Draw = Callable[[Fraction, int, BitSource], Sample]
 
 
-CASES = _cases()
+def _scaled(sampler: Callable[..., Sample], scale: Fraction | int, **more: Any) -> Draw:
+    return lambda f, n, b: sampler(scale=scale * f, size=n, bits=b, **more)
+
+
+def _gaussian(variance: Fraction | int) -> Draw:
+    return lambda f, n, b: rounded_gaussian(variance=variance * f * f, size=n, bits=b)
+
+
+HALF, THREE, SEVEN = Fraction(1, 2), Fraction(3), Fraction(7)
+_MARGINAL = _marginal_three(THREE)
+_LAWS: dict[str, tuple[Draw, Law, tuple[int, int]]] = {
+    "Laplace, scale 1/2": (
+        _scaled(rounded_laplace, HALF), probabilities.rounded_laplace(HALF), (-5, 5),
+    ),
+    "Laplace, scale 7": (
+        _scaled(rounded_laplace, SEVEN), probabilities.rounded_laplace(SEVEN), (-80, 80),
+    ),
+    "discrete Laplace, scale 1/2": (
+        _scaled(discrete_laplace, HALF), probabilities.DiscreteLaplace(HALF), (-5, 5),
+    ),
+    "discrete Laplace, scale 7": (
+        _scaled(discrete_laplace, SEVEN), probabilities.DiscreteLaplace(SEVEN), (-80, 80),
+    ),
+    "exponential, scale 3": (
+        _scaled(rounded_exponential, THREE), probabilities.rounded_exponential(THREE), (0, 40),
+    ),
+    "Gaussian, variance 1/2": (_gaussian(HALF), probabilities.rounded_gaussian(HALF), (-4, 4)),
+    "Gaussian, variance 50": (
+        _gaussian(50), probabilities.rounded_gaussian(Fraction(50)), (-36, 36),
+    ),
+    "Student-t, 1 degree, scale 3": (
+        _scaled(rounded_student_t, THREE, degrees=1),
+        probabilities.rounded_student_t(1, THREE),
+        (-60, 60),
+    ),
+    "Student-t, 3 degrees, scale 7": (
+        _scaled(rounded_student_t, SEVEN, degrees=3),
+        probabilities.rounded_student_t(3, SEVEN),
+        (-70, 70),
+    ),
+    "l1 K-norm, one of 3 coordinates": (
+        _k_norm(1, 3), probabilities.rounded_laplace(THREE), (-30, 30),
+    ),
+    "l2 K-norm in one dimension": (
+        _k_norm(2, 1), probabilities.rounded_laplace(THREE), (-30, 30),
+    ),
+    "l2 K-norm, one of 3 coordinates": (_k_norm(2, 3), _MARGINAL, (-35, 35)),
+    "linf K-norm, one of 2 coordinates": (_k_norm(math.inf, 2), _MARGINAL, (-35, 35)),
+    "linf K-norm, largest of 4 coordinates": (
+        _sup_of_cube(4), probabilities.rounded_gamma(4, THREE), (0, 60),
+    ),
+}  # fmt: skip
+CASES = [
+    Case(name=name, draw=draw, law=law, cells=cells) for name, (draw, law, cells) in _LAWS.items()
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -30,20 +31,33 @@ def rounded_mass(scale: Fraction, k: int) -> arb:
     )
 
 
+def discrete_mass(scale: Fraction, k: int) -> arb:
+    """P(|z| <= k) of discrete Laplace noise, one integer after the other."""
+    q = (-arb(scale.denominator) / scale.numerator).exp()
+    return (1 - q) / (1 + q) * (1 + sum((2 * q**i for i in range(1, k + 1)), arb(0)))
+
+
+@pytest.mark.parametrize(
+    ("family", "mass"), [("laplace", rounded_mass), ("geometric", discrete_mass)]
+)
 @pytest.mark.parametrize(
     "scale", [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(7, 3), Fraction(40)]
 )
 @pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(19, 20), Fraction(999, 1000)])
 def test_the_interval_of_an_integer_is_the_smallest_that_covers(
-    scale: Fraction, level: Fraction
+    family: str, mass: Callable[[Fraction, int], arb], scale: Fraction, level: Fraction
 ) -> None:
+    noise = law(family, scale)
     with precision(128):
-        k = law("laplace", scale).integer_radius(1 - level)
-        assert rounded_mass(scale, k) >= arb(level.numerator) / level.denominator
-        if k > 0:
-            assert rounded_mass(scale, k - 1) < arb(level.numerator) / level.denominator
-    wanted = max(0, math.ceil(float(scale) * math.log(1 / (1 - level)) - 0.5))
-    assert k == wanted
+        k = noise.integer_radius(1 - level)
+        wanted = arb(level.numerator) / level.denominator
+        assert mass(scale, k) >= wanted
+        assert k == 0 or mass(scale, k - 1) < wanted
+        if family == "geometric":
+            assert noise.tail(Fraction(k)).overlaps(1 - mass(scale, k))
+            assert noise.tail(Fraction(-1)) == 1
+    if family == "laplace":
+        assert k == max(0, math.ceil(float(scale) * math.log(1 / (1 - level)) - 0.5))
 
 
 def test_coverage_at_small_scales_is_what_the_theory_says() -> None:
@@ -52,29 +66,6 @@ def test_coverage_at_small_scales_is_what_the_theory_says() -> None:
         for b in (1, 2)
     ]
     assert [round(each, 3) for each in covers] == [0.970, 0.961]
-
-
-def discrete_mass(scale: Fraction, k: int) -> arb:
-    """P(|z| <= k) of discrete Laplace noise, one integer after the other."""
-    q = (-arb(scale.denominator) / scale.numerator).exp()
-    return (1 - q) / (1 + q) * (1 + sum((2 * q**i for i in range(1, k + 1)), arb(0)))
-
-
-@pytest.mark.parametrize(
-    "scale", [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(7, 3), Fraction(40)]
-)
-@pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(19, 20), Fraction(999, 1000)])
-def test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers(
-    scale: Fraction, level: Fraction
-) -> None:
-    with precision(128):
-        k = law("geometric", scale).integer_radius(1 - level)
-        wanted = arb(level.numerator) / level.denominator
-        assert discrete_mass(scale, k) >= wanted
-        assert k == 0 or discrete_mass(scale, k - 1) < wanted
-        tail = law("geometric", scale).tail(Fraction(k))
-        assert tail.overlaps(1 - discrete_mass(scale, k))
-        assert law("geometric", scale).tail(Fraction(-1)) == 1
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1), Fraction(2), Fraction(9, 2)])

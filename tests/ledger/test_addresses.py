@@ -1,7 +1,10 @@
-"""An address is a path or a URL; what may hold a password is shown nowhere, whatever it is."""
+"""An address is a path or a URL, and shows no password; a file is recognized by a keyed hash."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 import zerodelta as zd
 from zerodelta.ledger import postgres as postgres_store
 from zerodelta.ledger.store import as_address, is_url, schema_of, secrets_of
+from zerodelta.privacy.release_file import content_of
 
 WORD = "s3cret"
 
@@ -166,3 +170,50 @@ def test_the_command_line_shows_an_address_without_its_password(url: str, tmp_pa
     shown += ((people / "r.html").read_text(encoding="utf-8"),)
     shown += ((people / "o" / "release.json").read_text(encoding="utf-8"),)
     assert not [text for text in shown if "s3cret" in text or PASSWORD in text]
+
+
+# -- recognition ----------------------------------------------------------------------------------
+
+
+KEY = b"a secret of some length"
+
+
+def test_the_owner_recognizes_a_file(tmp_path: Path, ledger: zd.Ledger) -> None:
+    people, other = tmp_path / "people.csv", tmp_path / "other.csv"
+    people.write_text("age\n30\n" * 200_000)
+    other.write_text("age\n31\n")
+    ledger.remember(people, KEY)
+    ledger.remember(people, KEY)
+    assert ledger.recognize(people, KEY)
+    assert not ledger.recognize(other, KEY)
+    assert not ledger.recognize(people, b"another secret key")
+    assert not ledger.account("other", budget=1).recognize(people, KEY)
+    with people.open("a") as file:
+        file.write("\n")
+    assert not ledger.recognize(people, KEY)
+
+
+def test_the_hash_is_in_no_entry_record_or_export(tmp_path: Path, ledger: zd.Ledger) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("age\n30\n")
+    before = ledger.verify()
+    ledger.remember(people, KEY)
+    mac = hmac.new(KEY, people.read_bytes(), hashlib.sha256).hexdigest()
+    assert mac.encode() in b"".join(each.read_bytes() for each in tmp_path.glob("budget.db*"))
+    assert ledger.verify() == before
+    data = zd.open(people, columns={"age": zd.number(0, 9)}, ledger=ledger)
+    release = zd.sum(data, "age", epsilon="1/100")
+    said = [json.dumps(content_of(release)), repr(ledger), repr(ledger.history), repr(data)]
+    for kind in ("json", "csv", "registry"):
+        ledger.export(tmp_path / kind, format=kind)
+        said.append((tmp_path / kind).read_text())
+    plain = hashlib.sha256(people.read_bytes()).hexdigest()
+    assert not any(mac in text or plain in text for text in said)
+
+
+@pytest.mark.parametrize("key", ["a secret of some length", b"short", None])
+def test_odd_keys_are_refused(tmp_path: Path, ledger: zd.Ledger, key: object) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("age\n30\n")
+    with pytest.raises(zd.errors.ParameterError, match="at least 16 bytes"):
+        ledger.remember(people, key)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 from flint import arb
 from scipy.stats import binom, chi2_contingency
 
-from mechanisms.key_laws import joint_law, lack, noise_pmf, noise_tail
+from mechanisms.exact_laws import joint_law, lack, noise_pmf, noise_tail
 from reference.chi_square import goodness_of_fit, tally
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.logs import precision

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.key_laws import (
+from mechanisms.exact_laws import (
     Law,
     joint_law,
     one_key,

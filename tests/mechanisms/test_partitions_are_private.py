@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.partition_laws import block_law, counts_law, counts_pmf, laplace_law
+from mechanisms.exact_laws import block_law, counts_law, counts_pmf, laplace_law
 from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import (
     ExpRational,

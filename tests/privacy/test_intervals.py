@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.partition_laws import counts_pmf
+from mechanisms.exact_laws import counts_pmf
 from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits

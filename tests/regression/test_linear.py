@@ -63,16 +63,6 @@ def test_every_method_is_proven_at_its_epsilon(method: str) -> None:
     assert [step.theorem for step in certificate.steps] == THEOREMS[method]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_value_raises_or_makes_the_line_infinite(method: str) -> None:
-    rows, targets = line(200)
-    rows[:4] = [[math.nan, 0], [math.inf, 1], [1e308, -1e308], [5e-324, 0]]
-    targets[4:7] = [math.nan, math.inf, -1e308]
-    release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(0, 6), method=method)
-    assert np.isfinite(release.value.coefficients).all()
-    assert np.isfinite(release.value.intercept).all()
-
-
 def test_auto_takes_the_method_with_the_least_forecast() -> None:
     for n, d in [(1000, 5), (10**6, 1)]:
         methods = linear_methods(epsilon=1, n=n, dimension=d)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -17,54 +16,18 @@ from data.opening import opened
 from regression.fits import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.certified_losses import STEPS
 from zerodelta.regression.features import Features, LinearModel
-from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
+from zerodelta.regression.rows import LabeledRows, Targets
 from zerodelta.testing import replayed
 
 fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")
 GOOD = np.array([[0.3, 0.4], [-0.2, 0.1], [0.5, -0.5], [0.0, 0.2]])
-FEATURES: dict[str, Any] = {
-    "good": GOOD,
-    "nan": np.array([[NAN, 0.4], [NAN, NAN], [0.5, -0.5], [0.0, 0.2]]),
-    "inf": np.array([[INF, -INF], [-0.2, INF], [0.5, -0.5], [0.0, 0.2]]),
-    "huge": GOOD * 1e308,
-    "tiny": GOOD * 5e-324,
-    "zero": np.zeros((4, 2)),
-    "integers": np.array([[2**62, -1], [3, 4], [0, 0], [1, 1]]),
-    "booleans": GOOD > 0,
-    "extended": GOOD.astype(np.longdouble) * np.longdouble(10) ** 400,
-    "objects": np.array([[None, "x"], [1, 2.0], ["0.5", True], [object(), []]], dtype=object),
-    "texts": np.array([["1", "nan"], ["a", "2"], ["", "inf"], ["1e999", "0"]]),
-}
-LABELS: dict[str, Any] = {
-    "good": [0, 1, 1, 0],
-    "none of them": [7, 8, 9, 10],
-    "one class": [1, 1, 1, 1],
-    "nan": np.array([NAN, INF, -INF, 1.0]),
-    "texts": ["0", "1", "x", ""],
-    "objects": [None, [], {}, object()],
-    "huge": [10**400, -(10**400), 1e308, 1],
-    "integers": np.array([0, 1, -(2**63), 2**63 - 1]),
-}
 Fit = Callable[..., zd.records.Release]
 FITS: dict[str, tuple[Fit, dict[str, Any]]] = {
     "logistic": (fit_logistic, {"classes": [0, 1]}),
     "multinomial": (fit_multinomial, {"classes": [0, 1, "x"]}),
     "huber": (fit_huber, {"bounds_y": (-1, 1)}),
 }
-
-
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("name", FITS)
-def test_no_value_raises_or_warns(name: str, features: str, labels: str) -> None:
-    fit, options = FITS[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        release = fit(FEATURES[features], LABELS[labels], epsilon=1, data_norm=1, **options)
-    assert zd.verify(release.certificate)
-    assert np.isfinite(release.value.coefficients).all()
-    assert np.isfinite(release.value.intercept).all()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -100,21 +63,6 @@ def test_a_row_that_is_not_usable_is_zero_and_so_is_its_constant() -> None:
     assert (values[0] == 0).all()
     assert values[1, 2] == -features.constant
     assert (values[2] == 0).all()
-
-
-def places(labels: Any, classes: tuple[Any, ...]) -> list[Any]:
-    """The place of each label, None for no class."""
-    return [None if np.isnan(place) else place for place in ClassLabels(classes)(labels)]
-
-
-def test_one_stray_label_moves_no_other() -> None:
-    classes = (0, 1, "2")
-    assert places([0, 1, 2, 1], classes) == [0, 1, 2, 1]
-    for stray in ("x", None, NAN, [1, 2], 3, object()):
-        assert places([0, 1, 2, stray], classes) == [0, 1, 2, None]
-    assert places(np.array([0, 1, 2, "x"]), classes) == [0, 1, 2, None]
-    assert places(np.array([0.0, 1.0, 2.0, NAN]), classes) == [0, 1, 2, None]
-    assert places(np.array([True, False]), classes) == [1, 0]
 
 
 def test_targets_are_cut_and_what_is_no_number_is_nan() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from mechanisms.k_norm_laws import cube_pmf
+from mechanisms.exact_laws import cube_pmf
 from tasks.spying import first, recorded
 from tasks.test_histogram import hexagon_pmf
 from zerodelta.audit.exact import (

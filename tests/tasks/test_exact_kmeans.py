@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from mechanisms.k_norm_laws import disc_pmf as slow_disc_pmf
+from mechanisms.exact_laws import disc_pmf as slow_disc_pmf
 from tasks.disc_laws import disc_law, disc_pmf
 from zerodelta.audit.exact import max_log_ratio, neighbors, rounded_laplace_pmf
 from zerodelta.clustering import center_mechanisms as module

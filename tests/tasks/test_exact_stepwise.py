@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from mechanisms.k_norm_laws import cube_pmf
+from mechanisms.exact_laws import cube_pmf
 from tasks import scripted
 from tasks.scripted import once, replaced
 from zerodelta.audit.exact import (

@@ -13,7 +13,7 @@ import pytest
 from flint import arb, ctx
 
 import zerodelta as zd
-from mechanisms.k_norm_laws import cube_pmf, disc_pmf
+from mechanisms.exact_laws import cube_pmf, disc_pmf
 from tasks.disc_laws import disc_law
 from tasks.spying import first, recorded
 from zerodelta.audit.exact import (

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import zerodelta as zd
-from mechanisms.partition_laws import block_law, counts_law, laplace_law
+from mechanisms.exact_laws import block_law, counts_law, laplace_law
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.mechanisms import moments, partition_noise
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise

@@ -15,8 +15,7 @@ import polars as pl
 import pytest
 
 import zerodelta as zd
-from mechanisms.key_laws import published_law
-from mechanisms.partition_laws import laplace_law
+from mechanisms.exact_laws import laplace_law, published_law
 from tasks.test_quantiles import spied
 from tasks.test_table_is_private import HAIR, Handed, handed, norm
 from zerodelta.audit.exact import certainly_impure, certainly_pure
