@@ -40,7 +40,7 @@ EXACT_TESTS: dict[str, str] = {
     "k-norm-noise": f"{_NOISE}::test_cube_noise_is_exactly_epsilon",
     "rounded-gaussian": f"{_NOISE}::test_gaussian_delta_is_at_most_what_is_claimed",
     "adaptive-gaussian": (
-        "privacy/test_composition.py::test_gaussian_with_pure_steps_bounds_the_exact_profile"
+        "privacy/test_claims.py::test_gaussian_with_pure_steps_bounds_the_exact_profile"
     ),
     "exponential-mechanism": f"{_SELECTION}::test_selection_is_pure_on_all_tiny_scores",
     "permute-and-flip": f"{_SELECTION}::test_selection_is_pure_on_all_tiny_scores",

@@ -1,4 +1,4 @@
-"""A release in a process whose memory is limited, run by `test_bounded_memory.py`.
+"""A release in a process whose memory is limited, run by `test_kept_copy.py`.
 
     python -m data.limited_memory "mean" small.parquet large.parquet 64000000 folder
 

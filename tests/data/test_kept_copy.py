@@ -1,10 +1,12 @@
-"""The copy of rows that a release reads again, the threads that read it, and what they show."""
+"""Rows that a release reads again: in memory, in a file without a name, by threads, with progress."""
 
 from __future__ import annotations
 
 import os
 import signal
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +19,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import zerodelta as zd
+from data.full_releases import RELEASES, made_up
+from data.limited_memory import EVERYTHING
 from data.opening import opened
 from zerodelta.data import pieces as progress
 from zerodelta.data import rows
@@ -472,3 +476,64 @@ def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch)
     opened(private).sum(0, TENTHS)
     assert bars[0] == ("rows", None)
     assert set(bars[1:-1]) == {0}
+
+
+# -- more rows than fit into memory ---------------------------------------------------------------
+
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+ROOT = Path(__file__).parents[2]
+ALLOWED = 112_000_000
+SYSTEM = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+GROUPS, ROWS = 30, 50_000
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    pq.write_table(made_up(3000), folder / "small.parquet")
+    size = 0
+    with pq.ParquetWriter(folder / "large.parquet", made_up(1).schema) as writer:
+        for group in range(GROUPS):
+            part = made_up(ROWS, seed=group)
+            size += part.nbytes
+            writer.write_table(part)
+    assert size > 2 * ALLOWED
+    return folder
+
+
+def job(name: str, files: Path, folder: Path) -> str:
+    paths = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
+    small, large = (str(files / f"{each}.parquet") for each in ("small", "large"))
+    command = ["-m", "data.limited_memory", name, small, large, str(ALLOWED), str(folder)]
+    done = subprocess.run(
+        [sys.executable, *command],
+        # Arrow's own allocator reserves memory long before it is needed
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **SYSTEM},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_of_more_rows_than_fit_into_memory(
+    name: str, files: Path, tmp_path: Path
+) -> None:
+    assert job(name, files, tmp_path) == "released"
+    assert not list(tmp_path.iterdir())  # what was kept of the rows had no name
+
+
+@linux
+@pytest.mark.slow
+def test_all_rows_at_once_do_not_fit(files: Path, tmp_path: Path) -> None:
+    assert job(EVERYTHING, files, tmp_path) == "refused"

@@ -296,6 +296,24 @@ def test_columns_of_other_types_are_missing_and_none_is_refused(name: str, colum
     same(KINDS[name], UNREAD[column], [None] * 3)
 
 
+LARGEST = {
+    "decimals": pa.array([Decimal("9" * 60), Decimal("-" + "9" * 60), None], pa.decimal256(70, 6)),
+    "integers": pa.array([2**63 - 1, -(2**63), None]),
+    "bytes": pa.array([b"9" * 5000, b"\xff", None], pa.binary()),
+    **{unit: pa.array([2**62, -(2**63), 0], pa.timestamp(unit)) for unit in ("s", "us")},
+}
+
+
+@pytest.mark.parametrize("column", LARGEST)
+@pytest.mark.parametrize("name", KINDS)
+def test_the_largest_cells_of_arrow_raise_nothing_and_change_no_other(
+    name: str, column: str
+) -> None:
+    cells, kind = LARGEST[column], KINDS[name]
+    alone = [kind.read(cells[place : place + 1])[0] for place in range(len(cells))]
+    assert plain(kind.read(cells)) == plain(alone)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_no_cells_are_read_to_no_values(name: str) -> None:
     for column in (objects([]), np.zeros(0), pa.array([], type=pa.string()), pa.nulls(0)):
