@@ -1,4 +1,4 @@
-"""Rows that a release reads again: in memory, in a file without a name, by threads, with progress."""
+"""Rows that are read again: in memory, in a file without a name, by threads, with progress."""
 
 from __future__ import annotations
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from mechanisms.exact_laws import (
     weight_from,
     whole,
 )
+from purity import HAIR, assert_pure
 from tasks.scripted import ScriptedBits, draw, paths
-from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
@@ -37,7 +38,6 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces.keys import TextKeys
 
-HAIR = Fraction(1, 10**30)
 EPSILON = Fraction(3, 4)
 REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE
 Counts = tuple[int, ...]
@@ -66,6 +66,11 @@ def noise_for(relation: Neighbors, epsilon: Fraction = EPSILON) -> KeyNoise:
     return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=9.0, wish=1.0, neighbors=relation)
 
 
+def published(noise: KeyNoise, least: int | None, high: int) -> Callable[[Counts], Law]:
+    """Return the law of what is published of counts."""
+    return partial(published_law, least=least, up=noise.up, down=noise.down, high=high)
+
+
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 @pytest.mark.parametrize("least", [None, 0, 1, 2, 3])
 def test_u_is_exactly_epsilon_for_every_threshold(least: int | None, relation: Neighbors) -> None:
@@ -74,24 +79,12 @@ def test_u_is_exactly_epsilon_for_every_threshold(least: int | None, relation: N
     # tight: one key was above its threshold, the other stays below it
     pairs = moved(2, (least or 0) + 1, relation)
     high = max(max(a + b) for a, b in pairs)
-    laws = {
-        counts: published_law(counts, least, up=noise.up, down=noise.down, high=high)
-        for pair in pairs
-        for counts in pair
-    }
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+    assert_pure(published(noise, least, high), pairs, epsilon=EPSILON, tight=True)
 
 
 def test_more_keys_cost_nothing_more() -> None:
     noise = noise_for(REPLACE)
-    pairs = moved(3, 1, REPLACE)
-    laws = {
-        counts: published_law(counts, 1, up=noise.up, down=noise.down, high=3)
-        for pair in pairs
-        for counts in pair
-    }
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert_pure(published(noise, 1, 3), moved(3, 1, REPLACE), epsilon=EPSILON)
 
 
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
@@ -99,13 +92,7 @@ def test_u_for_units_is_exactly_epsilon(relation: Neighbors) -> None:
     """Two rows of a unit: each direction moves twice (theory V)."""
     noise = noise_for(relation, EPSILON / 2)
     pairs = moved(2, 2, relation, rows=2)
-    laws = {
-        counts: published_law(counts, 1, up=noise.up, down=noise.down, high=5)
-        for pair in pairs
-        for counts in pair
-    }
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+    assert_pure(published(noise, 1, 5), pairs, epsilon=EPSILON, tight=True)
 
 
 # U as it is run: the real `apply` on every path of its noise.
@@ -174,13 +161,13 @@ def test_keys_of_two_classes_pass_at_the_threshold_of_their_own(
         for one, two in moved(2, 2, relation)
         for a, b in ((one, two), (one[::-1], two[::-1]))
     }
-    laws: dict[Counts, Law] = {}
-    for counts in {counts for pair in pairs for counts in pair}:
+
+    def law(counts: Counts) -> Law:
         # a key that does not occur is not handed over
         there = {name: c for name, c in zip(names, counts, strict=True) if c}
-        laws[counts] = law_of_keys(there, thresholds, noise)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+        return law_of_keys(there, thresholds, noise)
+
+    assert_pure(law, pairs, epsilon=EPSILON, tight=True)
 
 
 def test_every_key_of_every_class_may_be_published_though_it_does_not_occur() -> None:
@@ -257,11 +244,9 @@ def test_joint_top_k_is_pure_on_every_pair_of_scores(
     """Ties included. The bound 2Δ is on u; half of it loses more than ε."""
     joint = JointTopK.for_epsilon(epsilon=EPSILON, k=k, sensitivity=1, monotone=monotone)
     assert joint.epsilon == EPSILON
+    law, half = (partial(joint_law, k=k, scale=scale) for scale in (joint.scale, joint.scale / 2))
     pairs = score_pairs(options, most, monotone=monotone)
-    for scale, pure in ((joint.scale, True), (joint.scale / 2, False)):
-        laws = {s: joint_law(s, k, scale) for pair in pairs for s in pair}
-        assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs) is pure
-        assert any(certainly_impure(laws[a], laws[b], EPSILON) for a, b in pairs) is not pure
+    assert_pure(law, pairs, epsilon=EPSILON, mistake=half)
 
 
 def test_a_certificate_of_a_joint_draw_proves_exactly_epsilon() -> None:

@@ -13,6 +13,7 @@ import pytest
 from flint import arb, ctx
 
 from mechanisms.exact_laws import cube_pmf, disc_pmf
+from purity import HAIR, assert_impure, assert_pure
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
@@ -35,7 +36,6 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace
 
-HAIR = Fraction(1, 10**30)
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(5, 2)]
 
 
@@ -52,8 +52,7 @@ def test_laplace_on_a_sum_is_exactly_epsilon(epsilon: Fraction) -> None:
     laws = {rows: laplace_law(sum(rows), mechanism.scale, -1, 5) for rows in datasets(range(3), 2)}
     pairs = list(neighbors(laws))
     assert len(pairs) == 18
-    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=epsilon, tight=True)
     worst = worst_ratio(laws, pairs)
     assert abs(sum(worst.pair[0]) - sum(worst.pair[1])) == 2
     assert float(worst.log_ratio) == pytest.approx(float(epsilon), rel=1e-12)
@@ -76,11 +75,8 @@ def test_laplace_on_counts_is_exactly_epsilon() -> None:
         return {(a, b): each[0][a] * each[1][b] for a, b in itertools.product(each[0], each[1])}
 
     laws = {rows: law(rows, mechanism.scale) for rows in datasets(range(3), 2)}
-    pairs = list(neighbors(laws))
-    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in pairs)
     half = {rows: law(rows, mechanism.scale / 2) for rows in laws}
-    assert any(certainly_impure(half[a], half[b], epsilon) for a, b in pairs)
+    assert_pure(laws, epsilon=epsilon, tight=True, mistake=half)
 
 
 def test_truncating_instead_of_rounding_is_caught() -> None:
@@ -197,8 +193,8 @@ def test_selection_is_pure_on_all_tiny_scores(
     mechanism: type[Selection], law: Exact, monotone: bool
 ) -> None:
     scale = mechanism.for_epsilon(epsilon=EPSILON, sensitivity=1, monotone=monotone).scale
-    for scores, moved in neighboring_scores(monotone=monotone):
-        assert certainly_pure(law(scores, scale=scale), law(moved, scale=scale), EPSILON)
+    pairs = neighboring_scores(monotone=monotone)
+    assert_pure(partial(law, scale=scale), pairs, epsilon=EPSILON)
 
 
 @BOTH
@@ -223,9 +219,7 @@ def test_the_monotone_rate_on_scores_that_move_both_ways_is_caught(
     mechanism: type[Selection], law: Exact
 ) -> None:
     scale = mechanism.for_epsilon(epsilon=EPSILON, sensitivity=1, monotone=True).scale
-    pairs = neighboring_scores(monotone=False)
-    laws = ((law(a, scale=scale), law(b, scale=scale)) for a, b in pairs)
-    assert any(certainly_impure(*pair, EPSILON) for pair in laws)
+    assert_impure(partial(law, scale=scale), neighboring_scores(monotone=False), epsilon=EPSILON)
 
 
 def has_range(p: dict[int, ExpRational], q: dict[int, ExpRational], epsilon: Fraction) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mechanisms.exact_laws import block_law, counts_law, counts_pmf, laplace_law
+from purity import HAIR, assert_impure, assert_pure
 from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import (
     ExpRational,
@@ -39,7 +40,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.verify import verify
 
-HAIR, HALF = Fraction(1, 10**30), Fraction(1, 2)
+HALF = Fraction(1, 2)
 EPSILON = Fraction(3, 4)
 REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE
 Sums = tuple[int, ...]
@@ -78,13 +79,6 @@ def pairs(added: Sequence[Sums], others: int, relation: Neighbors) -> set[tuple[
     return {(total((a, r), cells), total((b, r), cells)) for a, b in moves for r in rest}
 
 
-def check_exactly(moved: set[tuple[Sums, Sums]], law: MakeLaw, epsilon: Fraction) -> None:
-    """Every pair is pure at ε, and some pair is not at a hair less."""
-    laws = {sums: law(sums) for pair in moved for sums in pair}
-    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in moved)
-    assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in moved)
-
-
 def noise_for(cells: BernsteinCells, **options: Any) -> PartitionNoise:
     return PartitionNoise.for_epsilon(
         epsilon=EPSILON, cells=cells.cells, row_total=cells.row_total, **options
@@ -107,7 +101,9 @@ def test_p1_is_exactly_epsilon(cells: BernsteinCells, others: int, relation: Nei
     assert noise.scale == moves * cells.row_total / EPSILON
     high = (others + 1) * cells.row_total
     moved = pairs(rows_of(cells), others, relation)
-    check_exactly(moved, partial(laplace_law, scale=noise.scale, high=high), EPSILON)
+    assert_pure(
+        partial(laplace_law, scale=noise.scale, high=high), moved, epsilon=EPSILON, tight=True
+    )
 
 
 @pytest.mark.parametrize("relation", Neighbors)
@@ -116,10 +112,10 @@ def test_p1_for_units_is_exactly_epsilon(cells: BernsteinCells, relation: Neighb
     noise = noise_for(cells, neighbors=relation, unit_rows=2, method="laplace")
     added = units(rows_of(cells), 2, cells.cells)
     law = partial(laplace_law, scale=noise.scale, high=2 * cells.row_total)
-    check_exactly(pairs(added, 0, relation), law, EPSILON)
+    assert_pure(law, pairs(added, 0, relation), epsilon=EPSILON, tight=True)
     alone = noise_for(cells, neighbors=relation, method="laplace")
     short = partial(laplace_law, scale=alone.scale, high=2 * cells.row_total)
-    assert any(certainly_impure(short(a), short(b), EPSILON) for a, b in pairs(added, 0, relation))
+    assert_impure(short, pairs(added, 0, relation), epsilon=EPSILON)
 
 
 def test_p1_with_groups_costs_the_epsilon_of_one() -> None:
@@ -130,17 +126,18 @@ def test_p1_with_groups_costs_the_epsilon_of_one() -> None:
         epsilon=EPSILON, cells=4, row_total=PAIR.row_total, method="laplace"
     )
     assert noise.scale == noise_for(PAIR, method="laplace").scale
-    check_exactly(
-        pairs(added, 0, REPLACE), partial(laplace_law, scale=noise.scale, high=2), EPSILON
+    assert_pure(
+        partial(laplace_law, scale=noise.scale, high=2),
+        pairs(added, 0, REPLACE),
+        epsilon=EPSILON,
+        tight=True,
     )
 
 
 def test_m_in_place_of_2m_is_caught() -> None:
     scale = noise_for(PAIR, method="laplace").scale / 2
     law = partial(laplace_law, scale=scale, high=2)
-    assert any(
-        certainly_impure(law(a), law(b), EPSILON) for a, b in pairs(rows_of(PAIR), 0, REPLACE)
-    )
+    assert_impure(law, pairs(rows_of(PAIR), 0, REPLACE), epsilon=EPSILON)
 
 
 def test_cells_rounded_one_by_one_are_caught() -> None:
@@ -192,14 +189,14 @@ def test_p2_is_exactly_epsilon(
     noise = noise_for(cells, neighbors=relation, method="k-norm")
     assert noise.scale == cells.row_total / EPSILON
     law = partial(counts_law, scale=noise.scale, window=window)
-    check_exactly(pairs(rows_of(cells), others, relation), law, EPSILON)
+    assert_pure(law, pairs(rows_of(cells), others, relation), epsilon=EPSILON, tight=True)
 
 
 def test_p2_for_units_is_exactly_epsilon() -> None:
     noise = noise_for(PAIR, unit_rows=2, method="k-norm")
     law = partial(counts_law, scale=noise.scale, window=range(-4, 9))
     added = units(rows_of(PAIR), 2, PAIR.cells)
-    check_exactly(pairs(added, 0, REPLACE), law, EPSILON)
+    assert_pure(law, pairs(added, 0, REPLACE), epsilon=EPSILON, tight=True)
 
 
 def test_p2_drawn_for_each_group_costs_twice_as_much() -> None:
@@ -255,9 +252,8 @@ def test_g2_is_exactly_epsilon_for_any_number_of_groups(
     assert noise.scale == (2 if relation is REPLACE else 1) / EPSILON
     law = partial(block_law, scale=noise.scale, window=window)
     moved = pairs(block_rows(groups), 0, relation)
-    check_exactly(moved, law, EPSILON)
     half = partial(block_law, scale=noise.scale / 2, window=window)
-    assert any(certainly_impure(half(a), half(b), EPSILON) for a, b in moved)
+    assert_pure(law, moved, epsilon=EPSILON, tight=True, mistake=half)
 
 
 @pytest.mark.parametrize("relation", Neighbors)
@@ -279,13 +275,13 @@ def test_g2_in_one_dimension_is_exactly_epsilon(groups: int, relation: Neighbors
             for outcome in itertools.product(each[0], repeat=groups)
         }
 
-    check_exactly(pairs([(0,) * groups, *alone], 0, relation), law, EPSILON)
+    assert_pure(law, pairs([(0,) * groups, *alone], 0, relation), epsilon=EPSILON, tight=True)
 
 
 def test_g2_for_units_is_exactly_epsilon() -> None:
     noise = BlockNoise.for_epsilon(epsilon=EPSILON, blocks=1, dimension=2, row_bound=1, unit_rows=2)
     law = partial(block_law, scale=noise.scale, window=range(-4, 5))
-    check_exactly(pairs(units(block_rows(1), 2, 2), 0, REPLACE), law, EPSILON)
+    assert_pure(law, pairs(units(block_rows(1), 2, 2), 0, REPLACE), epsilon=EPSILON, tight=True)
 
 
 # P3 and H.
@@ -305,10 +301,8 @@ def test_groups_answered_apart_cost_twice_the_epsilon_of_an_added_row() -> None:
 
     one = [tuple(int(place == cell) for place in range(4)) for cell in range(4)]
     moved = pairs([*one, (0, 0, 0, 0)], 3, REPLACE)
-    laws = {sums: law(sums) for pair in moved for sums in pair}
     added = mechanism.claim.exact_epsilon
-    assert all(certainly_pure(laws[a], laws[b], 2 * added) for a, b in moved)
-    assert any(certainly_impure(laws[a], laws[b], added * Fraction(5, 4)) for a, b in moved)
+    assert_pure(law, moved, epsilon=2 * added, tight=added * Fraction(5, 4))
     groups = Step(theorem="parallel-blocks", numbers={"blocks": 2, "unit_rows": 1})
     steps = (mechanism.step(), groups)
     assert verify(Certificate(claim=PureDP(2 * added), steps=steps))
