@@ -62,14 +62,15 @@ EXACT_TESTS: dict[str, str] = {
         "paper/test_propose_test_release.py::test_algorithm_10_is_pure_on_every_pair_of_neighbors"
     ),
     "pure-propose-test-release": (
-        "paper/test_propose_test_release.py::test_free_mixing_is_pure_on_every_pair_of_neighbors"
+        "tasks/test_exact_custom_query.py"
+        "::test_propose_test_release_is_pure_on_every_pair_of_neighbors"
     ),
     "noisy-local-sensitivity": (
         "paper/test_local_sensitivity.py"
         "::test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors"
     ),
     "pure-local-sensitivity": (
-        "paper/test_local_sensitivity.py"
+        "tasks/test_exact_custom_query.py"
         "::test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors"
     ),
     "stable-mode": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,14 +21,7 @@ from hypothesis import strategies as st
 from channels.cases import BODIES, EPSILONS, MIXING, W, algorithm_one, algorithm_two
 from channels.channel_laws import body_of, row, rows_of, values_of
 from channels.noise_laws import BITS, disc_noise_density, disc_uniform_density
-from channels.verdicts import (
-    exp_below,
-    is_broken,
-    is_pure,
-    pushed,
-    rational_above,
-    spare_nats,
-)
+from channels.verdicts import exp_below, is_broken, is_pure, pushed, rational_above, spare_nats
 from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs, hockey_stick
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.kernels import KernelMix
@@ -40,6 +34,7 @@ from zerodelta.channels.mixes import (
     PriorMix,
     ProfileMix,
 )
+from zerodelta.errors import ZeroDeltaError
 from zerodelta.exact.logs import ball, to_float_up
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.theorems.mixing import UniformMixing, smallest_weight
@@ -390,3 +385,42 @@ def test_disc_smoothing_has_pure_densities_in_the_plane(scale: Fraction) -> None
     delta = exp_below(log_delta)
     assert is_pure(rows, factor=exp_below(epsilon), delta=delta, epsilon=epsilon)
     assert is_broken(rows, factor=exp_below(epsilon), delta=delta * 40, epsilon=epsilon)
+
+
+# -- literal readings of the paper that fail (docs/errata.md) -------------------------------------
+
+
+def test_an_underflowed_delta_means_no_noise_and_unbounded_loss() -> None:
+    log_delta, weight = -800.0, F(1, 10**340)
+    underflowed = math.exp(log_delta)
+    assert 2.0 * underflowed / float(F(1, 10)) == 0.0  # the paper's scale, formed in floats
+    # (1-w) M + w Uniform with no noise: a value that only D can give has an atom
+    atom = exp_below(log_delta) * (1 - weight)
+    assert certainly_impure({"y": atom, "else": 1 - atom}, {"else": F(1)}, 10**6)
+    with pytest.raises(ZeroDeltaError, match="delta"):
+        ApproxDP(1, delta=underflowed)
+
+    body = body_of(Box(0, 1).grid(3))
+    purifier = algorithm_one(body, base=F(1), extra=F(1), log_delta=log_delta, weight=weight)
+    assert purifier.scale > F(1, 10**9)
+    assert purifier.proves(2, ApproxDP(1, log_delta))
+    with ctx.workprec(4096):
+        assert is_pure(
+            rows_of(purifier), factor=exp_below(F(1)), delta=exp_below(log_delta), epsilon=F(2)
+        )
+
+
+def test_theorem_w_has_no_slack_for_the_printed_volume() -> None:
+    """d = 1, q = 2: the printed volume is 1/Γ(3/2) times as large, the radius 11 % too small.
+
+    The paper's own lemma has room for that. A base with ε = 0 and a small ε', where Theorem W is
+    within 6 % of tight, has not.
+    """
+    extra, log_delta = F(1, 10), -8.0
+    purifier = algorithm_one(
+        body_of(Box(0, 1).grid(3)), base=F(0), extra=extra, log_delta=log_delta
+    )
+    claim = {"factor": F(1), "delta": exp_below(log_delta), "epsilon": extra}
+    assert is_pure(rows_of(purifier), **claim)
+    shrunk = replace(purifier, scale=purifier.scale * F(math.gamma(1.5)))
+    assert is_broken(rows_of(shrunk), **claim)

@@ -236,7 +236,7 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
     fine_rows: "mechanisms/test_grid_runs.py::test_places_within_a_cell_are_uniform",
     _level: _LISTS,
     _Lists: _LISTS,
-    noisy_test: "paper/test_propose_test_release.py::test_free_release_has_the_law",
+    noisy_test: "tasks/test_stable_releases.py::test_propose_test_release_has_the_law",
     uniform_cell: f"{_QUERY}::test_propose_test_release_is_pure_on_every_pair_of_neighbors",
     ClearLead: "tasks/test_mode.py::test_the_stability_method_is_pure_on_every_pair_of_neighbors",
     BoundedRelease: (

@@ -145,6 +145,7 @@ LAWS: dict[str, tuple[Tally, list[float]]] = {
     "weights beyond a word": (big_weight_counts, [1 / 6, 0, 2 / 6, 3 / 6]),
     "subsets, 2 of 5": (subset_tally(5, 2), [1 / 10] * 10),
     "subsets, 4 of 6": (subset_tally(6, 4), [1 / 15] * 15),
+    "subsets, 6 of 9": (subset_tally(9, 6), [1 / 84] * 84),
     "one large subset": (large_subset_tally(), [1 / 10] * 10),
     "multisets, 3 of 4 items": (multiset_tally(4, 3), [1 / 20] * 20),
     "multisets, 4 of 2 items": (multiset_tally(2, 4), [1 / 5] * 5),

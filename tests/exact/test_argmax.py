@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from reference import probabilities, samplers
+from reference import probabilities
 from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
 from zerodelta.exact import argmax, float_balls
@@ -59,13 +59,6 @@ def test_a_hundred_million_choices_follow_the_exact_law(
     sampler: Sampler, law: Probabilities
 ) -> None:
     assert p_value(sampler, law, Fraction(2), 10**8, SystemBits()) > 1e-6
-
-
-def test_permute_and_flip_agrees_with_its_original_definition() -> None:
-    slow = random.Random(9).randrange
-    reference = [samplers.permute_and_flip(SCORES, 2, slow) for _ in range(20_000)]
-    ours = exponential_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
-    assert two_sample(reference, ours.tolist()) > 1e-3
 
 
 def test_the_two_mechanisms_are_told_apart() -> None:

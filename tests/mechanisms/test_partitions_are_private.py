@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -44,7 +44,6 @@ HALF = Fraction(1, 2)
 EPSILON = Fraction(3, 4)
 REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE
 Sums = tuple[int, ...]
-MakeLaw = Callable[[Sums], Law]
 
 
 def rows_of(cells: BernsteinCells) -> list[Sums]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -37,7 +36,6 @@ from zerodelta.paper.algorithm_09_10_11 import (
 )
 from zerodelta.privacy.theorems.testing import PureProposeTestRelease
 from zerodelta.spaces import Box
-from zerodelta.testing import replayed
 
 F = Fraction
 MEDIAN = Median(bounds=(0, 4), steps=2)
@@ -108,18 +106,6 @@ def free_law(query: StableQuery, rows: Any, bound: int, epsilons: Any, tau: Any,
     return {y: passed * p + failed * F(1, len(inside)) for y, p in inside.items()}
 
 
-def free_pairs(name: str, bound: int, epsilons: Any, tau: Fraction, noise: str) -> Any:
-    query, values, count = QUERIES[name]
-    laws = {
-        d: free_law(query, d, bound, epsilons, tau, noise)
-        for d in datasets(values, count)
-        if d == tuple(sorted(d))
-    }
-    every = neighbors(datasets(values, count))  # laws depend on the sorted rows only
-    for a, b in {(tuple(sorted(a)), tuple(sorted(b))) for a, b in every}:
-        yield laws[a], laws[b]
-
-
 def threshold(name: str, bound: int, epsilons: Any, noise: str) -> Fraction:
     query, _, count = QUERIES[name]
     return PureProposeTestRelease.smallest(
@@ -130,21 +116,6 @@ def threshold(name: str, bound: int, epsilons: Any, noise: str) -> Fraction:
         release_epsilon=epsilons[1],
         noise=noise,
     ).threshold
-
-
-SPLITS = [(F(1, 2), F(1, 2)), (F(1, 10), F(1, 5)), (F(2), F(1))]
-
-
-@queries
-@pytest.mark.parametrize("epsilons", SPLITS)
-@pytest.mark.parametrize("noise", ["real", "rounded"])
-def test_free_mixing_is_pure_on_every_pair_of_neighbors(
-    name: str, epsilons: Any, noise: str
-) -> None:
-    for bound in (1, 2):
-        tau = threshold(name, bound, epsilons, noise)
-        pairs = free_pairs(name, bound, epsilons, tau, noise)
-        assert all(certainly_pure(p, q, sum(epsilons)) for p, q in pairs)
 
 
 def unstable_law(passed: Any, center: int, size: int, bound: int, epsilon: Fraction) -> Any:
@@ -269,34 +240,6 @@ def test_algorithm_10_is_pure_on_every_pair_of_neighbors() -> None:
     assert all(certainly_pure(laws[a], laws[b], 3) for a, b in neighbors(laws))
 
 
-def test_free_release_has_the_law() -> None:
-    rows, epsilons = (1, 2, 2), (F(1, 2), F(1, 2))
-    tau = threshold("median", 1, epsilons, "real")
-    law = free_law(MEDIAN, rows, 1, epsilons, tau, "real")
-    bits = ReplayBits("free mixing has the law")
-    drawn = Counter(
-        round(
-            float(
-                replayed(bits)(free_propose_test_release)(
-                    table(rows), query=MEDIAN, proposed_bound=1, epsilon=1
-                ).value[0]
-            )
-        )
-        for _ in range(1500)
-    )
-    expected = [float(p) for p in law.values()]
-    assert goodness_of_fit([drawn[y] for y in law], expected) > 1e-4
-
-
-def test_a_stable_dataset_is_answered_well() -> None:
-    rows = np.random.default_rng(3).normal(40, 5, 5000)
-    query = Median(bounds=(0, 100), steps=5000)
-    release = free_propose_test_release(rows, query=query, proposed_bound="0.1", epsilon=1)
-    assert release.certificate.status.value == "proven"
-    assert zd.verify(release.certificate)
-    assert abs(release.value[0] - 40) < 5
-
-
 def raising(*_: Any) -> Any:
     raise RuntimeError("secret")
 
@@ -328,22 +271,6 @@ def check_mapped(bad: Callable[..., Any]) -> None:
     assert "caller assertion" in release.certificate.summary
     assert query.distance([1], 3) == 0
     assert query.local_sensitivity([1]) == 20
-
-
-def test_bad_rows_never_raise_and_bad_parameters_do() -> None:
-    rows = np.array([math.nan, math.inf, 1e300, -5.0])
-    arguments: dict[str, Any] = {"query": MEDIAN, "proposed_bound": 1, "epsilon": 1}
-    assert 0 <= free_propose_test_release(rows, **arguments).value[0] <= 4
-    assert 0 <= free_propose_test_release(rows[:1], **arguments).value[0] <= 4
-    for wrong in ({"epsilon": 0}, {"proposed_bound": 0}, {"test_share": 1}, {"proposed_bound": -1}):
-        with pytest.raises(zd.errors.ParameterError):
-            free_propose_test_release(rows, **{**arguments, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="trim"):
-        free_propose_test_release(rows[:2], **{**arguments, "query": TRIMMED})
-    with pytest.raises(zd.errors.ParameterError, match="stability"):
-        free_propose_test_release(
-            rows, **{**arguments, "query": CustomQuery(function=len, grid=zd.Box(0, 9).grid(9))}
-        )
 
 
 def test_cells_of_a_box_with_unequal_sides_are_counted_by_the_smaller_one() -> None:

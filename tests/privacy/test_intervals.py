@@ -20,7 +20,6 @@ from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock
 from zerodelta.privacy.intervals import Level, intervals
 
 LEVEL = Level(level=Fraction(19, 20))
-NO = (Fraction(0),)
 
 
 def floats(pmf: Any) -> float:

@@ -199,47 +199,6 @@ class DiscreteLaplace(Law):
         return self.above(-k)
 
 
-class DiscreteGaussian(Law):
-    """P(k) proportional to exp(-k²/(2σ²)), σ² rational."""
-
-    def __init__(self, variance: Rational, bits: int = BITS) -> None:
-        self._variance = Fraction(variance)
-        self._bits = bits
-        self._right = self._weights_above(0)
-        self._total = 1 + 2 * self._right
-
-    def _weight(self, k: int) -> Interval:
-        return exp_rational(-k * k / (2 * self._variance), self._bits)
-
-    def _weights_above(self, k: int) -> Interval:
-        """Enclose the sum of exp(-j²/(2σ²)) over j > k, for k >= 0."""
-        total = Interval.point(0, self._bits)
-        j = k + 1
-        weight = self._weight(j)
-        while weight.high > 1:
-            total = total + weight
-            j += 1
-            weight = self._weight(j)
-        # From j on each weight is at most exp(-(2j+1)/(2σ²)) times the one before.
-        ratio = exp_rational(-(2 * j + 1) / (2 * self._variance), self._bits)
-        rest = weight / (1 - ratio)
-        return Interval(total.lo, total.hi + rest.hi, self._bits)
-
-    def pmf(self, k: int) -> Interval:
-        """Return P(Z = k)."""
-        return self._weight(k) / self._total
-
-    def above(self, k: int) -> Interval:
-        """Return P(Z > k)."""
-        if k < 0:
-            return 1 - self.above(-k - 1)
-        return self._weights_above(k) / self._total
-
-    def below(self, k: int) -> Interval:
-        """Return P(Z < k)."""
-        return self.above(-k)
-
-
 # --- selection ------------------------------------------------------------------------------
 
 
