@@ -485,7 +485,7 @@ def run(job: str, mode: str, folder: Path) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
-@pytest.mark.parametrize("mode", ["classic", "connect"])
+@pytest.mark.parametrize("mode", ["classic", pytest.param("connect", marks=pytest.mark.slow)])
 def test_a_cluster_gives_the_integers_of_one_table(mode: str, tmp_path: Path) -> None:
     """One job for each kind of sum, over all odd rows; for rows, and for units."""
     checked = run("integers", mode, tmp_path)

@@ -84,11 +84,6 @@ def student_t_interval(u: Word, v: Word, nu: Rational, scale: Rational) -> Inter
     return radius * cos_pi(uniform(v, bits) * 2) * scale
 
 
-def gamma_interval(words: Sequence[Word], scale: Rational) -> Interval:
-    """Enclose -b Σ ln U_i: Gamma of integer shape len(words)."""
-    return _sum_of_exponentials(words, working_bits(words)) * scale
-
-
 def knorm_linf_interval(
     radius_words: Sequence[Word], cube_words: Sequence[Word], scale: Rational
 ) -> list[Interval]:
@@ -155,11 +150,6 @@ def gaussian(u: Word, v: Word, variance: Rational) -> tuple[int | None, int | No
 def student_t(u: Word, v: Word, nu: Rational, scale: Rational) -> int | None:
     """Return the rounded Student-t draw with ν degrees of freedom."""
     return _rounded(lambda: student_t_interval(u, v, nu, scale))
-
-
-def gamma(words: Sequence[Word], scale: Rational) -> int | None:
-    """Return the rounded Gamma draw of shape len(words)."""
-    return _rounded(lambda: gamma_interval(words, scale))
 
 
 def knorm_linf(
