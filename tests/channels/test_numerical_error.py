@@ -1,4 +1,7 @@
-"""Theorem N on a line, exactly: adversarial errors, cells finer and far coarser than the noise."""
+"""Theorem N on a line, exactly: adversarial errors, cells finer and far coarser than the noise.
+
+All laws are sums of exponentials of rationals, so that even a loss equal to its bound is decided.
+"""
 
 from __future__ import annotations
 

@@ -294,15 +294,7 @@ OF_DATA_SETS = {"heavy_hitters", "table", "top_k"}
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
 NO_ROWS |= {
-    "bins",
-    "boolean",
-    "category",
-    "date",
-    "fake",
-    "load",
-    "number",
-    "open",
-    "read_schema",
+    *("bins", "boolean", "category", "date", "fake", "load", "number", "open", "read_schema"),
     "text",
 }
 

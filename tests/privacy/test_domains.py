@@ -1,4 +1,8 @@
-"""Theorems as classes, and their fields: no number outside its domain, none that understates."""
+"""Theorems as classes, and their fields: no number outside its domain, none that understates.
+
+The domains and directions are written down here and in `theorem_cases` a second time, from the
+theorems and not from `privacy/theorems/`, so that a domain that is too wide there is found.
+"""
 
 from __future__ import annotations
 
