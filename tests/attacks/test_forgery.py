@@ -1,8 +1,8 @@
 """Forged certificates: whoever edits one and seals it again is refused, or has proved it.
 
-(Chains that were once accepted: tests/privacy/test_forged_chains.py; theorems whose premises are
-not met: test_forged_chains.py there; too much work: test_work.py. Records and ledgers have attacks
-of their own.)
+(Chains that were once accepted, and theorems whose premises are not met:
+tests/privacy/test_forged_chains.py; too much work: test_work.py there. Records and ledgers have
+attacks of their own.)
 """
 
 from __future__ import annotations

@@ -26,7 +26,17 @@ NAME = "a\u202eb\u2066c\u200b"
 """The name of a column may turn the direction of writing; control characters are refused there."""
 RAW = set(BAD) - set("abcJ12m[")
 FORMULAS = [
-    *("=1+1", " =1+1", "\uff1d1+1", "+1", "-1", "@x", "|x", "\t=1", "\x1b=1", "x;=1", 'x"; =1'),
+    "=1+1",
+    " =1+1",
+    "\uff1d1+1",
+    "+1",
+    "-1",
+    "@x",
+    "|x",
+    "\t=1",
+    "\x1b=1",
+    "x;=1",
+    'x"; =1',
 ]
 
 

@@ -1,4 +1,8 @@
-"""Noise on sums and choices: exact laws on all tiny neighbors cost what is claimed, no more."""
+"""Noise on sums and choices: exact laws on all tiny neighbors cost what is claimed, no more.
+
+Laplace and cube noise are compared exactly (equality included), Gaussian and disc noise by
+certified balls. In each case half the noise is caught.
+"""
 
 from __future__ import annotations
 
