@@ -115,7 +115,7 @@ def test_rows_together_are_the_same_however_many_were_planned(
     pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.full((1, 2), np.nan)]
     keeping = Keeping(memory=0, folder=str(tmp_path))
     for whole in (False, True):
-        found = together(iter(pieces), 2, planned=planned, keeping=keeping, whole=whole)
+        found = together(iter(pieces), 2, planned=planned, keeping=keeping, count_is_public=whole)
         np.testing.assert_array_equal(found, np.concatenate(pieces))
         assert made == ([] if whole and planned >= 4 else [0o600])
         assert list(tmp_path.iterdir()) == []

@@ -215,7 +215,7 @@ def test_any_partitions_and_batches_give_the_integers_of_one_table(
     there, here = (zd.open(source, columns=COLUMNS, **options) for source in (spread, cells))
     if filtered:
         there, here = (people.where("not (height < 40)") for people in (there, here))
-    assert (there.rows, there.whole) == (here.rows, here.whole)
+    assert (there.rows, there.row_count_is_public) == (here.rows, here.row_count_is_public)
     assert answers(there) == answers(here)
     assert kept(there) == kept(here)
 

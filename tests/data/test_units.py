@@ -358,7 +358,7 @@ def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
     numbered = np.concatenate(list(opened(people.by_unit).blocks()))
     assert numbered[:, 0].tolist() == [3.0, 4.0, 5.0]
     assert numbered[0, 1] == numbered[2, 1] != numbered[1, 1]
-    assert np.concatenate(list(opened(people.row_itself).blocks())).tolist() == [[1.0]] * 3
+    assert np.concatenate(list(opened(people.presence_only).blocks())).tolist() == [[1.0]] * 3
 
 
 def renamed(reader: Reader, name: str) -> Reader:

@@ -35,19 +35,26 @@ from zerodelta.data.readers import (
     Reader,
     arrow_reader,
     attempt,
+    computed_once,
     dataset_reader,
     duckdb_reader,
-    found_files,
     guarded,
     is_path,
-    made_once,
+    matching_files,
     parquet_reader,
     places,
     query_reader,
     row_ranges,
 )
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Source, Ticket, ours
+from zerodelta.data.source import (
+    FOREIGN_SOURCE,
+    DerivedSource,
+    Protection,
+    Source,
+    Ticket,
+    trusted_source,
+)
 from zerodelta.data.spark import is_spark, spark_reader
 from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
@@ -73,7 +80,7 @@ DEFAULT_MISSING: Any = _DefaultMissing()
 _BLOCK_ENTRIES = 1 << 20
 
 
-@ours
+@trusted_source
 @final
 class ArraySource(Source):
     """The rows of an array or a list (one column, or several), or named columns of a data frame.
@@ -128,10 +135,10 @@ class ArraySource(Source):
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)
 
     @classmethod
-    def beside(cls, features: Any, labels: Any) -> ArraySource:
+    def with_labels(cls, features: Any, labels: Any) -> ArraySource:
         """Return features with a column of labels, one for each row, behind them.
 
-        >>> ArraySource.beside(np.zeros((3, 2)), [0, 1, 1]).columns
+        >>> ArraySource.with_labels(np.zeros((3, 2)), [0, 1, 1]).columns
         ('0', '1', '2')
         """
         table, answers = cls(features), cls(labels)
@@ -182,7 +189,7 @@ class ArraySource(Source):
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return each block as a piece."""
         Ticket.use(ticket)
-        return self._pieces([ticket.once(table, table.read) for table in self._tables])
+        return self._pieces([ticket.compute_once(table, table.read) for table in self._tables])
 
     def _public(self) -> Iterator[Block]:
         for piece in self._pieces([table.read() for table in self._tables]):
@@ -270,7 +277,7 @@ def array_reader(data: Any) -> Reader:
     columns: Callable[[], Sequence[Any]]
     if isinstance(data, (list, tuple)) or _is_masked(data):
         unread = Unread(data)
-        names, rows, columns = unread.names, unread.rows, made_once(unread.read)
+        names, rows, columns = unread.names, unread.rows, computed_once(unread.read)
     else:
         split = _array_columns if isinstance(data, np.ndarray) else _frame_columns
         rows, found = split(data)
@@ -448,7 +455,7 @@ def reader_of(
 
 
 def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
-    endings = {_ending(path) for path in found_files(source)}
+    endings = {_ending(path) for path in matching_files(source)}
     if endings == {".tsv"}:
         file = {"delimiter": "\t", **file}
     if endings <= set(_CSV):
@@ -490,12 +497,12 @@ USED, CLIPPED, UNREADABLE = 0, 1, 2
 Limits: TypeAlias = tuple[Bounds | None, ...]
 """The bounds of each column; None for one whose cells are not clipped."""
 
-Beyond: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
+TooLong: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
 """Tells which rows are clipped as a whole, each by itself: those that are too long."""
 
 
 def readings_of(
-    columns: Sequence[npt.NDArray[Any]], limits: Limits, beyond: Beyond | None = None
+    columns: Sequence[npt.NDArray[Any]], limits: Limits, beyond: TooLong | None = None
 ) -> npt.NDArray[np.float64]:
     """Return 0 (used), 1 (clipped) or 2 (unreadable) for each row, from its own cells alone.
 
@@ -519,7 +526,7 @@ def readings_of(
     return np.where(unreadable, float(UNREADABLE), np.where(clipped, float(CLIPPED), float(USED)))
 
 
-@ours
+@trusted_source
 @final
 class Readings(DerivedSource):
     """One column that says how each row of another source was read."""
@@ -528,7 +535,7 @@ class Readings(DerivedSource):
 
     columns = ("reading",)
 
-    def __init__(self, source: Source, limits: Limits, beyond: Beyond | None = None) -> None:
+    def __init__(self, source: Source, limits: Limits, beyond: TooLong | None = None) -> None:
         self._of = source.unfilled if isinstance(source, ArraySource) else source
         self._limits, self._beyond = limits, beyond
 

@@ -18,15 +18,15 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import Beyond, readings_of
+from zerodelta.data.arrays import TooLong, readings_of
 from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.columns import as_objects
 from zerodelta.data.declare import Date
 from zerodelta.data.kinds import Boolean, Bounds, Category, Kind, Number, Text
-from zerodelta.data.pieces import Keeping, Keys
+from zerodelta.data.pieces import Keeping, StoredColumn
 from zerodelta.data.readers import Batch, Part, Reader
 from zerodelta.data.rows import UNIT
-from zerodelta.data.rowwise import Block, OwnColumn
+from zerodelta.data.rowwise import Block, ExtraColumn
 from zerodelta.data.source import Account
 from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
@@ -93,11 +93,14 @@ class OpenedDataset:
         return number * self.unit.max_rows
 
     def parts(
-        self, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+        self, names: tuple[str, ...], *, as_cells: frozenset[str] = frozenset()
     ) -> Sequence[Part]:
-        """Return the cells of some columns, part by part; those `whole` are not read to floats."""
+        """Return the cells of some columns, part by part.
+
+        Columns in `as_cells` come as they are stored, not as floats.
+        """
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
-        return self.reader.parts(names, batch=_BATCH, numbers=numbers - whole)
+        return self.reader.parts(names, batch=_BATCH, numbers=numbers - as_cells)
 
     @property
     def everything(self) -> tuple[str, ...]:
@@ -105,9 +108,9 @@ class OpenedDataset:
         unit = () if self.unit is None else (self.unit.column,)
         return tuple(dict.fromkeys([*self.kinds, *unit]))
 
-    def held(self, *, whole: frozenset[str]) -> list[list[Batch]]:
+    def read_all(self, *, as_cells: frozenset[str]) -> list[list[Batch]]:
         """Return the cells of everything, part by part."""
-        return [list(part()) for part in self.parts(self.everything, whole=whole)]
+        return [list(part()) for part in self.parts(self.everything, as_cells=as_cells)]
 
     def bounding(
         self, unit: Unit, parts: Sequence[Part]
@@ -331,28 +334,28 @@ def _refused(text: Any, expected: str | None = None) -> ParameterError:
 # Nothing here reads a source. Every cell is read by itself, so this may run on a thread or on a
 # worker of a cluster.
 
-ITSELF: Any = OwnColumn.ITSELF
+PRESENT: Any = ExtraColumn.PRESENT
 """What stands for the name of a column that is 1 in every row that counts."""
 
 
 @value
 class ChosenColumns:
-    """Which columns, in which order, of which rows; `ITSELF` and `UNIT` are no declared ones."""
+    """Which columns, in which order, of which rows; `PRESENT` and `UNIT` are no declared ones."""
 
     base: OpenedDataset
     names: tuple[str, ...]
     where: tuple[Predicate, ...] = ()
-    judged: Mapping[str, Bounds | None] | None = None
-    """The column `ITSELF` says how each row was read, these columns with these bounds."""
-    beyond: Beyond | None = None
+    diagnosed_columns: Mapping[str, Bounds | None] | None = None
+    """The column `PRESENT` says how each row was read, these columns with these bounds."""
+    beyond: TooLong | None = None
     """Which rows of them are clipped as a whole."""
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns whose cells `read` needs: those chosen, judged, and those of conditions."""
+        """The columns whose cells `read` needs: chosen, diagnosed, or named by a condition."""
         used = [*self.names, *(name for each in self.where for name in each.columns)]
-        used += self.judged or ()
-        named = tuple(dict.fromkeys(name for name in used if name not in (ITSELF, UNIT)))
+        used += self.diagnosed_columns or ()
+        named = tuple(dict.fromkeys(name for name in used if name not in (PRESENT, UNIT)))
         # where rows alone are asked for, any column has as many
         return named or tuple(self.base.kinds)[:1]
 
@@ -367,7 +370,7 @@ class ChosenColumns:
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self.names), rows))  # each column in one piece
         for i, name in enumerate(self.names):
-            if name in (ITSELF, UNIT):  # the latter is known where rows are bounded
+            if name in (PRESENT, UNIT):  # the latter is known where rows are bounded
                 block[i] = self._itself(cells)
             elif distinct is None or not distinct[name].read(
                 cells[name], partial(_read, kinds[name]), out=block[i]
@@ -380,14 +383,14 @@ class ChosenColumns:
         found: Block = block.T
         return found
 
-    def read_plainly(self, column: Any, distinct: Distinct) -> Keys | None:
+    def read_plainly(self, column: Any, distinct: Distinct) -> StoredColumn | None:
         """Return the only column as it is stored, where that says the same."""
         kind = self.base.kinds[self.names[0]]
         if isinstance(kind, Number):
             integers = stored_integers(column)
-            return None if integers is None else Keys(integers)
+            return None if integers is None else StoredColumn(integers)
         found = distinct.places(column, partial(_read, kind))
-        return None if found is None else Keys(*found)
+        return None if found is None else StoredColumn(*found)
 
     def holds(self, cells: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Tell for which rows of a batch every condition holds."""
@@ -399,10 +402,10 @@ class ChosenColumns:
         return found
 
     def _itself(self, cells: Mapping[str, Any]) -> Any:
-        if self.judged is None:
+        if self.diagnosed_columns is None:
             return 1.0
-        columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]
-        return readings_of(columns, tuple(self.judged.values()), self.beyond)
+        columns = [self.base.kinds[name].read(cells[name]) for name in self.diagnosed_columns]
+        return readings_of(columns, tuple(self.diagnosed_columns.values()), self.beyond)
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

@@ -72,7 +72,7 @@ def as_objects(values: Any) -> Array:
             remedy="pass a list or np.array(values)",
         )
     listed: Any = values
-    cells = own_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
+    cells = builtin_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
     return np.fromiter(cells, dtype=object, count=len(cells))  # a cell may be a list
 
 
@@ -88,7 +88,7 @@ def as_rows(rows: Sequence[Any]) -> Array:
     >>> as_rows([1, [2], [3, 4]]).tolist()
     [1, 2, None]
     """
-    rows = own_sequence(rows)
+    rows = builtin_sequence(rows)
     if not any(map(_is_row, rows)):
         return as_objects(rows)
     width = first_width(rows) or 1
@@ -104,11 +104,11 @@ def first_width(rows: Sequence[Any]) -> int | None:
     >>> first_width([[1, 2], 3]), first_width([3, [1, 2]]), first_width([])
     (2, None, None)
     """
-    rows = own_sequence(rows)
+    rows = builtin_sequence(rows)
     return len(_cells(rows[0])) if rows and _is_row(rows[0]) else None
 
 
-def own_sequence(values: Sequence[Any]) -> Sequence[Any]:
+def builtin_sequence(values: Sequence[Any]) -> Sequence[Any]:
     """Return a list or a tuple as Python itself has it; no method of a subclass is called."""
     if type(values) in (list, tuple):
         return values
@@ -417,7 +417,7 @@ class Unread:
         self.known, self._values, self._frame = is_known(values), values, None
         kind = type(values)
         if issubclass(kind, (list, tuple)):
-            self._values = values = own_sequence(values)
+            self._values = values = builtin_sequence(values)
             width = first_width(values)
             self.shape = (len(values),) if width is None else (len(values), width)
         elif issubclass(kind, np.ndarray):

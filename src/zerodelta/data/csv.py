@@ -24,8 +24,8 @@ from zerodelta.data.readers import (
     Part,
     Reader,
     attempt,
-    found_files,
     guarded,
+    matching_files,
     places,
     same_names,
     shown_files,
@@ -323,7 +323,7 @@ def csv_reader(
     part: int = _PART,
 ) -> Reader:
     """Return the reader of the lines of CSV files; `declared` names columns without a header."""
-    form, files = CsvFormat() if form is None else form, found_files(source)
+    form, files = CsvFormat() if form is None else form, matching_files(source)
     plain = (tuple(declared), 0)
     headers = {path: _header(path, form) if form.header else plain for path in files}
     return Reader(

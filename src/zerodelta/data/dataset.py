@@ -17,15 +17,15 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import Beyond, Limits
+from zerodelta.data.arrays import Limits, TooLong
 from zerodelta.data.arrow_cells import Distinct
-from zerodelta.data.chosen import ITSELF, ChosenColumns, OpenedDataset, Predicate, Unit
+from zerodelta.data.chosen import PRESENT, ChosenColumns, OpenedDataset, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
 from zerodelta.data.pieces import Keeping, Piece, kept
 from zerodelta.data.readers import Batch, Part
 from zerodelta.data.rows import UNIT, Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Protection, Source, Ticket, ours
+from zerodelta.data.source import Protection, Source, Ticket, trusted_source
 from zerodelta.data.spark import OnCluster
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, is_list, is_name, printable, require
@@ -52,7 +52,7 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
             return _held(chosen, bounding, batches)
         bounded = _finished(bounding, batches)
     distinct = {name: Distinct() for name in needed}
-    plain = stored and bounded is None and not chosen.where and chosen.names != (ITSELF,)
+    plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
         start = 0
@@ -70,20 +70,20 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
 
 
 def cells_of(
-    chosen: ChosenColumns, ticket: Ticket, *, whole: frozenset[str]
+    chosen: ChosenColumns, ticket: Ticket, *, as_cells: frozenset[str]
 ) -> Iterator[tuple[Cells, npt.NDArray[np.bool_] | None]]:
     """Yield the cells of the columns as they are, and which rows of them count (None: all).
 
-    For keys, which need not be numbers; columns in `whole` are not read to floats.
+    For keys, which need not be numbers; columns in `as_cells` are not read to floats.
     """
     Ticket.use(ticket)
     base, needed = chosen.base, chosen.needed
     flags: Sequence[npt.NDArray[np.bool_]] | None = None
     if base.reader.premise is not None:  # another run might yield other rows
-        ticket.once(base, partial(base.held, whole=whole))
-    parts = _parts(chosen, ticket, needed, whole=whole)
+        ticket.compute_once(base, partial(base.read_all, as_cells=as_cells))
+    parts = _parts(chosen, ticket, needed, as_cells=as_cells)
     if base.unit is not None:
-        everything = _parts(chosen, ticket, base.everything, whole=whole)
+        everything = _parts(chosen, ticket, base.everything, as_cells=as_cells)
         flags = _finished(*base.bounding(base.unit, everything)).kept
     for place, part in enumerate(parts):
         start = 0
@@ -103,13 +103,13 @@ def _parts(
     ticket: Ticket,
     names: tuple[str, ...],
     *,
-    whole: frozenset[str] = frozenset(),
+    as_cells: frozenset[str] = frozenset(),
 ) -> Sequence[Part]:
     """Return the cells of some columns; of those that the ticket holds already, if it does."""
     base = chosen.base
-    held: list[list[Batch]] | None = ticket.made(base)
+    held: list[list[Batch]] | None = ticket.computed(base)
     if held is None:
-        return base.parts(names, whole=whole)
+        return base.parts(names, as_cells=as_cells)
     places = [base.everything.index(name) for name in names]
     return [partial(_columns_of, batches, places) for batches in held]
 
@@ -166,7 +166,7 @@ def _counting(
     return counting
 
 
-@ours
+@trusted_source
 @final
 class Dataset(Source):
     """Declared columns of a source, some or all of them, and a public condition on rows.
@@ -197,7 +197,7 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        named = (name for name in self.columns if name not in (ITSELF, UNIT))
+        named = (name for name in self.columns if name not in (PRESENT, UNIT))
         return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
@@ -222,7 +222,7 @@ class Dataset(Source):
         Not what `where` leaves of them, which nobody knows.
         """
         expected = self._planned
-        if expected is not None and not self.whole:
+        if expected is not None and not self.row_count_is_public:
             return expected
         if self._base.neighbors is Neighbors.ADD_REMOVE:
             raise ParameterError(
@@ -234,7 +234,7 @@ class Dataset(Source):
         return self._base.count()
 
     @property
-    def whole(self) -> bool:
+    def row_count_is_public(self) -> bool:
         """Whether the number of rows is public, known, and each of them is yielded."""
         guessed = self.filtered and self._planned is not None
         alone = self._base.unit is None and self._base.neighbors is Neighbors.REPLACE
@@ -253,12 +253,12 @@ class Dataset(Source):
     def may_miss(self) -> bool:
         """Whether a cell may be missing, so that the number of those present is private."""
         absent = any(skips(kind) for kind in self.kinds.values())
-        return bool(self.chosen.where) or not self.whole or absent
+        return bool(self.chosen.where) or not self.row_count_is_public or absent
 
     @property
-    def drops(self) -> bool:
+    def drops_rows(self) -> bool:
         """Whether some rows may count nowhere."""
-        return bool(self.chosen.where) or not self.whole
+        return bool(self.chosen.where) or not self.row_count_is_public
 
     @property
     def keeping(self) -> Keeping:
@@ -285,10 +285,10 @@ class Dataset(Source):
         )
 
     @property
-    def told(self) -> str:
+    def row_count_phrase(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         base = self._base
-        if self.whole:
+        if self.row_count_is_public:
             return "the number of all rows"
         guessed = self._expected is not None or base.expected_rows is not None
         if guessed or base.unit is None or base.unit.number is not None:
@@ -314,15 +314,15 @@ class Dataset(Source):
         }
 
     @property
-    def with_itself(self) -> Dataset:
-        """The same columns, and one more that is `row_itself`."""
-        names = (*self.columns, ITSELF)
+    def with_presence(self) -> Dataset:
+        """The same columns, and one more that is `presence_only`."""
+        names = (*self.columns, PRESENT)
         return self._with(names=names)
 
     @property
-    def row_itself(self) -> Dataset:
+    def presence_only(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
-        return self._with(names=(ITSELF,))
+        return self._with(names=(PRESENT,))
 
     @property
     def by_unit(self) -> Dataset | None:
@@ -330,7 +330,11 @@ class Dataset(Source):
         if self._base.unit is None or self.remote:
             return None
         chosen = self.chosen
-        return self._with(names=(*self.columns, UNIT), judged=chosen.judged, beyond=chosen.beyond)
+        return self._with(
+            names=(*self.columns, UNIT),
+            diagnosed_columns=chosen.diagnosed_columns,
+            beyond=chosen.beyond,
+        )
 
     @property
     def rows_of_a_unit(self) -> int:
@@ -342,10 +346,10 @@ class Dataset(Source):
             return unit.max_rows
         return min(unit.max_rows, max(1, -(-expected // unit.number)))
 
-    def readings(self, limits: Limits, beyond: Beyond | None = None) -> Dataset:
+    def readings(self, limits: Limits, beyond: TooLong | None = None) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
-        judged = dict(zip(self.columns, limits, strict=True))
-        return self._with(names=(ITSELF,), judged=judged, beyond=beyond)
+        diagnosed_columns = dict(zip(self.columns, limits, strict=True))
+        return self._with(names=(PRESENT,), diagnosed_columns=diagnosed_columns, beyond=beyond)
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -381,15 +385,17 @@ class Dataset(Source):
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
-        chosen = replace(self.chosen, where=(*self.chosen.where, found), judged=None, beyond=None)
+        chosen = replace(
+            self.chosen, where=(*self.chosen.where, found), diagnosed_columns=None, beyond=None
+        )
         return Dataset(self._base, chosen=chosen, expected_rows=expected)
 
     def _with(self, **changed: Any) -> Dataset:
-        """Return the same rows with something else chosen; what is judged is not handed on."""
-        chosen = replace(self.chosen, **{"judged": None, "beyond": None, **changed})
+        """Return the same rows with something else chosen; the diagnosis is not handed on."""
+        chosen = replace(self.chosen, **{"diagnosed_columns": None, "beyond": None, **changed})
         return Dataset(self._base, chosen=chosen, expected_rows=self._expected)
 
-    def beside(self, other: Dataset) -> Dataset:
+    def with_columns_of(self, other: Dataset) -> Dataset:
         """Return both selections of columns as one, of the same rows."""
         one, two = self.protection, other.protection
         same = "the same data set, with the same condition"
@@ -432,37 +438,44 @@ class Dataset(Source):
         return pieces_of(self.chosen, ticket, stored=stored) if shared is None else shared.pieces()
 
     def cells(
-        self, ticket: Ticket, *, whole: frozenset[str]
+        self, ticket: Ticket, *, as_cells: frozenset[str]
     ) -> Iterator[tuple[Mapping[str, Any], npt.NDArray[np.bool_] | None]]:
         """Yield the cells of the columns as they are, and which rows of them count (None: all).
 
-        For keys, which need not be numbers; columns in `whole` are not read to floats.
+        For keys, which need not be numbers; columns in `as_cells` are not read to floats.
         """
-        return cells_of(self.chosen, ticket, whole=whole)
+        return cells_of(self.chosen, ticket, as_cells=as_cells)
 
     def _shared(self, ticket: Ticket) -> Rows | None:
         """Return these columns of the one copy of a query's result, if others are asked beside."""
-        other = ticket.beside
+        other = ticket.diagnosed
         if self._base.reader.premise is None or not isinstance(other, Dataset):
             return None
-        copied = ticket.once(other, other._with_judged)
+        copied = ticket.compute_once(other, other._with_diagnosed_columns)
         alike = other._base is self._base and other.chosen.where == self.chosen.where
-        plain = ITSELF in self.columns and self.chosen.judged is None
-        other_judged = self.chosen.judged is not None and self.chosen.judged != other.chosen.judged
+        plain = PRESENT in self.columns and self.chosen.diagnosed_columns is None
+        other_judged = (
+            self.chosen.diagnosed_columns is not None
+            and self.chosen.diagnosed_columns != other.chosen.diagnosed_columns
+        )
         if self is copied or not alike or other_judged or not {*self.columns} <= {*copied.columns}:
             return None
-        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
-        itself = ITSELF if plain else None
+        rows = ticket.compute_once(copied, lambda: copied.open(ticket, keep=True))
+        itself = PRESENT if plain else None
         return rows.chosen(self.columns, may_miss=self.may_miss, itself=itself)
 
-    def _with_judged(self) -> Dataset:
-        """Return the columns that are judged, and before them the one that says how."""
+    def _with_diagnosed_columns(self) -> Dataset:
+        """Return the columns that are diagnosed_columns, and before them the one that says how."""
         kinds = self._base.kinds
-        names = [n for n in self.chosen.judged or () if not isinstance(kinds[n], Text)]
+        names = [n for n in self.chosen.diagnosed_columns or () if not isinstance(kinds[n], Text)]
         if self.by_unit is not None:
             names.append(UNIT)
         chosen = self.chosen
-        return self._with(names=(ITSELF, *names), judged=chosen.judged, beyond=chosen.beyond)
+        return self._with(
+            names=(PRESENT, *names),
+            diagnosed_columns=chosen.diagnosed_columns,
+            beyond=chosen.beyond,
+        )
 
     # -- showing ------------------------------------------------------------------------------
 

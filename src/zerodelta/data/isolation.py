@@ -524,7 +524,7 @@ _ROOMS = tuple(f"zerodelta.{room}." for room in ("tasks", "clustering", "trainin
 _PLAIN = (int, float, bool, str, bytes, type(None), Fraction, np.float64, np.int64)
 
 
-def is_written_here(value: Any) -> bool:
+def is_trusted_code(value: Any) -> bool:
     """Tell whether a function is one of our tasks', and so is everything that it holds.
 
     Functions are told by the module whose names they see, classes by being what their module calls
@@ -533,12 +533,12 @@ def is_written_here(value: Any) -> bool:
     of ours on purpose cannot be told from ours: nothing in Python can.
 
     >>> from zerodelta.training.models import TanhNetwork
-    >>> is_written_here(TanhNetwork(lower=(0,), upper=(1,))), is_written_here(lambda rows: rows)
+    >>> is_trusted_code(TanhNetwork(lower=(0,), upper=(1,))), is_trusted_code(lambda rows: rows)
     (True, False)
     """
     kind = type(value)
     if kind is MethodType:
-        return is_written_here(value.__func__) and is_written_here(value.__self__)
+        return is_trusted_code(value.__func__) and is_trusted_code(value.__self__)
     if kind is FunctionType:
         name = str(value.__globals__.get("__name__"))
         names = _names_of(name) if name.startswith(_ROOMS) else None
@@ -548,12 +548,12 @@ def is_written_here(value: Any) -> bool:
             return False
         held = [cell.cell_contents for cell in value.__closure__ or ()]
         given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return all(map(is_written_here, [*held, *given]))
+        return all(map(is_trusted_code, [*held, *given]))
     if kind is np.ndarray:
         return bool(value.dtype.kind in "biufc")  # objects may be functions
     if kind in (tuple, list):
-        return all(map(is_written_here, value))
-    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_written_here, _held(value))))
+        return all(map(is_trusted_code, value))
+    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_trusted_code, _held(value))))
 
 
 def _is_class_of_ours(kind: type) -> bool:

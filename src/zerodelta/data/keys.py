@@ -26,7 +26,7 @@ from zerodelta.data.kinds import Bounds, Kind, Number, Text
 from zerodelta.data.pieces import group_codes, kept, together
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, ours
+from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, trusted_source
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Array, Integers
 from zerodelta.exact.rational import Rational, as_rational, number_text
@@ -270,7 +270,9 @@ def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
     first = (block[:, :1] for block in rows.blocks())
     many, keeping = rows.rows, rows.keeping
-    return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
+    return together(
+        first, 1, planned=many, keeping=keeping, count_is_public=rows.row_count_is_public
+    )[:, 0]
 
 
 def tally(items: Any, space: Finite, *, unknown: int | None = None) -> KeyCounts:
@@ -396,7 +398,7 @@ def _universe(name: str, kind: Kind) -> KeyUniverse:
     return CodeKeys(labels=kind.labels or ())
 
 
-@ours
+@trusted_source
 @final
 class KeySource(DerivedSource):
     """The keys of a data set's columns; opened by a ticket they are counted.
@@ -454,13 +456,13 @@ class KeySource(DerivedSource):
 
     def _found(self, ticket: Ticket) -> Iterator[list[Any]]:
         kinds = self.kinds
-        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+        for cells, counts in self._of.cells(ticket, as_cells=not_floats(kinds)):
             yield keys_in(kinds, cells, counts)
 
     def coded(self, ticket: Ticket, known: dict[Any, int]) -> Iterator[Block]:
         """Yield the rows that count: the number of their key, -1 without one, and their numbers."""
         kinds, values = self.kinds, (self._numbers or self._of).chosen
-        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+        for cells, counts in self._of.cells(ticket, as_cells=not_floats(kinds)):
             block = values.read({name: cells[name] for name in values.needed})
             found = keys_in(kinds, cells, counts)
             codes = [-1 if is_absent(key) else known.setdefault(key, len(known)) for key in found]
@@ -588,7 +590,7 @@ class KeyedRows:
             held=Blocks(blocks, self._source.keeping),
             rows=self._source.rows,
             columns=(GROUP, *self._source.columns),
-            whole=False,  # rows that count nowhere were left out
+            row_count_is_public=False,  # rows that count nowhere were left out
         )
         return copied.mapped(partial(_with_group, codes), copied.columns, may_miss=True)
 

@@ -77,19 +77,24 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
 
 
 def together(
-    blocks: Iterable[_Array], width: int, *, planned: int, keeping: Keeping, whole: bool = False
+    blocks: Iterable[_Array],
+    width: int,
+    *,
+    planned: int,
+    keeping: Keeping,
+    count_is_public: bool = False,
 ) -> npt.NDArray[np.float64]:
     """Return all rows as one array, for what needs them at the same time.
 
     In memory as long as there are no more than `planned`, which is public; should more come, all
     of them go to a file as that of `kept`, and nothing is raised: how many come may be private.
-    It is made before the first row, unless their number is public (`whole`).
+    It is made before the first row, unless their number is public (`count_is_public`).
 
     >>> together([np.ones((2, 1)), np.zeros((1, 1))], 1, planned=2, keeping=Keeping()).tolist()
     [[1.0], [1.0], [0.0]]
     """
     table, start, held = np.empty((planned, width)), 0, True
-    file = None if whole else _new_file(keeping)
+    file = None if count_is_public else _new_file(keeping)
     try:
         for block in blocks:
             stop = start + len(block)
@@ -220,7 +225,7 @@ CACHED = 1 << 14
 
 
 @final
-class Keys:
+class StoredColumn:
     """One column of a batch as it is stored: integers, or places in a short list of values."""
 
     __slots__ = ("_places", "_values")
@@ -236,7 +241,7 @@ class Keys:
     def counts(self, size: int, invalid: int | None) -> npt.NDArray[np.int64]:
         """Return how many rows have each key 0..size-1; all others count as `invalid`, if given.
 
-        >>> Keys(np.array([0, 1, 1, 0]), np.array([2.0, np.nan])).counts(3, None)
+        >>> StoredColumn(np.array([0, 1, 1, 0]), np.array([2.0, np.nan])).counts(3, None)
         array([0, 0, 2])
         """
         found = np.zeros(size, dtype=np.int64)
@@ -405,7 +410,7 @@ class Accumulator(Protocol):
 Reading = TypeVar("Reading", bound=Accumulator)
 
 
-def each_tally(
+def tally_blocks(
     pieces: Sequence[Piece],
     begin: Callable[[], Reading],
     *,

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from zerodelta.data.columns import own_sequence
+from zerodelta.data.columns import builtin_sequence
 from zerodelta.data.isolation import quietly
 from zerodelta.errors import ParameterError, may_be_url, require, require_extra
 from zerodelta.value import value
@@ -28,11 +28,11 @@ def is_path(source: object) -> bool:
     """
     if isinstance(source, (list, tuple)):
         # a cell may be there: nothing but its type is looked at
-        return any(issubclass(type(first), PurePath) for first in own_sequence(source)[:1])
+        return any(issubclass(type(first), PurePath) for first in builtin_sequence(source)[:1])
     return isinstance(source, (str, PathLike))
 
 
-def found_files(source: Any) -> tuple[Path, ...]:
+def matching_files(source: Any) -> tuple[Path, ...]:
     """Return the files that a path, a pattern or a list of them names, sorted by name."""
     given = source if isinstance(source, (list, tuple)) else [source]
     files: set[Path] = set()
@@ -189,7 +189,7 @@ def one_part(
     return [partial(guarded, partial(rows, columns, batch))]
 
 
-def made_once(make: Callable[[], T]) -> Callable[[], T]:
+def computed_once(make: Callable[[], T]) -> Callable[[], T]:
     """Return a function that calls `make` the first time only, whichever thread asks."""
     made: list[T] = []
     lock = threading.Lock()
@@ -310,7 +310,7 @@ _BUFFER = 1 << 20
 def parquet_reader(source: Any) -> Reader:
     """Return the reader of Parquet files, which all have the columns of the first; by row group."""
     require_extra("pyarrow", "data")
-    files = found_files(source)
+    files = matching_files(source)
     footers = {path: _footer(path) for path in files}
     schemas = {path: footer.schema.to_arrow_schema() for path, footer in footers.items()}
     return Reader(
@@ -402,12 +402,15 @@ def arrow_reader(source: Any) -> Reader:
     """Return the reader of a table or a record batch; a stream is read into a table, once."""
     import pyarrow as pa
 
-    premise, table = None, made_once(lambda: source)
+    premise, table = None, computed_once(lambda: source)
     if isinstance(source, pa.RecordBatch):
-        table = made_once(lambda: pa.Table.from_batches([source]))
+        table = computed_once(lambda: pa.Table.from_batches([source]))
     elif not isinstance(source, pa.Table):  # it is made by code that is not ours
         unread = [source]  # one that failed is empty by then: what it has left is not its rows
-        premise, table = FOREIGN_CODE, made_once(lambda: attempt(lambda: unread.pop().read_all()))
+        premise, table = (
+            FOREIGN_CODE,
+            computed_once(lambda: attempt(lambda: unread.pop().read_all())),
+        )
     names = tuple(source.schema.names)
 
     def scan(columns: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:

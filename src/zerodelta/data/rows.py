@@ -18,19 +18,19 @@ import numpy.typing as npt
 
 from zerodelta.data.pieces import (
     Keeping,
-    Keys,
     Piece,
     RunningSum,
+    StoredColumn,
     add_powers,
     codes_of,
-    each_tally,
     group_codes,
     processors,
+    tally_blocks,
 )
 from zerodelta.data.rowwise import (
     Block,
     Column,
-    OwnColumn,
+    ExtraColumn,
     RowFunction,
     Rowwise,
     evaluate,
@@ -61,7 +61,7 @@ _LARGE_TABLE = 1 << 12
 _MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
 """How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
 
-UNIT: Any = OwnColumn.UNIT
+UNIT: Any = ExtraColumn.UNIT
 """What stands for the name of a column with the number of each row's unit."""
 
 _Made = TypeVar("_Made")
@@ -90,7 +90,7 @@ class Held(ABC):
     def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time.
 
-        If `stored`, the only column may be there as `Keys`, as it is stored.
+        If `stored`, the only column may be there as `StoredColumn`, as it is stored.
         """
         return [self.blocks]
 
@@ -121,7 +121,9 @@ class Held(ABC):
         def begin() -> RunningSum:
             return RunningSum(work, shape, bound, keyed=keyed)
 
-        return (tally.total() for tally in each_tally(pieces, begin, threads=threads, rows=number))
+        return (
+            tally.total() for tally in tally_blocks(pieces, begin, threads=threads, rows=number)
+        )
 
 
 @final
@@ -148,7 +150,7 @@ class Rows:
     """The number of rows, or where that is private (not `whole`) one to plan with."""
     columns: tuple[str, ...]
     """The public names of the columns, in the order in which a function sees them."""
-    whole: bool = True
+    row_count_is_public: bool = True
     """Whether there are just `rows` rows."""
     may_miss: bool = False
     """Whether missing cells count nowhere; then a row without any cell is no row at all."""
@@ -393,12 +395,12 @@ class Rows:
                 remedy="pass such a key or None",
             )
 
-        def counted(values: Block | Keys) -> IntegerArray:
-            if isinstance(values, Keys):
+        def counted(values: Block | StoredColumn) -> IntegerArray:
+            if isinstance(values, StoredColumn):
                 return values.counts(size, invalid)
             if large:
                 return codes_of(values[:, 0], size, invalid)
-            return Keys(values[:, 0]).counts(size, invalid)
+            return StoredColumn(values[:, 0]).counts(size, invalid)
 
         large = size > _LARGE_TABLE
         total = self._total(
@@ -492,8 +494,10 @@ class Rows:
         """
         mapped = row_function(function, self.columns, width=width)
 
-        def work(block: Block | Keys) -> IntegerArray:  # holds nothing of self: may run elsewhere
-            if isinstance(block, Keys):
+        def work(
+            block: Block | StoredColumn,
+        ) -> IntegerArray:  # holds nothing of self: may run elsewhere
+            if isinstance(block, StoredColumn):
                 return part(block)
             found = evaluate(mapped, block, width=width, rowwise=rowwise)
             # what a function makes of a row that was dropped is nothing
@@ -501,7 +505,7 @@ class Rows:
 
         def added() -> IntegerArray:
             # a number of rows that is not public must not decide anything
-            fits = self.whole and arithmetic(self.rows, bound) != "python"
+            fits = self.row_count_is_public and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             threads = 1
             # code of the caller's runs where it was started, on one block after the other
@@ -514,7 +518,7 @@ class Rows:
                 keyed=keyed,
                 threads=threads,
                 stored=stored and named and self.prepare is None and len(self.columns) == 1,
-                number=self.rows if self.whole else None,
+                number=self.rows if self.row_count_is_public else None,
             )
             for found in partials:
                 total += found

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.isolation import Watch, is_written_here, quiet
+from zerodelta.data.isolation import Watch, is_trusted_code, quiet
 from zerodelta.errors import ParameterError, require
 from zerodelta.value import value
 
@@ -23,14 +23,14 @@ Block: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
-class OwnColumn(Enum):
+class ExtraColumn(Enum):
     """A column that a data set has of its own: no text names it, so none that is declared is it."""
 
-    ITSELF = "1 in every row that counts"
+    PRESENT = "1 in every row that counts"
     UNIT = "the number of each row's unit"
 
 
-Column: TypeAlias = int | str | OwnColumn | np.integer[Any]
+Column: TypeAlias = int | str | ExtraColumn | np.integer[Any]
 
 RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 """A function of a block of rows, one column, or several columns.
@@ -119,14 +119,14 @@ class Rowwise:
     """A function of this library's tasks: elementwise, so that no row changes another's value.
 
     It is evaluated on whole blocks and is `proven`. So no function or class of the caller's can
-    pass for one of ours (`is_written_here`).
+    pass for one of ours (`is_trusted_code`).
     """
 
     function: Callable[[Block], Any]
 
     def __post_init__(self) -> None:
         require(
-            is_written_here(self.function),
+            is_trusted_code(self.function),
             "function",
             type(self.function),
             expected="a function of this library's tasks, which holds nothing of the caller's",
@@ -251,7 +251,7 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 
 
 def _position(column: Any, columns: Sequence[str]) -> int:
-    if isinstance(column, (str, OwnColumn)) and column in columns:
+    if isinstance(column, (str, ExtraColumn)) and column in columns:
         return list[Any](columns).index(column)
     whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
     if whole and 0 <= column < len(columns):

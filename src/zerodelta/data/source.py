@@ -142,7 +142,16 @@ class Ticket:
     """
 
     __slots__ = (
-        *("_beside", "_certificate", "_due", "_lock", "_made", "_receipts", "_time", "_used"),
+        *(
+            "_diagnosed",
+            "_certificate",
+            "_due",
+            "_lock",
+            "_computed",
+            "_receipts",
+            "_time",
+            "_used",
+        ),
         "_void",
     )
 
@@ -150,14 +159,14 @@ class Ticket:
         self,
         certificate: Certificate,
         *,
-        beside: Any = None,
+        diagnosed: Any = None,
         due: bool = False,
     ) -> None:
-        self._certificate, self._used, self._beside = certificate, False, beside
+        self._certificate, self._used, self._diagnosed = certificate, False, diagnosed
         self._receipts: tuple[Receipt, ...] = ()
         self._due, self._void, self._lock = due, False, threading.Lock()
         self._time = _now()
-        self._made: dict[int, tuple[Any, Any]] = {}
+        self._computed: dict[int, tuple[Any, Any]] = {}
 
     @property
     def certificate(self) -> Certificate:
@@ -165,9 +174,9 @@ class Ticket:
         return self._certificate
 
     @property
-    def beside(self) -> Any:
+    def diagnosed(self) -> Any:
         """Another source of the same rows, which this ticket opens too; None if there is none."""
-        return self._beside
+        return self._diagnosed
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -193,20 +202,20 @@ class Ticket:
                 raise RuntimeError("rows may have been read with this ticket: its debit stays")
             self._void = True
 
-    def once(self, owner: Any, make: Callable[[], T]) -> T:
+    def compute_once(self, owner: Any, make: Callable[[], T]) -> T:
         """Return what is made of an owner's rows, once for the ticket."""
-        if id(owner) not in self._made:
-            self._made[id(owner)] = owner, make()  # the owner, too: no other gets its identity
-        made: T = self._made[id(owner)][1]
+        if id(owner) not in self._computed:
+            self._computed[id(owner)] = owner, make()  # the owner, too: no other gets its identity
+        made: T = self._computed[id(owner)][1]
         return made
 
-    def made(self, owner: Any) -> Any:
+    def computed(self, owner: Any) -> Any:
         """Return what was made of an owner's rows for the ticket; None if nothing was."""
-        return self._made.get(id(owner), (owner, None))[1]
+        return self._computed.get(id(owner), (owner, None))[1]
 
     def forget(self) -> None:
         """Let go of what was made of rows: nothing more is read for the release."""
-        self._made.clear()
+        self._computed.clear()
 
     @property
     def due(self) -> bool:
@@ -245,11 +254,11 @@ def _now() -> str:
 
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
-"""The premise of a certificate whose rows come from a source that is not `is_ours`."""
+"""The premise of a certificate whose rows come from a source that is not `is_trusted_source`."""
 
 _Kind = TypeVar("_Kind", bound=type)
 
-_OURS: list[type] = []
+_TRUSTED: list[type] = []
 """Final classes that this library wrote, compared by identity: no other class can pass for one.
 
 They have slots: nothing can take the place of an object's method either.
@@ -284,12 +293,12 @@ class Source(ABC):
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time.
 
-        If `stored`, the only column may be there as `Keys`, as it is stored.
+        If `stored`, the only column may be there as `StoredColumn`, as it is stored.
         """
         return [partial(self.blocks, ticket)]
 
     @property
-    def whole(self) -> bool:
+    def row_count_is_public(self) -> bool:
         """Whether the number of rows is public, and each of them is yielded."""
         return True
 
@@ -299,9 +308,9 @@ class Source(ABC):
         return False
 
     @property
-    def drops(self) -> bool:
+    def drops_rows(self) -> bool:
         """Whether some rows may count nowhere, so that the number of those that do is private."""
-        return not self.whole
+        return not self.row_count_is_public
 
     @property
     def keeping(self) -> Keeping:
@@ -319,7 +328,7 @@ class Source(ABC):
         return None
 
     @property
-    def told(self) -> str:
+    def row_count_phrase(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         return "the number of rows"
 
@@ -344,7 +353,7 @@ class Source(ABC):
             held=held,
             rows=self.rows,
             columns=self.columns,
-            whole=self.whole,
+            row_count_is_public=self.row_count_is_public,
             may_miss=self.may_miss,
             numbered=numbered,
         )
@@ -357,7 +366,7 @@ class _Opened(Held):
     __slots__ = ("_keep", "_kept", "_rows", "_source", "_ticket", "keeping", "sums")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
-        self._rows = source.rows if source.whole else None
+        self._rows = source.rows if source.row_count_is_public else None
         self.keeping = source.keeping
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
@@ -391,20 +400,20 @@ class _Opened(Held):
         return self._source.pieces(self._ticket, stored=stored)
 
 
-def ours(kind: _Kind) -> _Kind:
+def trusted_source(kind: _Kind) -> _Kind:
     """Register a final class of sources whose reading of rows is proven (a decorator)."""
-    _OURS.append(kind)
+    _TRUSTED.append(kind)
     return kind
 
 
-def is_ours(source: object) -> bool:
+def is_trusted_source(source: object) -> bool:
     """Tell whether this library reads the rows; any other source is caller-asserted.
 
     >>> from zerodelta.data.arrays import ArraySource
-    >>> is_ours(ArraySource(np.zeros(3)))
+    >>> is_trusted_source(ArraySource(np.zeros(3)))
     True
     """
-    return any(type(source) is kind for kind in _OURS)
+    return any(type(source) is kind for kind in _TRUSTED)
 
 
 def protection_of(*sources: Any) -> Protection:
@@ -413,7 +422,7 @@ def protection_of(*sources: Any) -> Protection:
     What a source that is not ours says of itself is not believed: it is caller-asserted.
     """
     found = [
-        each.protection if is_ours(each) else Protection(premise=FOREIGN_SOURCE)
+        each.protection if is_trusted_source(each) else Protection(premise=FOREIGN_SOURCE)
         for each in sources
         if isinstance(each, Source)
     ]
@@ -447,14 +456,14 @@ class DerivedSource(Source):
         return self._of.rows
 
     @property
-    def whole(self) -> bool:
+    def row_count_is_public(self) -> bool:
         """Whether the number of rows is public, and each of them is yielded."""
-        return self._of.whole
+        return self._of.row_count_is_public
 
     @property
-    def drops(self) -> bool:
+    def drops_rows(self) -> bool:
         """Whether some rows may count nowhere."""
-        return self._of.drops
+        return self._of.drops_rows
 
     @property
     def keeping(self) -> Keeping:
@@ -467,9 +476,9 @@ class DerivedSource(Source):
         return self._of.remote
 
     @property
-    def told(self) -> str:
+    def row_count_phrase(self) -> str:
         """Which number a plan uses for that of the rows."""
-        return self._of.told
+        return self._of.row_count_phrase
 
     @property
     def protection(self) -> Protection:

@@ -146,7 +146,7 @@ class Features:
             self.width + 1,
             planned=rows.rows,
             keeping=rows.keeping,
-            whole=rows.whole,
+            count_is_public=rows.row_count_is_public,
         )
         return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
 

@@ -175,7 +175,10 @@ class LinearGradients(Gradients):
             return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
         # a number of rows that is not public must not decide anything
-        fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        fits = (
+            self.examples.row_count_is_public
+            and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        )
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         for rows, labels, caps in self._parts(chosen):
@@ -404,7 +407,7 @@ class CallableGradients(Gradients):
                     width,
                     planned=rows.rows,
                     keeping=rows.keeping,
-                    whole=rows.whole,
+                    count_is_public=rows.row_count_is_public,
                 )
             return self._sum(theta, self._loaded[chosen], blanks=blanks)
         if self.weight is not None:
@@ -418,7 +421,7 @@ class CallableGradients(Gradients):
                 bound=self.bound,
             )
         # a number of rows that is not public must not decide anything
-        fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
+        fits = self.examples.row_count_is_public and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
             total += self._sum(theta, block, blanks=blanks)
