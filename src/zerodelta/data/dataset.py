@@ -21,7 +21,7 @@ from zerodelta.data.arrays import Limits, TooLong
 from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.chosen import PRESENT, ChosenColumns, OpenedDataset, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
-from zerodelta.data.pieces import Keeping, Piece, kept
+from zerodelta.data.pieces import Keeping, Piece, copied_blocks
 from zerodelta.data.readers import Batch, Part
 from zerodelta.data.rows import UNIT, Rows
 from zerodelta.data.rowwise import Block
@@ -142,7 +142,7 @@ def _held(
 
     keeping = chosen.base.keeping
     half = None if keeping.memory is None else keeping.memory // 2  # of what is kept, a copy
-    held = kept(blocks(), replace(keeping, memory=half))
+    held = copied_blocks(blocks(), replace(keeping, memory=half))
     bounded, starts, pieces = bounding.finish(), Counter[int](), []
     for place, block in zip(places, held, strict=True):
         here = slice(starts[place], starts[place] + len(block))

@@ -23,7 +23,7 @@ from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import Unread, as_frame, as_objects
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Bounds, Kind, Number, Text
-from zerodelta.data.pieces import group_codes, kept, together
+from zerodelta.data.pieces import as_one_table, copied_blocks, group_codes
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, trusted_source
@@ -270,7 +270,7 @@ def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
     first = (block[:, :1] for block in rows.blocks())
     many, keeping = rows.rows, rows.keeping
-    return together(
+    return as_one_table(
         first, 1, planned=many, keeping=keeping, count_is_public=rows.row_count_is_public
     )[:, 0]
 
@@ -567,7 +567,7 @@ class KeyedRows:
     def _copy(self) -> tuple[Block, ...]:
         if self._blocks is None:
             read = self._source.coded(self._ticket, self._numbers)
-            self._blocks = kept(read, self._source.keeping)
+            self._blocks = copied_blocks(read, self._source.keeping)
         return self._blocks
 
     def counts(self) -> dict[Any, int]:

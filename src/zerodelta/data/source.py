@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from zerodelta.data.pieces import Keeping, Piece, kept, rows_in, shown
+from zerodelta.data.pieces import Keeping, Piece, copied_blocks, with_progress
 from zerodelta.data.rows import Held, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
@@ -378,7 +378,7 @@ class _Opened(Held):
         if self._source is not None and self._keep:
             # whole before it is kept: an interrupt leaves no table half filled
             floats = (np.asarray(block, np.float64) for block in self._read(self._source))
-            self._kept, self._source = kept(floats, self.keeping), None
+            self._kept, self._source = copied_blocks(floats, self.keeping), None
         yield from self.blocks_once()
 
     def blocks_once(self) -> Iterator[Block]:
@@ -390,7 +390,7 @@ class _Opened(Held):
 
     def _read(self, source: Source) -> Iterator[Block]:
         Ticket.use(self._ticket)
-        yield from shown(source.blocks(self._ticket), "rows", self._rows, rows_in)
+        yield from with_progress(source.blocks(self._ticket), "rows", self._rows, len)
 
     def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
         """Return the blocks in pieces that threads may read; of a copy each block is one."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.pieces import kept, together
+from zerodelta.data.pieces import as_one_table, copied_blocks
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, evaluate, whole_rows, without_blanks
@@ -127,7 +127,7 @@ class LinearGradients(Gradients):
     def _table(self) -> _RowBlocks:
         """Return what is made of the rows, which are read at the first call, once."""
         if self._loaded is None:
-            arrays = kept(self._blocks(), self.examples.opened.keeping)
+            arrays = copied_blocks(self._blocks(), self.examples.opened.keeping)
             columns = (lines.T for lines in arrays[::3])
             self._loaded = _RowBlocks(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
         loaded: _RowBlocks = self._loaded
@@ -402,7 +402,7 @@ class CallableGradients(Gradients):
         if chosen is not None:
             if self._loaded is None:
                 width, rows = len(self.examples.columns), self.examples.opened
-                self._loaded = together(
+                self._loaded = as_one_table(
                     self.examples.blocks(),
                     width,
                     planned=rows.rows,
