@@ -23,7 +23,7 @@ TENTHS = FixedPoint.box(dimension=1, lower=0, upper=10, steps=100)
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_is_terminal", lambda: True)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
     monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.0)
 
 
@@ -82,7 +82,7 @@ def test_nobody_is_shown_what_is_not_wanted(
     with silenced():  # a program runs
         assert nothing()
     with monkeypatch.context() as patched:
-        patched.setattr(progress, "PATIENCE", 1e9)
+        patched.setattr(progress, "BAR_DELAY", 1e9)
         assert nothing()
     with monkeypatch.context() as patched:
         patched.setattr(progress, "_is_terminal", lambda: False)
@@ -107,7 +107,7 @@ def test_rows_are_shown_where_their_number_is_public(bars: list[Any]) -> None:
 
 
 def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 2)
     table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
     columns: dict[str, Any] = {"x": zd.number(0, 10)}

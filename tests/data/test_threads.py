@@ -102,7 +102,7 @@ def _interrupt() -> None:
 
 
 def test_code_of_the_caller_runs_where_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 4)
     seen: set[int] = set()
 
@@ -125,7 +125,7 @@ def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
 
     blocks = Blocks(np.array_split(np.ones((3000, 1)), 50), Keeping())
     private = Rows(held=blocks, rows=3, columns=("0",), row_count_is_public=False)
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     for threads in (1, 3):
         monkeypatch.setattr(rows, "processors", lambda found=threads: found)
         for steps in (1 << 30, 1 << 53):  # of which 1023 fit

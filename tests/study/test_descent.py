@@ -445,7 +445,7 @@ def test_the_progress_bar_shows_rounds_only(
     assert trained() == ""  # nobody looks at what is captured
     monkeypatch.setattr(progress, "_is_terminal", lambda: True)
     assert trained() == ""  # it takes less than two seconds
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
     monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.0)
     assert "rounds" in trained()
 

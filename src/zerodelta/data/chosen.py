@@ -347,7 +347,7 @@ class ChosenColumns:
     where: tuple[Predicate, ...] = ()
     diagnosed_columns: Mapping[str, Bounds | None] | None = None
     """The column `PRESENT` says how each row was read, these columns with these bounds."""
-    beyond: TooLong | None = None
+    too_long: TooLong | None = None
     """Which rows of them are clipped as a whole."""
 
     @property
@@ -405,7 +405,7 @@ class ChosenColumns:
         if self.diagnosed_columns is None:
             return 1.0
         columns = [self.base.kinds[name].read(cells[name]) for name in self.diagnosed_columns]
-        return readings_of(columns, tuple(self.diagnosed_columns.values()), self.beyond)
+        return readings_of(columns, tuple(self.diagnosed_columns.values()), self.too_long)
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

@@ -31,7 +31,7 @@ from zerodelta.data.readers import (
     places,
     query_reader,
 )
-from zerodelta.data.rows import MOST_HERE, Held
+from zerodelta.data.rows import MOST_COLLECTED, Held
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Ticket
 from zerodelta.data.units import Words, hashed_rows, with_copies
@@ -406,10 +406,10 @@ class OnCluster(Held):
         """Yield all rows, on the driver; refused by their public number."""
         width = len(self._people.columns)
         require(
-            self._rows * width <= MOST_HERE,
+            self._rows * width <= MOST_COLLECTED,
             "rows",
             self._rows,
-            expected=f"at most {MOST_HERE // width} rows where they are all needed on the driver",
+            expected=f"at most {MOST_COLLECTED // width} rows, which this task needs on the driver",
             remedy="ask for sums, counts or tables, which workers add up, or for fewer columns",
         )
         copied = self._copy()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from zerodelta.data.rows import MOST_HERE
+from zerodelta.data.rows import MOST_COLLECTED
 from zerodelta.data.source import Protection, Source, protection_of
 from zerodelta.errors import (
     GuaranteeError,
@@ -125,7 +125,7 @@ class Facts:
         >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
         (True, False)
         """
-        if self.remote and self.planned_rows * self.width > MOST_HERE:
+        if self.remote and self.planned_rows * self.width > MOST_COLLECTED:
             return False
         return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
 
