@@ -302,12 +302,12 @@ def added(total: Any) -> Any:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 1 << 17])
 def test_a_partition_yields_its_sums_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_workers, "_PIECE", piece)
+    monkeypatch.setattr(spark_workers, "_ENTRIES_SENT", piece)
 
     def work(block: Any) -> Any:
         return np.array([len(block), int(np.nansum(block)), -7])
 
-    monkeypatch.setattr(spark_workers, "_ROWS", 1)
+    monkeypatch.setattr(spark_workers, "_BLOCK_ROWS", 1)
     found = list(spark_workers.sum_rows(work, (3,), batches([1, 2, 3, 4, np.nan])))
     assert len(found) == -(-3 // piece)
     assert added(found).tolist() == [5, 10, -7 * 3]  # blocks of 2, 2 and 1

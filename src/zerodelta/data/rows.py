@@ -257,14 +257,14 @@ class Rows:
             return total if self.sample is None else self._scaled_up(total, self.sample)
         # an exact sum of the copy never changes: each release adds fresh noise to it
         full_key = (self.name, key)
-        total = sums.get(full_key)
-        if total is None:
-            total = compute()
-            if total.size <= _LARGEST_KEPT_SUM:
+        kept = sums.get(full_key)
+        if kept is None:
+            kept = compute()
+            if kept.size <= _LARGEST_KEPT_SUM:
                 while len(sums) >= _MOST_KEPT_SUMS:
                     del sums[next(iter(sums))]  # the oldest
-                sums[full_key] = total
-        answer: IntegerArray = total.copy()
+                sums[full_key] = kept
+        answer: IntegerArray = kept.copy()
         return answer
 
     def _scaled_up(self, total: IntegerArray, sample: int) -> IntegerArray:

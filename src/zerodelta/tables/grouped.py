@@ -407,7 +407,7 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
         ends = kind.bounds if clips else None
         inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
         full = inside and kind.missing != "skip"
-        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+        return GroupKey(name=name, labels=how.labels, bins=how, clip_bounds=ends, complete=full)
     require(
         how is None or how == kind,
         f"by[{name!r}]",
