@@ -26,7 +26,13 @@ from zerodelta.data import pieces as progress
 from zerodelta.data import rows
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import silenced
-from zerodelta.data.pieces import Keeping, each_tally, kept, shown, together
+from zerodelta.data.pieces import (
+    Keeping,
+    as_one_table,
+    copied_blocks,
+    tally_blocks,
+    with_progress,
+)
 from zerodelta.data.readers import Reader
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.units import Bounding
@@ -59,7 +65,7 @@ def blocks() -> Iterator[Any]:
 
 @pytest.mark.parametrize("memory", [None, 10**6, 60, 48, 47, 0])
 def test_the_copy_is_the_same_wherever_it_is(memory: int | None) -> None:
-    found = kept(blocks(), Keeping(memory=memory))
+    found = copied_blocks(blocks(), Keeping(memory=memory))
     for copy, block in zip(found, blocks(), strict=True):
         np.testing.assert_array_equal(copy, block)
         assert copy.dtype == block.dtype
@@ -70,8 +76,8 @@ def test_the_copy_is_the_same_wherever_it_is(memory: int | None) -> None:
 
 
 def test_a_copy_of_nothing() -> None:
-    assert kept(iter(()), Keeping(memory=0)) == ()
-    (empty,) = kept([np.empty((0, 2))], Keeping(memory=0))
+    assert copied_blocks(iter(()), Keeping(memory=0)) == ()
+    (empty,) = copied_blocks([np.empty((0, 2))], Keeping(memory=0))
     assert empty.shape == (0, 2)
 
 
@@ -95,8 +101,8 @@ def test_the_file_is_its_owners_alone_and_has_no_name(
 
     keeping = Keeping(memory=0, folder=str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        kept(stopped(), keeping)
-    found = kept(blocks(), keeping)
+        copied_blocks(stopped(), keeping)
+    found = copied_blocks(blocks(), keeping)
     assert made == [(str(tmp_path), 0o600)] * 2
     assert list(tmp_path.iterdir()) == []
     assert len(found) == 4
@@ -105,7 +111,7 @@ def test_the_file_is_its_owners_alone_and_has_no_name(
 def test_a_disk_that_fails_says_nothing(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     with pytest.raises(ParameterError, match="read to the end") as caught:
-        kept(blocks(), Keeping(memory=0, folder=str(gone)))
+        copied_blocks(blocks(), Keeping(memory=0, folder=str(gone)))
     assert "gone" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -127,7 +133,9 @@ def test_rows_together_are_the_same_however_many_were_planned(
     pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.full((1, 2), np.nan)]
     keeping = Keeping(memory=0, folder=str(tmp_path))
     for whole in (False, True):
-        found = together(iter(pieces), 2, planned=planned, keeping=keeping, whole=whole)
+        found = as_one_table(
+            iter(pieces), 2, planned=planned, keeping=keeping, count_is_public=whole
+        )
         np.testing.assert_array_equal(found, np.concatenate(pieces))
         assert made == ([] if whole and planned >= 4 else [0o600])
         assert list(tmp_path.iterdir()) == []
@@ -139,8 +147,8 @@ def test_a_folder_without_room_fails_whatever_the_rows(rows: int, tmp_path: Path
     """Where memory is limited: how many rows there are, which may be private, decides nothing."""
     gone = str(tmp_path / "gone")
     calls: list[Callable[[], Any]] = [
-        lambda: kept([np.ones((rows, 1))], Keeping(memory=1 << 20, folder=gone)),
-        lambda: together([np.ones((rows, 1))], 1, planned=99, keeping=Keeping(folder=gone)),
+        lambda: copied_blocks([np.ones((rows, 1))], Keeping(memory=1 << 20, folder=gone)),
+        lambda: as_one_table([np.ones((rows, 1))], 1, planned=99, keeping=Keeping(folder=gone)),
         lambda: Bounding(max_rows=1, folder=gone),
     ]
     for call in calls:
@@ -166,8 +174,8 @@ def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     block = np.ones((1000, 1))
     calls: list[Callable[[], Any]] = [
         lambda: rows.add(0, np.arange(100), [np.arange(100.0)]),
-        lambda: kept([block], Keeping(memory=0)),
-        lambda: together([block], 1, planned=3, keeping=Keeping()),
+        lambda: copied_blocks([block], Keeping(memory=0)),
+        lambda: as_one_table([block], 1, planned=3, keeping=Keeping()),
     ]
     for call in calls:
         with pytest.raises(ParameterError, match="read to the end") as caught:
@@ -282,7 +290,7 @@ def test_every_block_is_taken_once_and_every_piece_is_closed(
 ) -> None:
     starts, closed = np.cumsum([0, *sizes]).tolist(), list[int]()
     pieces = [partial(counting, s, n, closed) for s, n in zip(starts, sizes, strict=False)]
-    tallies = list(each_tally(pieces, Listed, threads=threads))
+    tallies = list(tally_blocks(pieces, Listed, threads=threads))
     assert sorted(i for tally in tallies for i in tally.found) == list(range(sum(sizes)))
     assert len(tallies) == threads
     assert sorted(closed) == sorted(starts[:-1])
@@ -298,7 +306,7 @@ def test_what_a_thread_raises_is_raised_and_the_others_stop() -> None:
     pieces: list[Any] = [failing, *[partial(counting, i * 10**6, 10**6, closed) for i in range(3)]]
     before = [library["num_threads"] for library in threadpool_info()]
     with pytest.raises(LookupError, match="no more"):
-        list(each_tally(pieces, Listed, threads=2))
+        list(tally_blocks(pieces, Listed, threads=2))
     assert threading.active_count() == 1 or not any(
         thread.name.startswith("ThreadPool") for thread in threading.enumerate()
     )
@@ -322,7 +330,7 @@ def test_an_interrupt_stops_the_threads() -> None:
             if threading.current_thread() is not threading.main_thread():
                 begun.wait()
 
-    tallies = each_tally([endless, partial(counting, 0, 1)], Quick, threads=2)
+    tallies = tally_blocks([endless, partial(counting, 0, 1)], Quick, threads=2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
     waiting = threading.Timer(0.1, _interrupt)
     waiting.start()
@@ -337,7 +345,7 @@ def _interrupt() -> None:
 
 
 def test_code_of_the_caller_runs_where_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 4)
     seen: set[int] = set()
 
@@ -359,8 +367,8 @@ def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
     """The number of rows is private here: nothing was checked before the first row."""
 
     blocks = Blocks(np.array_split(np.ones((3000, 1)), 50), Keeping())
-    private = Rows(held=blocks, rows=3, columns=("0",), whole=False)
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    private = Rows(held=blocks, rows=3, columns=("0",), row_count_is_public=False)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     for threads in (1, 3):
         monkeypatch.setattr(rows, "processors", lambda found=threads: found)
         for steps in (1 << 30, 1 << 53):  # of which 1023 fit
@@ -380,8 +388,8 @@ TENTHS = FixedPoint.box(dimension=1, lower=0, upper=10, steps=100)
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_is_terminal", lambda: True)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.0)
 
 
 @pytest.fixture
@@ -405,17 +413,17 @@ def bars(terminal: None, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_items_come_one_by_one_and_the_bar_ends(bars: list[Any]) -> None:
-    assert list(shown("abc", "letters", 3)) == ["a", "b", "c"]
+    assert list(with_progress("abc", "letters", 3)) == ["a", "b", "c"]
     assert bars == [("letters", 3), 1, 2, 3, "stopped"]
     bars.clear()
-    letters = shown("abc", "letters", 3)
+    letters = with_progress("abc", "letters", 3)
     assert [next(letters), next(letters)] == ["a", "b"]
     letters.close()  # as an interrupt would
     assert bars == [("letters", 3), 1, "stopped"]
 
 
 def test_a_real_bar_goes_to_stderr(terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
-    list(shown(range(3), "rounds", 3))
+    list(with_progress(range(3), "rounds", 3))
     out, err = capsys.readouterr()
     assert out == ""
     assert "rounds" in err
@@ -426,7 +434,7 @@ def test_nobody_is_shown_what_is_not_wanted(
 ) -> None:
     def nothing() -> bool:
         bars.clear()
-        return list(shown(range(3), "rounds", 3)) == [0, 1, 2] and bars == []
+        return list(with_progress(range(3), "rounds", 3)) == [0, 1, 2] and bars == []
 
     assert not nothing()
     for off in ("0", "false", " OFF ", "no"):
@@ -439,7 +447,7 @@ def test_nobody_is_shown_what_is_not_wanted(
     with silenced():  # a program runs
         assert nothing()
     with monkeypatch.context() as patched:
-        patched.setattr(progress, "PATIENCE", 1e9)
+        patched.setattr(progress, "BAR_DELAY", 1e9)
         assert nothing()
     with monkeypatch.context() as patched:
         patched.setattr(progress, "_is_terminal", lambda: False)
@@ -464,7 +472,7 @@ def test_rows_are_shown_where_their_number_is_public(bars: list[Any]) -> None:
 
 
 def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 2)
     table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
     columns: dict[str, Any] = {"x": zd.number(0, 10)}
