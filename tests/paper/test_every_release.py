@@ -86,13 +86,13 @@ def test_replayed_bits_are_never_called_private(case: str) -> None:
 def test_an_understated_claim_is_refused(case: str) -> None:
     certificate = released(case).certificate
     claim, less = certificate.claim, Fraction(999_999, 10**6)
-    smaller: Any = {
+    ways: dict[str, Callable[[], Any]] = {
         "PureDP": lambda: zd.purification.PureDP(claim.exact_epsilon * less),
         "GaussianDP": lambda: zd.GaussianDP(mu_squared=claim.mu_squared * less),
         "ApproxDP": lambda: zd.ApproxDP(claim.exact_epsilon, claim.exact_log_delta - 1e-6),
-    }[type(claim).__name__]()
+    }
     with pytest.raises(zd.errors.CertificateError):
-        zd.verify(replace(certificate, claim=smaller, digest=""))
+        zd.verify(replace(certificate, claim=ways[type(claim).__name__](), digest=""))
 
 
 TESTED = ("paper.mode", "paper.propose_test_release", "propose_test_release")

@@ -176,7 +176,7 @@ def _moved(old: Any, direction: int, share: Fraction = Fraction(1, 10**6)) -> An
     return repr(float(moved)) if "." in old else str(moved)
 
 
-CLAIMED = {
+CLAIMED: dict[str, dict[str, int | None]] = {
     "claim": {"epsilon": LESS},
     "given": dict.fromkeys(("epsilon", "log_delta", "mu_squared", "rho", "values"), MORE),
 }
