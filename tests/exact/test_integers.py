@@ -32,7 +32,7 @@ from zerodelta.exact.integers import (
 @pytest.mark.parametrize("name", LAWS)
 def test_millions_of_draws_follow_the_exact_law(name: str) -> None:
     counts, law = LAWS[name]
-    assert goodness_of_fit(counts(2 * MILLION, ReplayBits(name)).tolist(), law) > 1e-3
+    assert goodness_of_fit(counts(4 * MILLION, ReplayBits(name)).tolist(), law) > 1e-3
 
 
 @pytest.mark.slow
