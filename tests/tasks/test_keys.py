@@ -296,7 +296,7 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     [
         (zd.text(20), "alphabet"),
         (zd.number(0, 1), "integer=True"),
-        (zd.text(5000, alphabet="ab"), "4096 letters"),
+        (zd.text(5000, alphabet="ab"), "4096 characters"),
     ],
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:

@@ -1,8 +1,8 @@
-"""Logarithms with a direction; Arb balls in and out, always outwards.
+"""Compute logarithms rounded in a stated direction, by Arb balls.
 
-Each formula (theory B6) is written once, as a function of Arb balls; the two directions evaluate it
-at rising precision and round outwards. A log-valued argument is a float and means the exact dyadic
-it is, with ``-inf`` for the logarithm of zero.
+Each formula (theory B6) is written once, as a function of Arb balls; `upper` and `lower` evaluate
+it at rising precision and round away from the ball. An argument that is a logarithm is a float and
+stands for exactly that number, with ``-inf`` for the logarithm of zero.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from flint import arb, ctx, fmpq
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 
-# -- Arb balls in and out: exact rationals to balls, balls to floats, always outwards -------------
+# -- Converting exact rationals to Arb balls, and balls to floats that bound them -----------------
 # `float(ball.upper())` rounds to nearest and so falls *below* the bound half of the time. Here a
-# ball is turned into a float through its mantissa and exponent, rounding away from its interior.
+# ball's end is converted through its mantissa and exponent, rounding away from the ball.
 
 _LOCK = threading.RLock()
 _START_BITS = 128
-_MOST_BITS = 1 << 16
-_WANTED_BITS = 60
-"""A ball this accurate relative to its size loses nothing visible when it becomes a float."""
+_LARGEST_PRECISION = 1 << 16
+_SUFFICIENT_BITS = 60
+"""The relative accuracy of a ball, in bits, that is enough for a float of 53 bits."""
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work at this many bits; one thread at a time, because Arb's precision is process-wide.
+    """Work at this many bits, one thread at a time, because Arb's precision is process-wide.
 
-    Balls are right at any precision; without the lock another thread could make them needlessly
-    wide, and bounds would differ from run to run.
+    Balls are correct at any precision; without the lock another thread could make them wider, and
+    bounds would differ from run to run.
     """
     with _LOCK, ctx.workprec(bits):
         yield
@@ -63,9 +63,9 @@ def _accurate(evaluate: Callable[[], arb]) -> arb:
     while True:
         with precision(bits):
             value = evaluate()
-            if value.is_exact() or value.rel_accuracy_bits() >= _WANTED_BITS:
+            if value.is_exact() or value.rel_accuracy_bits() >= _SUFFICIENT_BITS:
                 return value
-        if bits >= _MOST_BITS:
+        if bits >= _LARGEST_PRECISION:
             return value
         bits *= 2
 
@@ -103,9 +103,9 @@ def _float_up(mantissa: int, exponent: int) -> float:
 
 
 _Evaluate: TypeAlias = Callable[[], arb]
-"""A formula on balls, evaluated at whatever the working precision is at that moment."""
+"""A formula on balls, evaluated at the working precision of the moment."""
 
-_FAR = 1 << 20
+_FAR_SQUARE = 1 << 20
 
 
 def log_upper(value: Rational) -> float:
@@ -167,7 +167,7 @@ def _erfcx(square: Fraction) -> arb:
     the confluent U(1/2, 1/2, x²) = √π e^x² erfc(x) is fast and accurate.
     """
     point = ball(square)
-    if square < _FAR:
+    if square < _FAR_SQUARE:
         return point.exp() * point.sqrt().erfc()
     return point.hypgeom_u(arb(0.5), arb(0.5)) / arb.const_sqrt_pi()
 

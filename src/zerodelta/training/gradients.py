@@ -216,7 +216,7 @@ class LinearGradients(Gradients):
             read = there.loss.read(block[:, -1])
             counted = np.isfinite(read)
             labels = np.where(counted, read, 0.0)
-            for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
+            for start, rows in lattice.blocks(block[:, :-1], joint=True, largest_block=_MOST_ROWS):
                 here = slice(start, start + rows.shape[1])
                 if not counted[here].all():
                     rows[:, ~counted[here]] = 0.0
