@@ -151,6 +151,7 @@ def _argmax(
     members: Members | None,
     rest: Rest | None,
 ) -> Indices:
+    """Draw `size` times the argmax of score + scale · noise, the noise given by its formula."""
     integers, unit = _common_integers(scores)
     step = 1 / (as_positive(scale, "scale") * unit)
     gaps, counts = _gaps(integers), _member_counts(members, len(integers))
@@ -399,6 +400,7 @@ def _common_integers(scores: Scores) -> tuple[Integers, int]:
 
 
 def _from_rationals(scores: Scores) -> tuple[Integers, int]:
+    """Return integers and a common denominator of rational scores, refusing other scores."""
     refusal = ParameterError(
         "scores",
         type(scores),  # not the scores themselves, which may be computed from data

@@ -78,6 +78,7 @@ class SystemBits(BitSource):
 
 
 def _system_bytes(count: int) -> bytes:
+    """Return bytes of the operating system, refusing a failure or a short read."""
     try:
         data = os.urandom(count)
     except (OSError, NotImplementedError) as error:
@@ -363,6 +364,7 @@ def enclosed(draw: Draw) -> list[FloatBalls]:
 
 
 def _round_exactly(draw: Draw, words: Words, bits: BitSource) -> list[int]:
+    """Return the rounded outputs of one unit, extending its strings until they are certain."""
     strings = BitStrings(words)
     while True:
         with precision(strings.width + _GUARD_BITS):
@@ -373,6 +375,7 @@ def _round_exactly(draw: Draw, words: Words, bits: BitSource) -> list[int]:
 
 
 def _stored(result: Integers, unit: int, integers: list[int]) -> Integers:
+    """Store the integers of one unit, in an object array if they do not fit 64 bits."""
     if any(not -(2**63) <= integer < 2**63 for integer in integers):
         result = result.astype(object)
     result[:, unit] = integers

@@ -560,6 +560,7 @@ def wanted_steps(n: int, epsilon: Fraction) -> int:
 
 
 def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the middle of two ends and half their distance."""
     if not lower < upper:
         raise ParameterError(
             "lower, upper",
@@ -571,6 +572,7 @@ def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _as_steps(steps: int) -> int:
+    """Return a number of steps from 1 to 2^53, refusing others."""
     count = as_count(steps, "steps", minimum=1)
     if count > _MOST_STEPS:
         raise ParameterError(
@@ -604,6 +606,7 @@ def _as_column(exact: _Exact) -> _Floats:
 
 
 def _as_float(exact: Fraction) -> float:
+    """Return the nearest float, an infinity if the number is too large."""
     try:
         return float(exact)
     except OverflowError:

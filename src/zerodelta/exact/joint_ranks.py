@@ -405,6 +405,7 @@ def _geometric(
 
 
 def _numbers(values: Any, *, exact: bool) -> Numbers:
+    """Return values as floats, or as Arb balls if `exact`."""
     if not exact:
         return np.asarray(values, dtype=np.float64)
     balls = np.empty(len(values), dtype=object)
@@ -434,6 +435,7 @@ def _runs_near_targets(
 
 
 def _around(gaps: Sequence[Fraction], reach: int, count: int) -> tuple[Ranks, ...]:
+    """Return the ranks within `reach` of each target."""
     targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(len(gaps) - 1)]
     return tuple(
         Ranks(first=max(0, math.floor(t) - reach), last=min(count, math.ceil(t) + reach))

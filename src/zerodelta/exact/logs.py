@@ -59,6 +59,7 @@ def lower(evaluate: Callable[[], arb]) -> float:
 
 
 def _accurate(evaluate: Callable[[], arb]) -> arb:
+    """Return the value at a precision, doubled until it is accurate enough for a float."""
     bits = _START_BITS
     while True:
         with precision(bits):
@@ -118,6 +119,7 @@ def log_upper(value: Rational) -> float:
 
 
 def _log(value: Rational, name: str) -> _Evaluate:
+    """Return the formula of the logarithm of a positive rational."""
     exact = as_positive(value, name)
     if Fraction(1, 2) < exact < 2:  # near 1 the logarithm is as small as value - 1
         return lambda: ball(exact - 1).log1p()
@@ -130,6 +132,7 @@ def log_odds_lower(weight: Rational) -> float:
 
 
 def _log_odds(weight: Rational) -> _Evaluate:
+    """Return the formula of ln(w/(1-w))."""
     exact = as_rational(weight, "weight")
     if not 0 < exact < 1:
         raise ParameterError(
@@ -151,6 +154,7 @@ def log_sum_upper(logs: Iterable[float]) -> float:
 
 
 def _log_sum(logs: Iterable[float]) -> _Evaluate:
+    """Return the formula of ln Σ exp(x), with the largest x taken out."""
     exact = [_dyadic(value, f"logs[{index}]") for index, value in enumerate(logs)]
     terms = sorted(term for term in exact if term is not None)
     if not terms:
@@ -194,6 +198,7 @@ def gaussian_log_delta_lower(mu_squared: Rational, epsilon: Rational) -> float:
 
 
 def _gaussian_log_delta(mu_squared: Rational, epsilon: Rational) -> _Evaluate:
+    """Return the formula of ln δ(t) of a μ-GDP mechanism (`gaussian_log_delta_upper`)."""
     square, t = _gaussian_parameters(mu_squared, epsilon)
     if square == 0:
         return arb.neg_inf

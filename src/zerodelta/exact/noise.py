@@ -123,12 +123,14 @@ def _exponential(uniforms: Reals, *constants: Reals) -> Reals:
 
 
 def _shifted_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    """Return max(scale · E + shift, 0), E standard exponential."""
     scale, shift, half = constants
     length = -uniforms.log() * scale + shift
     return (length + abs(length)) * half  # max(length, 0): a negative length rounds to 0 too
 
 
 def _student_t(uniforms: Reals, *constants: Reals) -> Reals:
+    """Return scale · T by Bailey's formula."""
     scale, degrees, exponent = constants
     spread = ((-uniforms[:1].log() * exponent).exp() - 1) * degrees
     cosine, _ = (uniforms[1:] * 2).cos_sin_pi()
@@ -314,6 +316,7 @@ def rounded_k_norm(
 
 
 def _scales(scale: Rational | list[Fraction], dimension: int) -> list[Fraction]:
+    """Return one exact scale, or one for each coordinate."""
     if not isinstance(scale, list):
         return [as_positive(scale, "scale")]
     if len(scale) != dimension or not all(isinstance(b, Fraction) and b > 0 for b in scale):
@@ -327,6 +330,7 @@ def _scales(scale: Rational | list[Fraction], dimension: int) -> list[Fraction]:
 
 
 def _center(center: Sequence[float | Fraction], dimension: int) -> list[Fraction]:
+    """Return the exact coordinates of a finite center."""
     if len(center) != dimension:
         raise ParameterError(
             "center",
@@ -379,6 +383,7 @@ def rounded_uniform_plus_k_norm(
 
 
 def _vectors(draw: Draw, size: int, bits: BitSource) -> Integers:
+    """Return `size` rounded vectors, one in each line."""
     return np.ascontiguousarray(rounded(draw, size, bits).T)
 
 
@@ -535,6 +540,7 @@ def _scale(scale: Rational | None, squared: Rational | None) -> Constant:
 def _vector(
     rows: int, classes: int, size: int, pairs: int, uniforms: ArbBalls, scale: ArbBalls
 ) -> ArbBalls:
+    """Return the K-norm noise vector: a Gaussian direction times a Gamma length."""
     normals = box_muller(uniforms[:pairs], uniforms[pairs : 2 * pairs])[:size]
     if classes:  # projecting a Gaussian vector gives a Gaussian vector of the subspace
         lines = normals.values.reshape(rows, classes)

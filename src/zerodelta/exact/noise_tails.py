@@ -286,6 +286,8 @@ class Law(ABC):
 
 @lru_cache(maxsize=256)
 def _radius(law: Law, a: Fraction) -> int:
+    """Return `Law.integer_radius`, by doubling and bisection on the exact tail."""
+
     def enough(k: int) -> bool:
         return bool(law.tail(k + Fraction(1, 2)) <= ball(a))
 
@@ -303,6 +305,7 @@ def _radius(law: Law, a: Fraction) -> int:
 
 
 def _product(first: Coefficients, second: Coefficients) -> float:
+    """Return the inner product of two forms."""
     return math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
 
 
@@ -331,6 +334,7 @@ class _Independent(Law):
 
 
 def _safely_below(a: Fraction) -> float:
+    """Return a float slightly below `a`, to compare with rounded probabilities."""
     return float(a) * (1 - 2.0**-40)
 
 
@@ -547,6 +551,7 @@ NOISE_LAWS: Mapping[tuple[str, float], type[Law]] = {
 
 @lru_cache(maxsize=64)
 def _sum_weights(r: int) -> tuple[Fraction, ...]:
+    """Return the weights w_i of the tail of a sum of r independent Laplace noises."""
     terms = [Fraction(2 * math.comb(r + j - 1, j), 1 << (r + j)) for j in range(r)]
     sums = [Fraction(0)]
     for term in terms:
@@ -615,6 +620,7 @@ def _two_uniform_tails(scales: Floats, x: Floats, d: int) -> Floats:
 
 
 def _squares(tau: Floats, d: int) -> Floats:
+    """Return F(τ) = E(1 - τ/G)₊² of `_two_uniform_tails`, without overflow."""
     term, total = np.ones_like(tau), np.zeros_like(tau)
     logs = np.zeros_like(tau)
     for i in range(d - 1):

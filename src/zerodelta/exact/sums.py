@@ -428,6 +428,7 @@ class ChebyshevBlock:
 
 
 def _check(degree: int, smallest: int, steps: int) -> None:
+    """Refuse a degree out of range, and steps that are not positive or too many."""
     require(
         smallest <= as_count(degree, "degree") <= _MOST_DEGREE,
         "degree",

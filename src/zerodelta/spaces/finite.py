@@ -140,6 +140,7 @@ def checked_index(index: int, size: int) -> int:
 
 
 def _checked_options(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return a list of options as a tuple, refusing an empty list, duplicates and other types."""
     if not is_list(options):
         raise ParameterError(
             "options",
@@ -313,6 +314,7 @@ class Multiset(FiniteSpace):
         return self.universe.size + self.chosen - 1
 
     def _numbers(self, value: object) -> list[int]:
+        """Return the sorted numbers of the first `chosen` items, 0 for missing ones."""
         numbers = [self.universe.index(item) for item in read_items(value, self.chosen)]
         return [0] * (self.chosen - len(numbers)) + sorted(numbers)
 

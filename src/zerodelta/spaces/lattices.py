@@ -233,7 +233,7 @@ class GridLattice(_Grid):
     """A box cut into `cells` equal cells per coordinate, numbered 0..cells-1.
 
     **Guarantee**: `quantize` returns one of exactly ``cells ** dimension`` integer vectors for any
-    object whatsoever.
+    object.
 
     >>> from zerodelta.spaces import Box
     >>> grid = GridLattice(box=Box(0, 10), cells=5)
@@ -257,8 +257,7 @@ class GridLattice(_Grid):
 class UnequalGrid(_Grid):
     """A box with its own number of equal cells in every coordinate.
 
-    **Guarantee**: `quantize` returns one of exactly ``prod(cells)`` integer vectors for any object
-    whatsoever.
+    **Guarantee**: `quantize` returns one of exactly ``prod(cells)`` integer vectors for any object.
 
     >>> from zerodelta.spaces import Box
     >>> grid = UnequalGrid(box=Box([0, 0], [1, 10]), cells=(1, 5))
@@ -298,7 +297,7 @@ class BallLattice:
     rounding a point of the ball to the nearest never exceeds. For l1 the bound is ⌊r/s⌋, which
     rounding toward 0 never exceeds, so nearest rounding is undone in as few coordinates as needed.
 
-    **Guarantee**: `quantize` returns a point of the lattice for any object whatsoever, verified
+    **Guarantee**: `quantize` returns a point of the lattice for any object, verified
     in integers.
 
     >>> from zerodelta.spaces import Ball
@@ -405,6 +404,7 @@ class BallLattice:
 
 
 def _as_cells(count: int) -> int:
+    """Return a number of cells from 1 to 2^53, refusing others."""
     cells = as_count(count, "cells", minimum=1)
     if cells > _LARGEST_COUNT:
         raise ParameterError(
@@ -414,6 +414,7 @@ def _as_cells(count: int) -> int:
 
 
 def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
+    """Tell whether this is an integer array of shape (dimension,)."""
     if type(integers) is not np.ndarray or integers.shape != (dimension,):
         return False
     if integers.dtype == object:
@@ -422,6 +423,7 @@ def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
 
 
 def _checked_integers(integers: IntegerArray, dimension: int) -> npt.NDArray[Any]:
+    """Return an integer array of shape (dimension,), refusing anything else."""
     if not _is_integers(integers, dimension):
         raise ParameterError(
             "integers",

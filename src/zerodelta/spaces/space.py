@@ -62,6 +62,7 @@ def read_number(value: object) -> int | Fraction | None:
 
 
 def _number(value: Any) -> int | Fraction | None:
+    """Return the number that an object equals, or None; the object may raise any error."""
     if isinstance(value, np.ndarray):
         if value.ndim or np.ma.is_masked(value):
             return None
@@ -125,6 +126,7 @@ def read_vector(value: object, dimension: int) -> npt.NDArray[np.float64] | None
 
 
 def _vector(value: Any, dimension: int) -> npt.NDArray[np.float64] | None:
+    """Return the vector that an object equals, or None; the object may raise any error."""
     if isinstance(value, (str, bytes, bytearray)):
         return None
     if hasattr(value, "__array__") or not hasattr(value, "__iter__"):
