@@ -122,7 +122,10 @@ REFUSED = {
     "bounds reversed": ("[columns]\na = {number = [1, 0]}", "column 'a', bounds = .*lower < upper"),
     "one bound": ("[columns]\na = {number = 3}", "expected a list of two ends"),
     "option": ("[columns]\na = {number = [0, 1], other = true}", "option = 'other'"),
-    "read alike": ('[columns]\na = {category = [1, "1.0"]}', "column 'a', options = .*different options"),
+    "read alike": (
+        '[columns]\na = {category = [1, "1.0"]}',
+        "column 'a', options = .*different options",
+    ),
     "no boolean": ("[columns]\na = {boolean = false}", "column 'a', boolean = "),
     "text": ('[columns]\na = {text = "x"}', "column 'a', length = "),
     "file": ('[columns]\na = {text = 3}\n[file]\nseparator = ";"', "file = 'separator'"),
