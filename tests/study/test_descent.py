@@ -108,9 +108,9 @@ def test_the_least_predicted_noise_is_chosen(
     """A lattice while the ball is larger than the noise, the raw last step when it is not."""
     made = planned(radius, epsilon, dimension)
     assert type(made.channel) is ending
-    assert made.error == min(error for _, error in made.rivals)
+    assert made.error == min(error for _, error in made.endings)
     verify(made.release_plan().certificate(SystemBits()))
-    assert made.rivals[0][0] in repr(made)
+    assert made.endings[0][0] in repr(made)
 
 
 def test_the_certificate_lists_rounds_sensitivity_noise_and_channel() -> None:
