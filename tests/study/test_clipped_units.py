@@ -138,7 +138,7 @@ def test_sources_batches_and_memory_do_not_matter(
         assert sums(name, people(source, **options), 2) == expected
     monkeypatch.setattr(base, "_BATCH", 7)
     monkeypatch.setattr(gradients, "_ROWS_OF_UNITS", 5)
-    monkeypatch.setattr(linear_gradients, "_MOST_ROWS", 5)
+    monkeypatch.setattr(linear_gradients, "_MAXIMUM_ROWS", 5)
     finish = units.Bounding.finish
 
     def spilled(self: Any) -> Any:

@@ -291,7 +291,7 @@ def test_a_raw_last_step_is_not_weighed_for_units() -> None:
             protection=Protection(unit=unit, max_rows=max_rows),
         )
         assert isinstance(descent.channel, SmoothMix) is (unit is None)
-        assert any("S2" in name for name, _ in descent.rivals) is (unit is None)
+        assert any("S2" in name for name, _ in descent.endings) is (unit is None)
 
 
 def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:

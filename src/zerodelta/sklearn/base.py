@@ -122,7 +122,7 @@ def rows_to_transform(estimator: Any, X: Any, *, reset: bool = False) -> Floats:
         not isinstance(X, Dataset),
         "X",
         "a data set",
-        expected="rows that may be seen: what is made of them shows them",
+        expected="rows that may be public: the result reveals them",
         remedy="pass an array or a data frame",
     )
     given = check_rows(estimator, X, reset=reset)
