@@ -22,6 +22,8 @@ from zerodelta.exact.logs import ball
 from zerodelta.value import value
 
 _LOWEST = -690.0
+"""The smallest exponent for which e^x is computed; below, it is 0 with radius `_UNDERFLOW`."""
+
 _UNDERFLOW = 2.0**-990
 
 
@@ -253,6 +255,7 @@ class Softmax(CertifiedLoss):
         return Softmax(outputs=self.outputs, labels=self.labels[::every], shift=self.shift)
 
     def _probabilities(self, margins: Floats, where: slice) -> Floats:
+        """Return the softmax of the shifted logits, in plain floats."""
         logits = margins + float(self.shift)
         logits[self._label_entries(where)] -= float(self.shift)
         logits -= logits.max(axis=0)
@@ -287,13 +290,16 @@ STEPS = 1 << ROW_BITS
 """The largest length of an integer row."""
 
 SLOPE_BITS = 18
-_MOST_ROWS = 1 << 13
-"""2^22 · 2^18 · 2^13 = 2^53: a block's sum of rows times slope limbs of at most 2^18 is exact."""
+_BLOCK_ROWS = 1 << 13
+"""The largest number of rows of a block. Its sum of rows times slope limbs of at most 2^18 is then
+exact: 2^22 · 2^18 · 2^13 = 2^53."""
 
 _HIGH_BITS = 29
+"""The size of the high limb of a parameter, in bits."""
+
 _LOWEST_EXPONENT = -960
 _BLOCK_ENTRIES = 1 << 17
-"""One MiB: a block of rows is read once and stays in the second-level cache."""
+"""The number of entries of a block: 1 MiB, so that it stays in the second-level cache."""
 
 
 def parameter_bits(dimension: int) -> int:
@@ -319,7 +325,7 @@ class IntegerRows:
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of at most 8192 rows, each with its slice of all rows."""
-        size = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // self.dimension))
+        size = min(_BLOCK_ROWS, max(64, _BLOCK_ENTRIES // self.dimension))
         for start in range(0, self.count, size):
             where = slice(start, min(start + size, self.count))
             yield where, self.values[where]

@@ -516,6 +516,7 @@ def _plan(
     facts: Facts,
     epsilon: Rational,
 ) -> ReleasePlan[Rows]:
+    """Return the plan that publishes the `model` of noisy class sums."""
     exact, expected, public = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
     blocks = noise.blocks
     error = means_error(

@@ -129,6 +129,7 @@ class ClassifierQuestion:
         return replace(self, data_norm=norm, radius=None)
 
     def _shape(self, facts: Facts, epsilon: Rational) -> Shape:
+        """Return the public numbers of the regression."""
         return Shape.of(
             rows=facts.planned_rows,
             dimension=facts.width - 1,
@@ -137,6 +138,7 @@ class ClassifierQuestion:
         )
 
     def _objective(self, shape: Shape) -> RegressionPlan:
+        """Plan noise in the objective of the logistic or the softmax loss."""
         several = self.outputs > 1
         return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 

@@ -54,7 +54,7 @@ class RowBox:
     def corner(self) -> float:
         """The length of a row whose numbers are all at a bound: no row is longer.
 
-        A category adds 1 to the square whatever its options.
+        A category adds 1 to the square, for any number of options.
         """
         return math.sqrt(self.numbers + self.categories)
 
@@ -334,23 +334,28 @@ def too_large(
 
 
 def _one_hot(kind: Kind) -> bool:
+    """Return whether a column of this kind is encoded one-hot."""
     return isinstance(kind, Category) or (isinstance(kind, Boolean) and kind.missing)
 
 
 def _width(kind: Kind) -> int:
+    """Return the number of encoded columns of a kind."""
     return len(kind.labels or ()) if _one_hot(kind) else 1
 
 
 def _ends(kind: Kind) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a numeric kind; a boolean has 0 and 1."""
     return kind.bounds or (Fraction(0), Fraction(1))
 
 
 def _read(kind: Kind, cells: Any) -> Floats:
+    """Read cells to predict, with missing numbers filled in."""
     values: Floats = kind.read(cells)
     return kind.filled(values) if isinstance(kind, Number) else values
 
 
 def _numbered(count: int) -> tuple[str, ...]:
+    """Return the names "0", "1", … of columns without names."""
     return tuple(map(str, range(count)))
 
 

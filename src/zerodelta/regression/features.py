@@ -165,8 +165,8 @@ class Features:
         """Write integer rows of length at most `steps` to `out`; return the mask of missing cells.
 
         Most rows are inside the bound and are truncated entry by entry. Their squared length is
-        exact in floats up to 2^53, in any order of summation, hence a function of the row alone
-        whatever the block around it. `FixedPoint` projects the others.
+        exact in floats up to 2^53, in any order of summation, hence a function of the row alone and
+        not of its block. `FixedPoint` projects the others.
         """
         block = self._scaled(block)
         inside = self._inside(block, out)

@@ -124,6 +124,7 @@ class Objective:
         return lambda gradient: _conjugate_gradients(product, gradient)
 
     def _factored(self, theta: Floats) -> Solve:
+        """Return the Newton step by the inverse of the Hessian matrix at `theta`."""
         d, outputs = theta.shape
         scaled, hessian = theta / STEPS, np.zeros((outputs, d, outputs, d))
         for where, part in self.rows.blocks():
@@ -311,6 +312,7 @@ def accelerated(objective: Objective, theta: Floats, enough: float) -> Floats:
 
 
 def _norm(array: Floats) -> float:
+    """Return the l2 norm of all entries."""
     return float(np.linalg.norm(array))
 
 
@@ -559,6 +561,7 @@ def _certify(
 
 
 def _finite(theta: Floats) -> Floats:
+    """Return θ, or zeros if an entry is not finite."""
     return theta if bool(np.isfinite(theta).all()) else np.zeros(theta.shape)
 
 

@@ -505,6 +505,7 @@ class Shape:
 
 
 def _clip(value: float) -> float:
+    """Clip a number to [0, 1]."""
     return min(max(value, 0.0), 1.0)
 
 

@@ -184,7 +184,8 @@ def declared_bounds(labels: Any) -> tuple[Fraction, Fraction]:
 _Prepare: TypeAlias = Callable[[Block], Block]
 
 _BLOCK_ENTRIES = 1 << 17
-_MOST_ROWS = 1 << 13
+_BLOCK_ROWS = 1 << 13
+"""The largest numbers of entries and of rows of a block of array rows."""
 
 
 @ours
@@ -230,7 +231,7 @@ class LabeledRows(DerivedSource):
         else:
             columns = self._hold(rows, labels)
         self._width = columns if width is None else width
-        self._batch = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // max(1, columns)))
+        self._batch = min(_BLOCK_ROWS, max(64, _BLOCK_ENTRIES // max(1, columns)))
 
     def _hold(self, rows: Any, labels: Any) -> int:
         """Keep an array or a frame with its labels, unread; return the number of features."""

@@ -269,10 +269,9 @@ def debited_fit(fit: F) -> F:
 
     @wraps(fit)
     def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
-        parameters = self.get_params(deep=False)
-        ledger, again = parameters.pop("ledger"), parameters.pop("again")
-        request = {**parameters, "X": X, "y": y}
-        with paying(ledger, again=again, task=type(self).__name__, asked=request):
+        asked = self.get_params(deep=False)
+        ledger, again = asked.pop("ledger"), asked.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
             return fit(self, X, y, **others)
 
     return paid  # type: ignore[return-value]

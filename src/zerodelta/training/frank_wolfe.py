@@ -29,7 +29,7 @@ from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.privacy.claims import PureDP, calibrate
+from zerodelta.privacy.claims import Claim, PureDP, calibrate
 from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
@@ -103,12 +103,15 @@ class VertexSteps:
         loss: Loss | GradientFunction,
         domain: Domain,
         lipschitz: Rational,
-        iterations: int,
+        iterations: int | Callable[[VertexSteps], int],
         steps: int,
         rowwise: bool,
         path: Rational | None = None,
     ) -> VertexSteps:
-        """Check the public parameters without reading a row, and return the plan."""
+        """Check the public parameters without reading a row, and return the plan.
+
+        `iterations` may be a function that returns the default for a plan of one step.
+        """
         source, polytope = _source(features, labels), as_polytope(domain)
         polytope.lattice(lipschitz, steps)  # refuses malformed numbers
         gradient = _gradient(loss, polytope, len(source.columns))
@@ -120,17 +123,19 @@ class VertexSteps:
             remedy="omit path, or pass Ball(dimension, radius, norm=1) as the domain",
         )
         callers_function = type(loss) not in _ROW_BY_ROW
-        return VertexSteps(
+        count = 1 if callable(iterations) else as_count(iterations, "iterations", minimum=1)
+        plan = VertexSteps(
             source=source,
             gradient=gradient,
             assumed=(GRADIENT,) if callers_function else (),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
-            iterations=as_count(iterations, "iterations", minimum=1),
+            iterations=count,
             steps=steps,
             rowwise=bool(rowwise),
             path=None if path is None else as_positive(path, "path"),
         )
+        return replace(plan, iterations=iterations(plan)) if callable(iterations) else plan
 
     @property
     def sensitivity(self) -> int:
@@ -229,6 +234,31 @@ class VertexSteps:
         """Return the expected gap between the best and the chosen vertex, in units of the loss."""
         unit = self.lipschitz * self.polytope.length / (self.steps * self.source.rows)
         return float(unit) * mechanism.error(self.polytope.size)
+
+    def release_plan(
+        self,
+        mechanism: Selection,
+        channel: tuple[Step, ...],
+        answer: Callable[[Rows, BitSource], Floats],
+        *,
+        claim: Claim,
+        error: float | str,
+        seconds: float = 0.0,
+        public: tuple[str, ...] = (),
+    ) -> ReleasePlan[Rows]:
+        """Return the plan of T choices by a mechanism and, after them, a channel.
+
+        `seconds` and `public` add to those of the T steps.
+        """
+        return ReleasePlan(
+            claim=claim,
+            steps=(self.step(mechanism), *channel),
+            answer=answer,
+            error=error,
+            seconds=self.seconds() + seconds,
+            public=(*self.public(), *public),
+            assumed=self.assumed,
+        )
 
     def public(self) -> tuple[str, ...]:
         """Return the lines that the certificate lists as public."""
@@ -442,14 +472,30 @@ def frank_wolfe_pure(
 
     """
     if iterations is None:
-        iterations = _best(features, domain, epsilon, smoothness, lipschitz)
+        require(
+            smoothness is not None,
+            "iterations",
+            None,
+            expected="the number of steps, or smoothness",
+            remedy="pass iterations=, or smoothness= of the loss in l1 for the best number",
+        )
+
+    def default_iterations(plan: VertexSteps) -> int:
+        return best_iterations(
+            rows=plan.source.rows,
+            epsilon=epsilon,
+            smoothness=plan.smoothness(smoothness),
+            lipschitz=lipschitz,
+            domain=domain,
+        )
+
     vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=iterations,
+        iterations=default_iterations if iterations is None else iterations,
         steps=steps,
         path=path,
         rowwise=rowwise,
@@ -460,7 +506,7 @@ def frank_wolfe_pure(
     target *= 1 if beside is None else 1 - beside.share
     composed = target / vertices.iterations  # ε of a step, by either method
     mixed = transcript_step_epsilon(
-        epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
+        epsilon=target, vertices=size, iterations=vertices.iterations, mixing_weight=mixing_weight
     )
     require(
         is_name(method, _METHODS),
@@ -471,7 +517,7 @@ def frank_wolfe_pure(
     )
     by_transcript = method == "transcript" or (method == "auto" and mixed > composed)
     mechanism = vertices.exponential(mixed) if by_transcript else vertices.flip(composed)
-    channel = _transcripts(size, iterations, mixing_weight)
+    channel = _transcripts(size, vertices.iterations, mixing_weight)
     error = vertices.error(mechanism, smoothness)
     if by_transcript and isinstance(error, float):  # a uniform transcript learns nothing
         error += channel.expected_error() * 2 * float(vertices.lipschitz * vertices.polytope.length)
@@ -482,41 +528,15 @@ def frank_wolfe_pure(
             chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))
         return vertices.iterate(chosen)
 
-    plan: ReleasePlan[Rows] = ReleasePlan(
+    plan = vertices.release_plan(
+        mechanism,
+        (channel.step(),) if by_transcript else (),
+        answer,
         claim=PureDP(target),
-        steps=(vertices.step(mechanism), *([channel.step()] if by_transcript else [])),
-        answer=answer,
         error=error,
-        seconds=vertices.seconds(),
-        public=vertices.public(),
-        assumed=vertices.assumed,
     )
-    protecting, read = plan.protecting(protection), aside(beside, epsilon)
-    return run(protecting, vertices.source, aside=read)
-
-
-def _best(
-    features: Any,
-    domain: Domain,
-    epsilon: Rational,
-    smoothness: Rational | None,
-    lipschitz: Rational,
-) -> int:
-    """Return the best number of steps, which needs the smoothness."""
-    if smoothness is None:
-        raise ParameterError(
-            "iterations",
-            expected="the number of steps, or smoothness",
-            remedy="pass iterations=, or smoothness= of the loss in l1 for the best number",
-        )
-    source = features if isinstance(features, Source) else ArraySource(features)
-    return best_iterations(
-        rows=source.rows,
-        epsilon=epsilon,
-        smoothness=smoothness,
-        lipschitz=lipschitz,
-        domain=domain,
-    )
+    planned_diagnosis = aside(beside, epsilon)
+    return run(plan.protecting(protection), vertices.source, aside=planned_diagnosis)
 
 
 def _transcripts(vertices: int, iterations: int, mixing_weight: Rational) -> FiniteMix:

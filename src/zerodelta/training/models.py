@@ -335,6 +335,7 @@ class Model(ABC):
         return np.asarray(np.mean(averaged, axis=0), dtype=np.float64)
 
     def _gradient_at(self, parameters: Floats, columns: tuple[str, ...]) -> Rowwise:
+        """Return the query of the gradients at these parameters."""
         return Rowwise(lambda rows: self.gradient(parameters, rows, columns))
 
     def _positions(self, columns: tuple[str, ...]) -> list[int]:

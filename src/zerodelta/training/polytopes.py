@@ -161,6 +161,7 @@ class Hull(Polytope):
 
     @property
     def _exact(self) -> list[list[float]]:
+        """The vertices as lists of Python floats, which convert to fractions exactly."""
         exact: list[list[float]] = self.vertices.tolist()
         return exact
 
