@@ -172,7 +172,7 @@ def table_domain(
         remedy='name its columns: columns=["city", "member"]',
     )
     require(
-        unknown is None or not rows.drops,
+        unknown is None or not rows.drops_rows,
         "unknown",
         unknown,
         expected="None where rows may be left out (a condition, units, add-remove)",
@@ -299,7 +299,7 @@ def tabulated_source(rows: Any, domain: Domain) -> tuple[Source | Sealed[list[Ce
     if isinstance(rows, Source):
         positions(domain, rows.columns)
         source, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
-        private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
+        private = not rows.row_count_is_public or (isinstance(rows, Dataset) and rows.filtered)
     else:
         unread = row_columns(rows, domain)
         source, count = Sealed(rows, known=unread.known, read=unread.read), unread.rows

@@ -19,12 +19,12 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import OptionIndex, numbers
 from zerodelta.data.columns import Unread
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.isolation import is_written_here
+from zerodelta.data.isolation import is_trusted_code
 from zerodelta.data.kinds import Category, Kind, Text
 from zerodelta.data.pieces import Piece
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Ticket, ours
+from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Ticket, trusted_source
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
@@ -188,7 +188,7 @@ _BLOCK_ROWS = 1 << 13
 """The largest numbers of entries and of rows of a block of array rows."""
 
 
-@ours
+@trusted_source
 @final
 class LabeledRows(DerivedSource):
     """Features and, as the last column, one label for each row; nothing is read without a ticket.
@@ -216,7 +216,7 @@ class LabeledRows(DerivedSource):
     ) -> None:
         known = type(read) in (ClassLabels, Targets, type(None))
         require(
-            known and type(encode) in (Encoding, type(None)) and is_written_here(prepare),
+            known and type(encode) in (Encoding, type(None)) and is_trusted_code(prepare),
             "prepare",
             type(prepare),
             expected="a preparation of rows by this library",
@@ -260,7 +260,7 @@ class LabeledRows(DerivedSource):
         kind, codes = label_kind(labels), None
         if isinstance(self._read, ClassLabels) and kind.labels is not None:
             codes = self._read(list(kind.labels))
-        self._of = rows.beside(labels)
+        self._of = rows.with_columns_of(labels)
         encode = Encoding.of(rows.kinds) if encode is None else encode
         self._prepared = _Prepared(
             encode=encode, read=self._read, codes=codes, prepare=self._prepare
@@ -275,7 +275,7 @@ class LabeledRows(DerivedSource):
         return protection if known else replace(protection, premise=FOREIGN_SOURCE)
 
     @property
-    def drops(self) -> bool:
+    def drops_rows(self) -> bool:
         """Whether some rows of a data set may be zero rows, as cells may be missing."""
         return self.declared is not None and self.declared.may_miss
 
@@ -292,12 +292,12 @@ class LabeledRows(DerivedSource):
     @property
     def facts(self) -> Facts:
         """The public facts about the rows; zero rows are allowed."""
-        public_count = self.whole
+        public_count = self.row_count_is_public
         return Facts(
             rows=self.rows if public_count else None,
             expected_rows=None if public_count else self.rows,
             columns=self.columns,
-            drops=self.drops,
+            drops_rows=self.drops_rows,
             neighbors=self.protection.neighbors,
             memory=self.keeping.memory,
             remote=self.remote,
@@ -322,7 +322,7 @@ class LabeledRows(DerivedSource):
             yield from map(self._prepared, _cut(self._of.blocks(ticket), self._batch))
             return
         column: Any = self._labels
-        labels, start = read(ticket.once(column, column.read)[0]), 0
+        labels, start = read(ticket.compute_once(column, column.read)[0]), 0
         blocks = self._of.blocks(ticket) if self._array is None else [self._array]
         for part in _cut(blocks, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow

@@ -41,7 +41,7 @@ from zerodelta.regression.classes import fit_classes
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import as_classes, declared_classes
 from zerodelta.spine.plan import Question
-from zerodelta.spine.verbs import as_own, inherited, paying
+from zerodelta.spine.verbs import inherited, inside_same_release, paying
 
 # -- The user's data ------------------------------------------------------------------------------
 # Only the shape and the names of rows and targets can raise an error. The checks of scikit-learn
@@ -298,7 +298,7 @@ def fit_columns(
     fitted: Any = estimator
     epsilon, rows = required_epsilon(fitted.epsilon), check_rows(fitted, X)
     bounds, encoding = column_bounds(fitted, rows)
-    release = as_own(task)(
+    release = inside_same_release(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.pieces import kept, together
+from zerodelta.data.pieces import as_one_table, copied_blocks
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rowwise import Block, evaluate, whole_rows, without_blanks
 from zerodelta.errors import require
@@ -129,7 +129,7 @@ class LinearGradients(Gradients):
     def _table(self) -> _RowBlocks:
         """Return the quantized rows, which are read at the first call and kept."""
         if self._loaded is None:
-            arrays = kept(self._blocks(), self.examples.opened.keeping)
+            arrays = copied_blocks(self._blocks(), self.examples.opened.keeping)
             rows = (columns.T for columns in arrays[::3])
             self._loaded = _RowBlocks(list(zip(rows, arrays[1::3], arrays[2::3], strict=True)))
         loaded: _RowBlocks = self._loaded
@@ -178,7 +178,10 @@ class LinearGradients(Gradients):
             return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
         # a private number of rows must not decide the type of the sums
-        fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        fits = (
+            self.examples.row_count_is_public
+            and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        )
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         for rows, labels, caps in self._parts(chosen):
@@ -406,12 +409,12 @@ class CallableGradients(Gradients):
         if chosen is not None:
             if self._loaded is None:
                 width, rows = len(self.examples.columns), self.examples.opened
-                self._loaded = together(
+                self._loaded = as_one_table(
                     self.examples.blocks(),
                     width,
                     planned=rows.rows,
                     keeping=rows.keeping,
-                    whole=rows.whole,
+                    count_is_public=rows.row_count_is_public,
                 )
             return self._sum(theta, self._loaded[chosen], blanks=blanks)
         if self.weight is not None:
@@ -425,7 +428,7 @@ class CallableGradients(Gradients):
                 bound=self.bound,
             )
         # a private number of rows must not decide the type of the sums
-        fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
+        fits = self.examples.row_count_is_public and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
             total += self._sum(theta, block, blanks=blanks)
