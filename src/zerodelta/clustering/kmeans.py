@@ -181,7 +181,7 @@ ROW_NORM = math.sqrt(2)
 _RESTARTS = 20
 _WIDTH = 1.5
 """The distance r, over the estimated deviation of a cluster. `bench/study_kmeans.py` prints the
-inertia of centers; this factor was chosen, not fitted."""
+inertia of centers; the factor was chosen by hand."""
 
 _SIGNIFICANT = 3
 """The number of standard deviations of noise that a count must exceed for its center to move."""

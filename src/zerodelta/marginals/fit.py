@@ -22,8 +22,8 @@ from zerodelta.marginals.domain import Columns, Domain, TableWorkload
 from zerodelta.marginals.strategies import Coefficients, Estimate, column_axes
 from zerodelta.value import value
 
-# Penalties and limits were chosen by timing and errors of fits to a few data sets; no script fits
-# them. `bench/tasks_marginals.py` prints the errors of tables.
+# Penalties and limits were chosen by hand; no script fits them. `bench/tasks_marginals.py` prints
+# the errors of tables.
 _PENALTIES, _FEW_PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0), (100.0, 30.0)
 _MANY_CELLS = 1 << 20
 """With more cells than this one evaluation takes a second."""

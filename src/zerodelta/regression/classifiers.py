@@ -48,7 +48,7 @@ from zerodelta.value import value
 _DESCENT_STEPS = 100
 _DESCENT_RADIUS = 3
 """The radius of the ball in which a descent searches, over the root of the number of coefficients.
-Neither constant was fitted."""
+Both were chosen by hand; no script fits them."""
 
 
 @value

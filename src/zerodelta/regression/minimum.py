@@ -39,7 +39,7 @@ Solve: TypeAlias = Callable[[Floats], Floats]
 """A function from a gradient to an approximate Newton step."""
 
 # These constants change the time of a fit and nothing else: every point is certified. They were
-# chosen by timing fits on synthetic data; no script keeps those runs.
+# chosen by hand; no script fits them.
 
 _DENSE = 300
 """The largest number of parameters for which the Hessian is formed as a matrix. With more,

@@ -37,7 +37,7 @@ them exactly in any order."""
 
 _ROOT_WEIGHT = Fraction(5, 4)
 """√κ, the weight of targets against rows: between 1, best for large coefficients, and √2, best for
-small ones. Chosen between the two, not fitted."""
+small ones. The value between the two was chosen by hand."""
 
 _NOISE_STEPS = 12
 """The noise scale is at least 2^12 lattice spacings, so that rounding adds almost no error."""

@@ -177,8 +177,8 @@ def _ends(bounds: Bounds, width: int, name: str) -> tuple[Floats, Floats]:
 
 _MAXIMUM_EXCHANGES = 100
 _CONSTANT = 0.05
-"""Squared weight of the constant in the Gram matrix, relative to that of the features. Chosen, not
-fitted: the constant needs little precision, and its weight adds to the norm."""
+"""Squared weight of the constant in the Gram matrix, relative to that of the features. It was
+chosen by hand: the constant needs little precision, and its weight adds to the norm."""
 
 
 @value(eq=False)
@@ -304,7 +304,7 @@ def _gains(sigma: Floats, target: Floats, chosen: list[int]) -> Floats:
 _STEPS = 1 << 20
 _CHOICE_SHARE = Fraction(3, 5)
 """The part of ε that choices take; fits take the rest. `bench/study_selection.py` compares the
-result with other methods; the share itself was chosen, not fitted."""
+result with other methods; the share was chosen by hand."""
 
 
 @value(eq=False)

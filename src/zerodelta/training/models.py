@@ -287,8 +287,8 @@ _AVERAGED = 5
 """The last fifth of the iterates of a descent is averaged."""
 
 _MAXIMUM_NOISE = 0.25
-"""The noise that a descent may accumulate in each direction; a longer path is shortened. Chosen,
-not fitted; `bench/study_training.py` prints the accuracy of models trained so."""
+"""The noise that a descent may accumulate in each direction; a longer path is shortened. It was
+chosen by hand; `bench/study_selection.py` prints the choice among models that are trained so."""
 
 
 class Model(ABC):
