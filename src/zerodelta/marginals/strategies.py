@@ -89,6 +89,7 @@ class Axes:
         sizes = self.shape(range(len(self.columns)))
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         places = [np.arange(1, size) * stride for size, stride in zip(sizes, strides, strict=True)]
+        # flat indices: on the axes of a part all functions but the constant one, which has index 0
         used = [
             functools.reduce(np.add.outer, (places[axis] for axis in part)).reshape(-1)
             for part in parts

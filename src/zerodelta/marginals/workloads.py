@@ -271,7 +271,10 @@ def workload_assumed(workload: Workload) -> tuple[str, ...]:
 
 
 def source_of(rows: Any, workload: Workload) -> Source:
-    """Return an array, a data frame or a `Source` as a source; only a wrong shape is refused."""
+    """Convert rows to a `Source` and check their shape against the workload, without reading them.
+
+    The workload's `keys` are tried on made-up rows.
+    """
     source = as_source(rows)
     require(
         len(source.columns) == workload.columns and source.rows >= 1,

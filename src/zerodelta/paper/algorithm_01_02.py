@@ -179,6 +179,7 @@ class AlgorithmTwo(Purifier):
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the element of the value's code after the flips, or of a uniform code."""
         length = self.code_length
+        # a bit flips with probability e^(-1/(2b))/2: Laplace noise beyond 1/2 in one direction
         noisy = bernoulli_exp(1 / (2 * self.scale), size=length, bits=bits)
         coins = bits.signs(length) > 0
         flips = sum(1 << i for i in range(length) if noisy[i] and coins[i])

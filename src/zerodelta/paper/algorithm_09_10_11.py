@@ -55,8 +55,13 @@ def paper_threshold(*, base_epsilon: Rational, log_delta: float) -> Fraction:
     60.0
     """
     target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
-    remedy = "pass ln δ, e.g. -30.0"
-    require(target < 0, "log_delta", log_delta, expected="a logarithm below 0", remedy=remedy)
+    require(
+        target < 0,
+        "log_delta",
+        log_delta,
+        expected="a logarithm below 0",
+        remedy="pass ln δ, for example -30.0",
+    )
     return Fraction(upper(lambda: -ball(target) / ball(exact)))
 
 
