@@ -154,13 +154,13 @@ def command_line() -> str:
     import typer
 
     from zerodelta.cli import app
-    from zerodelta.cli.commands import whole_command
+    from zerodelta.cli.commands import task_command
     from zerodelta.tasks.registry import COMMANDS
 
     root: Any = typer.main.get_command(app)
     lines = ["# Command line", "", *told(root.help)]
     for name in sorted(root.commands):
-        command = whole_command(name) if name in COMMANDS else root.commands[name]
+        command = task_command(name) if name in COMMANDS else root.commands[name]
         inner = getattr(command, "commands", {None: command})
         lines += [f"## zerodelta {name}", "", *told(command.help)]
         for under, each in inner.items():
