@@ -107,10 +107,10 @@ def accounts(path: str) -> list[Any]:
 
 
 def test_without_a_budget_nothing_is_made(path: str) -> None:
-    with pytest.raises(zd.errors.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="it does not exist"):
         Ledger(path)
     assert not Path(path).exists()
-    with pytest.raises(zd.errors.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="it does not exist"):
         Ledger(path, analyst="ana", budget=1)
 
 

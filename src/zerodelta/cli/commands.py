@@ -162,7 +162,7 @@ def _parameters(command: Command) -> list[inspect.Parameter]:
             _parameter(
                 "columns",
                 list[str] | None,
-                typer.Argument(help=columns_help, metavar="[COLUMN]..."),
+                typer.Argument(help=columns_help, metavar="COLUMN"),
                 None,
             )
         )

@@ -270,8 +270,9 @@ def plan_job(job: Job) -> Preview:
 
 
 def _open_data(job: Job, *, paying: bool) -> Any:
-    remedy = "pass --schema people.toml; zerodelta init writes a template"
-    require(job.schema is not None, "schema", expected="declared columns", remedy=remedy)
+    remedy = "pass --schema people.toml (zerodelta init writes a template)"
+    expected = "a file that declares the columns"
+    require(job.schema is not None, "schema", expected=expected, remedy=remedy)
     schema = zd.data.read_schema(str(job.schema))
     data = DEFAULT_DATA if schema.name is None else schema.name
     people = zd.open(

@@ -264,7 +264,7 @@ def init(
         file["quote"] = None if quote == "none" else quote
     if header is None and data.suffix.lower() not in (".parquet", ".pq"):
         remedy = "pass --header, or --no-header if the first line is a person's row"
-        expected = "whether the first line holds the names of the columns"
+        expected = "a statement whether the first line holds the names of the columns"
         require(sys.stdin.isatty(), "header", expected=expected, remedy=remedy)
         header = typer.confirm("Does the first line hold the names of the columns?")
     has_names = header is None or header
@@ -389,9 +389,10 @@ def verify(
 ) -> None:
     """Check that certificates prove what they claim.
 
-    The command exits with 1 if one does not. The claim of each certificate is derived again from its steps. For saved releases it is also
-    checked that the digest matches, that record and certificate state the same claim, and that the
-    value agrees with its noisy sums and bounds; the ε of all releases of one data set is added up.
+    The command exits with 1 if one does not. The claim of each certificate is derived again from
+    its steps. For saved releases it is also checked that the digest matches, that record and
+    certificate state the same claim, and that the value does not contradict its noisy sums and
+    bounds, if it has any; the ε of all releases of one data set is added up.
 
     Verified means that the steps prove the claim, not that they were run: for that you have to
     trust the signer. Somebody who changes a file and computes its digest again is detected only by
@@ -467,8 +468,9 @@ def audit(
 ) -> None:
     """Attack zerodelta's own tasks to refute their ε.
 
-    The command exits with 1 if an ε is refuted. Each task is run many times on two neighboring, made-up data sets, at a few milliseconds a
-    release. To attack another mechanism, call zerodelta.audit.lower_bound.
+    The command exits with 1 if an ε is refuted. Each task is run many times on two neighboring,
+    made-up data sets, at a few milliseconds a release. To attack another mechanism, call
+    zerodelta.audit.lower_bound.
     """
     from zerodelta.audit.sampled import as_confidence
     from zerodelta.cli import demo as audit_tasks

@@ -88,6 +88,7 @@ def error_line(error: Exception) -> str:
 
 _COMMAND_REMEDIES = {
     "with again=True": "with --again",
+    "load it with zd.load, saved as": "it is saved as",
     "call ledger.raise_budget(to, reason)": "run zerodelta ledger raise",
     "ledger.raise_budget(to, reason)": "zerodelta ledger raise",
     "ledger.verify(records=[…])": "zerodelta ledger verify",

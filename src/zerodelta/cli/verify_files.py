@@ -247,9 +247,7 @@ def _read(path: str | Path) -> tuple[str, Any]:
         text = content.decode("utf-8")
         return text, read_json(text, floats=True, largest=largest)
     except (OSError, ValueError, RecursionError) as error:
-        raise CertificateError(
-            f"the file cannot be read as JSON: {type(error).__name__}: {error}."
-        ) from error
+        raise CertificateError(f"the file cannot be read as JSON: {error}.") from error
 
 
 def _certificate(text: str, data: Any) -> Certificate:

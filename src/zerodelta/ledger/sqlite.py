@@ -372,7 +372,7 @@ def _in_plain_words(path: str) -> Iterator[None]:
 def _plain_error(path: str, error: Exception) -> LedgerError:
     text = str(error)
     if isinstance(error, FileNotFoundError):
-        reason = "there is none: create it with zd.Ledger(path, budget=…), or check the path"
+        reason = "it does not exist: create it with zd.Ledger(path, budget=…), or check the path"
     elif isinstance(error, PermissionError) or "readonly" in text or "unable to open" in text:
         reason = "it, or its folder, is not writable: give this user the right to write both"
     elif "full" in text or "I/O" in text or isinstance(error, OSError):
