@@ -196,10 +196,11 @@ def _matrix_table(release: Release, value: Any) -> ReportTable:
     names = None if record is None else record.parameters.get("columns")
     if names is None and record is not None and record.data:
         names = list(record.data[0].get("columns", {}))
-    fitting = isinstance(names, list) and len(names) == value.shape[1]
-    heads = [str(name) for name in (names if fitting else range(value.shape[1]))]
+    if not isinstance(names, list) or len(names) != value.shape[1]:
+        names = None
+    heads = [str(name) for name in names or range(value.shape[1])]
     pairs = record is not None and record.task in ("covariance", "correlation")
-    square = fitting and pairs and value.shape[0] == value.shape[1]
+    square = names is not None and pairs and value.shape[0] == value.shape[1]
     lines: Sequence[Any] = heads if square else range(1, len(value) + 1)
     columns = tuple(Column(name=head, values=value[:, i].tolist()) for i, head in enumerate(heads))
     return ReportTable(keys={"": lines}, columns=columns)
