@@ -1,4 +1,4 @@
-"""Follow one row through the library: the files that five calls pass, in order, and how often.
+"""Trace five calls through the library: the files that each passes, in order, and how often.
 
 `make architecture` writes what it sees into docs/architecture.md, between its two marks. Calls are
 those of Python functions of this package. "First time" is a call in a process that has only made it

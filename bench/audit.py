@@ -1,4 +1,4 @@
-"""What the audit costs: samples and seconds until too little noise is refuted, and false alarms.
+"""Measure the audit: samples and seconds until too little noise is refuted, and false alarms.
 
 ``python bench/audit.py [--runs 100]``. The noise is Laplace for ε = 1, times a factor, rounded to
 thousandths. Fixed: the least number of samples, in steps of a tenth, at which `lower_bound` refutes

@@ -1,4 +1,4 @@
-"""What reading and summing costs beside plain floats and DuckDB: ratios, memory, growth.
+"""Measure reading and summing against plain floats and DuckDB: ratios, memory, growth.
 
     python bench/data.py                  # a million rows: a minute or two
     python bench/data.py --full           # 1e7 × 20, 1e8 rows of keys, and growth

@@ -1,4 +1,4 @@
-"""The jobs of `bench/data.py`: each is run in a process of its own, so that its memory is its own.
+"""Define the jobs of `bench/data.py`, each run in its own process to measure its own memory.
 
 Ours read through `zd.open`; the others do the same work in plain floats over the same row groups,
 with as many threads, or are DuckDB's own queries.

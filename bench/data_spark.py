@@ -1,4 +1,4 @@
-"""The jobs of `bench/data.py --spark`: questions to ours on Spark, to Spark itself and to DuckDB.
+"""Define the jobs of `bench/data.py --spark`: queries to zerodelta, Spark itself and DuckDB.
 
 Ours clip and add integers on the workers (`mapInArrow`); Spark's own aggregates do neither, and run
 inside the JVM. The session starts before the first of three runs, of which the least counts.

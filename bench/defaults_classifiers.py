@@ -1,4 +1,4 @@
-"""Defaults of the estimators: what they were, what they are, and diffprivlib beside them.
+"""Compare old and new defaults of the estimators with diffprivlib.
 
 Four tables: `LogisticRegression` by the radius that rows are clipped to, probabilities with and
 without the temperature, `SparseRegression` by ε, and `MLPClassifier` inside wide bounds. Real data

@@ -1,4 +1,4 @@
-"""docs/choose-a-method.md: what `zd.advise` says of every task at typical numbers (`--write`)."""
+"""Write docs/choose-a-method.md from `zd.advise` for every task at typical numbers (`--write`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the two sides of the mixing coin take: both make the same calls.
+"""Time the two sides of the mixing coin, which make the same calls.
 
 ``python bench/mixing_time.py [--runs 2000]``. The coin is thrown as always and then turned to one
 side; the sides take turns, so that what the machine does beside hits both. A difference that an

@@ -1,4 +1,4 @@
-"""Speed and memory of the paper's algorithms: `python bench/paper.py`.
+"""Measure speed and memory of the paper's algorithms: `python bench/paper.py`.
 
 The four targets of the issue, and a few more runs for scale. One process; the peak of memory is of
 the whole process, so each part runs in its own.

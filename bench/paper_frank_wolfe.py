@@ -1,4 +1,4 @@
-"""Frank-Wolfe measured: the sparse-recovery LP, and the loss of Algorithms 5, 6, 7 and C2.
+"""Measure Frank-Wolfe: the sparse-recovery LP, and the loss of Algorithms 5, 6, 7 and C2.
 
 Lasso-like regression, x uniform in [-1, 1]^d, three true coefficients, ε = 1 in total for all.
 """

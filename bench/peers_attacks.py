@@ -1,4 +1,4 @@
-"""Known weaknesses of other libraries, looked for by our audit, and the same questions to ours.
+"""Attack known weaknesses of other libraries with the audit, and zerodelta in the same way.
 
 ``python bench/peers_attacks.py [--python PATH] [--samples 20000]``. PATH is an interpreter that has
 the peers installed; this one if left out. A peer that it does not have is skipped with a line.

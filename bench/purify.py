@@ -1,4 +1,4 @@
-"""Purification measured: error at equal ε, speed and memory, and ln δ beside our peers.
+"""Measure purification: error at equal ε, speed and memory, and ln δ against peers.
 
 The error table is for one release of a vector from the unit l2 ball (replace-one, sensitivity 2/n)
 at total ε = 1 and mixing weight 1 %. dp-accounting runs in its own environment

@@ -1,4 +1,4 @@
-"""Quantiles of whole numbers: their own grid against the default one of 2^40 points.
+"""Compare quantiles of whole numbers on their own grid and on the default one of 2^40 points.
 
 Ages 0..120 of a made-up population. Prints the mean rank error (how many rows the released point
 lies beyond the wanted one, counting ties as right) and the mean error in years of both grids.

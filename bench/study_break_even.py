@@ -1,4 +1,4 @@
-"""From how many internal queries on a study has less noise than pure queries: docs/study.md."""
+"""Find the number of internal queries from which a study has less noise: docs/study.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixed public features and objective perturbation: the missing rival of line (d) of the Study.
+"""Measure objective perturbation on fixed public features, a rival of line (d) of the study.
 
 Features that no row has touched (random cosines, or the tanh units with which the Study's network
 starts), of length at most 1, and a pure ε-DP logistic or softmax regression on them. Number, kind

@@ -1,4 +1,4 @@
-"""Line (e): inertia of pure ε-DP k-means over the non-private one's, diffprivlib beside it.
+"""Measure line (e): inertia of pure ε-DP k-means over the non-private one, and diffprivlib's.
 
 diffprivlib (plain Lloyd with Laplace noise, pure ε) runs in its own environment
 (`.bench-diffprivlib`), made here on the first run and skipped with a message if it cannot be

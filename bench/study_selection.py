@@ -1,4 +1,4 @@
-"""Study measured where a small object is published: lines (a), (b) and (c) of `bench/study.py`.
+"""Measure studies that publish a small object: lines (a), (b) and (c) of `bench/study.py`.
 
 Rivals get the same data, public bounds and search, and noise of their exact scale in floats (which
 changes no number below); ours runs as shipped. Equal total pure ε, replace-one neighbors.

@@ -1,4 +1,4 @@
-"""Study measured where a model is trained: lines (d) and (f) of `bench/study.py`.
+"""Measure studies that train a model: lines (d) and (f) of `bench/study.py`.
 
 (d): `Study.minimize` as shipped, with its defaults, on seeds that tuned nothing. Rivals get the
 same network, start, ball and clipping, and noise of their exact scale in floats (which changes no

@@ -1,4 +1,4 @@
-"""Classifiers on four small data sets, and what `zd.advise` picks among them.
+"""Measure classifiers on four small data sets, and the one that `zd.advise` picks.
 
 Iris, wine, breast cancer and digits, named before any result was seen; 20 stratified splits leave
 out 30 % of the rows, and each has four fits: with one, noise moves a mean accuracy by up to 0.03.

@@ -1,4 +1,4 @@
-"""How often intervals cover what they are for, and how wide they are.
+"""Measure the coverage and the width of intervals.
 
 `python bench/tables_intervals.py [runs]` (10 000 by default) draws noise by the mechanism of each
 kind of release, at ε = 1 and replace-one, on fixed rows, and prints for 95 % intervals of the

@@ -1,4 +1,4 @@
-"""Unknown keys and the most frequent ones, beside thresholds of others (docs/keys.md).
+"""Compare unknown and most frequent keys with thresholds of other libraries (docs/keys.md).
 
     python bench/tables_keys.py [--runs 5]
 

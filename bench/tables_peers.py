@@ -1,4 +1,4 @@
-"""What users of OpenDP (its Context, with Polars) and of diffprivlib write for `bench/tables.py`.
+"""Ask the questions of `bench/tables.py` with OpenDP (Context, Polars) and diffprivlib.
 
 Each function answers one task; its lines are counted as they stand here. "replace" is one replaced
 row: OpenDP is told so (`changes=1`), and diffprivlib, whose counts and sums are for an added or

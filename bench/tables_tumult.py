@@ -1,4 +1,4 @@
-"""What users of Tumult Analytics write for `bench/tables.py`, run by an interpreter that has it.
+"""Ask the questions of `bench/tables.py` with Tumult Analytics, in its own interpreter.
 
     python bench/tables_tumult.py people.parquet EPSILON RUNS
 

@@ -1,4 +1,4 @@
-"""How wide 95 % intervals by city are beside OpenDP's, for `bench/tables.py`.
+"""Compare the widths of 95 % intervals by city with OpenDP's, for `bench/tables.py`.
 
 OpenDP states an accuracy at α = 0.05 (`summarize`), for counts and sums; an interval is twice as
 wide.

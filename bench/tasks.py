@@ -1,4 +1,4 @@
-"""Every task at equal pure ε in {0.5, 1, 2}: ours as shipped beside diffprivlib and OpenDP.
+"""Compare every task at equal pure ε in {0.5, 1, 2} with diffprivlib and OpenDP.
 
 Printed are the errors of each rival, averaged over runs or data sets as each title says (means,
 or medians where tails are heavy), and ours over the best rival's and over the best default's, ± a

@@ -1,4 +1,4 @@
-"""2- and 3-way marginals at equal pure ε: the marginals part of `bench/tasks.py`.
+"""Measure 2- and 3-way marginals at equal pure ε: the marginals part of `bench/tasks.py`.
 
 Ours as shipped ("auto" and each named method) beside what a user has elsewhere: Laplace noise on
 every table as it is, and the paper's pure MWEM on single queries. Replace-one neighbors; errors

@@ -1,4 +1,4 @@
-"""Models that callers train: a vote of blocks beside a study, and which of them `auto` takes.
+"""Compare a vote of blocks and a study on callers' models, and check the choice of `auto`.
 
     python bench/vote_or_study.py [--runs 20]
 

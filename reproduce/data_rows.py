@@ -1,4 +1,4 @@
-"""Rows 4 and 5 of Table 1: bounding the local sensitivity, and the mode.
+"""Measure rows 4 and 5 of Table 1: bounding the local sensitivity, and the mode.
 
 The predictions are the errors of the noise that a run's certificate states. They leave out the
 mixing branch, which has a probability below 10⁻⁴ and is not met in these runs.

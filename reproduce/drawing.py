@@ -1,4 +1,4 @@
-"""The pictures: matplotlib figures as SVG text, with colors that color-blind readers tell apart.
+"""Draw the pictures with matplotlib as SVG text, in colors for color-blind readers.
 
 Okabe and Ito's colors; markers and dashes differ too. Equal numbers give equal files.
 """

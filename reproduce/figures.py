@@ -1,4 +1,4 @@
-"""The figures that are formulas, not slopes: what is computed, how it is drawn, what it shows.
+"""List the figures that are formulas, not slopes: computation, drawing and findings.
 
 To add one, add a `Picture` to `PICTURES`; pages and tests find it there.
 """

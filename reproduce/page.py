@@ -1,4 +1,4 @@
-"""`reproduce.html`: the pictures, the slopes and what differs from the paper, in one file.
+"""Write `reproduce.html`: the pictures, the slopes and the differences from the paper.
 
 Everything is rendered from the numbers that `reproduce.json` holds; so is docs/reproduction.md
 (`reproduce.report`).

@@ -1,4 +1,4 @@
-"""Where each statement of the paper is: label, what it says, file and function, test.
+"""Map each statement of the paper to its file, function and test (docs/paper-map.md).
 
 The entries are in `paper_map.toml`; `python -m reproduce.paper_map` writes docs/paper-map.md. Tests
 check that the page is this, that every algorithm, theorem, corollary and lemma of the paper is

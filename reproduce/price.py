@@ -1,4 +1,4 @@
-"""The price of δ = 0: the mean of real data, approximate, purified in three ways, directly pure.
+"""Measure the price of δ = 0 for the mean of real data: approximate, purified, directly pure.
 
 The rows are scikit-learn's digits, 64 pixels from 0 to 16, so their bounds are public. Data sets of
 n rows are drawn from the 1797 with replacement, so that n can grow. What a purified mechanism adds

@@ -1,4 +1,4 @@
-"""How far each label of a certificate is proved: by Coq, on paper, and by exact tests.
+"""List how far each label of a certificate is proved: by Coq, on paper, and by exact tests.
 
 `python -m reproduce.proof_map` writes the table of docs/proofs.md again. Tests check that the page
 has this table, that every label is in it, and that every theorem and test it names exists.

@@ -1,4 +1,4 @@
-"""Row 7 of Table 1: query release by MWEM (Algorithm 16), and the mechanisms it is compared with.
+"""Measure row 7 of Table 1: query release by MWEM (Algorithm 16), and its rivals.
 
 Multiplicative weights have no closed form. The prediction is their mean-field recursion: every
 round applies the *expected* update (the law of the choice, the mean of the clipped noisy answer)

@@ -1,4 +1,4 @@
-"""Errors measured along one variable at a time, the power of it that fits them, and a verdict.
+"""Measure errors along one variable, fit their power, and compare it with the paper's.
 
 A slope is compared with the power in the paper's rate. Where it is another one, the only
 explanation that counts is a prediction: the exact formula of the mechanism (its noise scale, its

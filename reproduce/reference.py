@@ -1,4 +1,4 @@
-"""Reference code: the baselines that the paper names for rows 5 to 7, for comparison only.
+"""Implement the baselines that the paper names for rows 5 to 7, for comparison only.
 
 Written from their textbook descriptions, in floats, with noise from NumPy and a seed: good for
 measuring errors, **not private** on a computer (theory A14). What the package offers is elsewhere.

@@ -1,4 +1,4 @@
-"""`docs/reproduction.md`: a full run, kept in the repository with its pictures.
+"""Write `docs/reproduction.md`, a full run with its pictures that the repository keeps.
 
 Every number of it comes from the run (`reproduce.json`).
 """

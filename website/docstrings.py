@@ -1,4 +1,4 @@
-"""Docstrings as the site shows them: doctests become code, and what follows Returns a section.
+"""Convert docstrings for the site: doctests become code, extra paragraphs get a section.
 
 What verbs and estimators have in common is written once (`zerodelta.spine.verbs`), so what `help()`
 shows is asked of the objects themselves, and so are their parameters.

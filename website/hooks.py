@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself: pages made from the code, links to files beside docs/.
+"""Extend MkDocs: pages made from the code, and links to files beside docs/.
 
 `docs/` is written to be read where it lies: links lead to sources, README and changelog. The site
 has a page for each of those that is linked, so that no link leaves it.
