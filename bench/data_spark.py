@@ -94,7 +94,7 @@ def query(text: str) -> Job:
 
 
 def _aggregated(*sums: str) -> Job:
-    from_frame = [f"{each} as s{i}" for i, each in enumerate(sums)]
+    from_frame = [f"{expression} as s{i}" for i, expression in enumerate(sums)]
     return lambda path: _frame(path).selectExpr(*from_frame).collect()
 
 

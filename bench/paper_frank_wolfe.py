@@ -45,11 +45,11 @@ def losses() -> list[tuple[str, float, float]]:
     y = np.clip(x @ theta + 0.1 * rng.normal(size=ROWS), -1, 1)
     ball = Ball(DIMENSION, 1, norm=1)
 
-    def loss(found: Any) -> float:
-        return float(np.mean((x @ found - y) ** 2) / 2)
+    def loss(point: Any) -> float:
+        return float(np.mean((x @ point - y) ** 2) / 2)
 
-    def slope(found: Any) -> Any:
-        return x.T @ (x @ found - y) / ROWS
+    def slope(point: Any) -> Any:
+        return x.T @ (x @ point - y) / ROWS
 
     shared: dict[str, Any] = {
         "loss": Squared(label_bound=1),

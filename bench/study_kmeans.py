@@ -121,9 +121,9 @@ def peer_ratios(rows: Floats, case: Case, best: float, repetitions: int) -> list
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
         np.save(path, rows)
-        given = [str(path), str(case.clusters), json.dumps(EPSILONS), str(repetitions)]
+        arguments = [str(path), str(case.clusters), json.dumps(EPSILONS), str(repetitions)]
         done = subprocess.run(
-            [DIFFPRIVLIB / "bin" / "python", "-c", PEER, *given],
+            [DIFFPRIVLIB / "bin" / "python", "-c", PEER, *arguments],
             check=True,
             capture_output=True,
             text=True,

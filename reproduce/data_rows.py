@@ -138,9 +138,9 @@ def _mode_found(variant: str, point: Point, lead: int, label: str) -> bool:
     for _ in range(_RUNS):
         if variant == "before":
             threshold = paper_threshold(base_epsilon=total, log_delta=LOG_DELTA)
-            found, distance = stable_mode(items, space)
+            drawn, distance = stable_mode(items, space)
             passed = noisy_test(distance, epsilon=total, threshold=threshold, bits=bits)
-            value: Any = found if passed else None
+            value: Any = drawn if passed else None
         elif variant == "after":
             value = replayed(bits)(embedded_mode)(items, universe=space, epsilon=total).value
         elif variant == "modern":

@@ -110,7 +110,7 @@ def _homes(targets: list[str]) -> list[str]:
     for target in targets:
         module, _, name = target.partition(":")
         names.setdefault(module, []).append(name)
-    return [_home(module, found) for module, found in names.items()]
+    return [_home(module, targets_in_module) for module, targets_in_module in names.items()]
 
 
 def _home(module: str, names: list[str]) -> str:

@@ -94,11 +94,11 @@ def mean_field(table: Floats, truth: Floats, rounds: Rounds, rows: int) -> float
     weights = np.full(table.shape[1], 1 / table.shape[1])
     average = weights.copy()
     for _ in range(rounds.rounds):
-        found = table @ weights
-        scores = np.abs(found - truth)
+        answers = table @ weights
+        scores = np.abs(answers - truth)
         law = np.exp(rate * (scores - scores.max()))
         law /= law.sum()
-        weights = weights * np.exp((law * (answer - found) / 2) @ table)
+        weights = weights * np.exp((law * (answer - answers) / 2) @ table)
         weights /= weights.sum()
         average += weights
     return float(np.abs(table @ (average / (rounds.rounds + 1)) - truth).max())
