@@ -1,4 +1,4 @@
-"""Convert approximate DP mechanisms to pure DP: claims, spaces and plans (theory B).
+"""Convert approximate DP mechanisms to pure DP: claims, spaces, plans (theory T0, B1 to B6).
 
 The most common names (`purify`, `plan`, the claims `ApproxDP` and `GaussianDP`, the
 spaces `Ball`, `Box` and `Finite`) are also in `zerodelta` itself.
