@@ -19,8 +19,7 @@ import zerodelta as zd
 from zerodelta.privacy.readable import LARGE
 from zerodelta.report import page_of_releases, write_report
 from zerodelta.report.contents import after_lower, after_upper, factor_text, percent_text
-from zerodelta.report.page import LARGEST_PAGE
-from zerodelta.report.style import COLORS
+from zerodelta.report.page import COLORS, LARGEST_PAGE
 from zerodelta.testing import replayed
 
 QUESTIONS = {

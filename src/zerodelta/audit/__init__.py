@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from zerodelta.audit.exact import (
     ExactAudit,
+    ExpRational,
     Law,
     Probability,
     WorstRatio,
@@ -30,7 +31,6 @@ from zerodelta.audit.exact import (
     shifted,
     worst_ratio,
 )
-from zerodelta.audit.exp_rational import ExpRational
 from zerodelta.audit.sampled import LowerBound, SequentialTest, lower_bound, search, sequential
 
 __all__ = [
