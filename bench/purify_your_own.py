@@ -1,4 +1,4 @@
-"""docs/purify-your-own.md, measured: a DP-SGD run of your own, purified, beside what is better.
+"""docs/purification.md, measured: a DP-SGD run of your own, purified, beside what is better.
 
 Two classes in the unit ball of d dimensions, n rows, ε = 1 under replace-one, 20 runs each. The
 run is plain NumPy with float noise, so its claim is the caller's; objective perturbation is ours.

@@ -1,6 +1,6 @@
 """`reproduce.html`: the pictures, the slopes and what differs from the paper, in one file.
 
-Everything is rendered from the numbers that `reproduce.json` holds; so is docs/reproduction.md
+Everything is rendered from the numbers that `reproduce.json` holds; so is the page of the site
 (`reproduce.report`).
 """
 

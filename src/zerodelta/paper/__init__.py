@@ -3,7 +3,7 @@
 *Purifying Approximate Differential Privacy with Randomized Post-processing* (Lin, Wang, Ma, Wang).
 One file for each algorithm (`algorithm_01` … `algorithm_16`), its appendices (`appendix_c`,
 `appendix_d`) and what it compares with (`baselines`); all call the rooms below. Every label of the
-paper, and where it is here: docs/paper-map.md.
+paper, and where it is here: docs/paper.md#map.
 
 >>> import zerodelta as zd
 >>> zd.paper.pure_dp_sgd is zd.paper.algorithm_04.pure_dp_sgd

@@ -511,7 +511,7 @@ def verifying(
         "Without a signature whoever changes the file can compute all of these anew. Other code, "
         "for those who do not want to believe ours: <code>zerodelta prove</code> writes the claim "
         "for Coq, and says what Coq has no theorem for (docs/proofs.md); a second verifier in a "
-        "few lines, of mixed Gaussian mechanisms, stands in docs/certificate-format.md.</p>"
+        "few lines, of mixed Gaussian mechanisms, stands in docs/records.md.</p>"
     )
     for number, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):
         record, facts = release.record, []
