@@ -97,7 +97,7 @@ reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes;
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(KEEP),--keep .)
 
 architecture: env ## trace calls through the files, and write the rooms of docs/architecture.md again
-	$(BIN)/python bench/architecture.py --write
+	$(BIN)/python bench/architecture.py
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-lowest .venv-bridges dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

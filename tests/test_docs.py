@@ -233,3 +233,36 @@ def test_names_in_the_notation_exist() -> None:
             if name == "R":
                 continue
             assert re.search(rf"\b{name}\b", source), f"docs/paper.md: {name}"
+
+
+@cache
+def architecture() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "bench" / "architecture.py"))
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_map_has_every_room_with_what_it_is_for_and_about_its_size() -> None:
+    script = architecture()
+    shown = ARCHITECTURE.split(script["BEGIN"])[1].split(script["END"])[0]
+    rows = re.findall(r"^\| \[(\w+)\]\([^)]+\) \| (.+) \| (\d+) \| (\d+) \|$", shown, re.MULTILINE)
+    rooms = {name: (purpose, files, lines) for name, purpose, files, lines in script["rooms"]()}
+    assert [(name, purpose) for name, purpose, *_ in rows] == [
+        (name, purpose) for name, (purpose, *_) in rooms.items()
+    ], "make architecture"
+    for name, _, files, lines in rows:
+        assert int(files) == pytest.approx(rooms[name][1], rel=0.25, abs=2), name
+        assert int(lines) == pytest.approx(rooms[name][2], rel=0.25, abs=100), name
+
+
+def test_a_csv_by_city_passes_the_twelve_boxes_in_order() -> None:
+    script = architecture()
+    boxes = re.findall(
+        r"^\d+\. \[(\S+)\]\(\.\./src/zerodelta/\1\), `(\w+)`", ARCHITECTURE, re.MULTILINE
+    )
+    assert len(boxes) == 12
+    script["by_city"](2)
+    entered, _ = script["trace"](script["by_city"])
+    assert set(boxes) <= set(entered), "a file or function was renamed: mend the box"
+    assert boxes == sorted(boxes, key=entered.index)
