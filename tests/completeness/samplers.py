@@ -6,7 +6,7 @@ from typing import Any
 
 from completeness.noises import NOISES
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.bits import Strings, rounded
+from zerodelta.exact.bits import BitStrings, rounded
 from zerodelta.exact.integers import (
     AliasTable,
     bernoulli,
@@ -72,5 +72,5 @@ DRAWN_FROM: dict[Any, str] = {
     ),
     RealKNorm: "regression/test_minimum.py::test_noise_has_its_law_and_keeps_to_its_space",
     # -- what samplers are made of
-    **dict.fromkeys((rounded, Strings), _LAZY),
+    **dict.fromkeys((rounded, BitStrings), _LAZY),
 }
