@@ -1,4 +1,4 @@
-"""The rooms of the package with their sizes, and the files that a call passes, in order.
+"""Write the rooms of the package with their sizes; trace the files that a call passes, in order.
 
 `make architecture` writes the table of rooms into docs/architecture.md, between its two marks, and
 prints the traces. "First time" is a call in a process that has only made it with another ε before
@@ -56,10 +56,10 @@ def by_city(epsilon: int) -> None:
 
 def study(epsilon: int) -> None:
     """`zd.Study(rows, …, functions=False).run(program)` with one mean."""
-    asked = zd.Study(
+    planned = zd.Study(
         ROWS, epsilon=epsilon, publish=zd.Finite(4), rounds=10, bounds=(0, 1), functions=False
     )
-    asked.run(lambda s: int(s.mean(0) > 0.5))
+    planned.run(lambda s: int(s.mean(0) > 0.5))
 
 
 def fit(epsilon: int) -> None:

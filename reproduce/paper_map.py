@@ -1,4 +1,4 @@
-"""Where each statement of the paper is: label, what it says, file and function, test.
+"""Map each statement of the paper to its file, function and test (docs/paper.md).
 
 The entries are in `paper_map.toml`; the site prints them into docs/paper.md, and `python -m
 reproduce.paper_map` into a terminal. Tests check that every algorithm, theorem, corollary and lemma
@@ -100,7 +100,7 @@ def _homes(targets: list[str]) -> list[str]:
     for target in targets:
         module, _, name = target.partition(":")
         names.setdefault(module, []).append(name)
-    return [_home(module, found) for module, found in names.items()]
+    return [_home(module, targets_in_module) for module, targets_in_module in names.items()]
 
 
 def _home(module: str, names: list[str]) -> str:

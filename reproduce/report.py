@@ -1,4 +1,4 @@
-"""A full run, kept in the repository: its numbers and pictures, and the page that shows them.
+"""Keep a full run in the repository: its numbers and pictures, and the page that shows them.
 
 `reproduce/results/full_run.json` holds what the page prints; the site prints the page from it.
 """
