@@ -23,6 +23,7 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
+from sampling import replaced
 from zerodelta.audit.exact import (
     exponential_mechanism_law,
     permute_and_flip_law,
@@ -215,16 +216,15 @@ _issued = ReleasePlan.certificate
 def scripted(channel: str | None) -> Iterator[None]:
     """Answer every draw of a study from the current tape."""
     with ExitStack() as stack:
-        for name, replacement in {
-            "mechanisms.sum_noise.rounded_gaussian": _gaussian,
-            "mechanisms.selection.gumbel_argmax": _argmax(exponential_mechanism_law),
-            "mechanisms.selection.exponential_argmax": _argmax(permute_and_flip_law),
-            "channels.channel.bernoulli": _coin,
-            "channels.mixes.uniform_below": _uniform,
-            "channels.mixes.rounded_gaussian": _gaussian,
-            "study.study.plan": _once(plan, channel=channel),
-        }.items():
-            stack.enter_context(patch("zerodelta." + name, replacement))
+        changes = {
+            "rounded_gaussian": _gaussian,
+            "gumbel_argmax": _argmax(exponential_mechanism_law),
+            "exponential_argmax": _argmax(permute_and_flip_law),
+            "bernoulli": _coin,
+            "uniform_below": _uniform,
+            "study.plan": _once(plan, channel=channel),
+        }
+        stack.enter_context(replaced(changes))
         stack.enter_context(patch.object(ReleasePlan, "certificate", _certificate))
         for kind in (FiniteMix, GridMix, GaussianMix):
             stack.enter_context(patch.object(kind, "apply", _publishing(kind)))

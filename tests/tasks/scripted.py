@@ -8,12 +8,10 @@ the adversary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
-from unittest.mock import patch
 
 import numpy as np
 from flint import arb, ctx
@@ -144,15 +142,6 @@ def laplace_chances(scale: Fraction, reach: int, *, joined: bool) -> dict[int, a
         chances |= {-reach - 1: tail, reach + 1: tail}
     with ctx.workprec(BITS):
         return {k: chance.ball() for k, chance in chances.items()}
-
-
-@contextmanager
-def replaced(places: Mapping[str, Any]) -> Iterator[None]:
-    """Replace names in modules of the library."""
-    with ExitStack() as stack:
-        for name, replacement in places.items():
-            stack.enter_context(patch("zerodelta." + name, replacement))
-        yield
 
 
 _made: dict[str, Any] = {}

@@ -20,8 +20,9 @@ import pytest
 from flint import arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf
+from sampling import replaced
 from tasks import scripted
-from tasks.scripted import once, replaced
+from tasks.scripted import once
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
@@ -69,8 +70,8 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 
 PUBLIC: dict[str, Any] = {
-    "training.features._STEPS": 1,
-    "spine.plan.issue": once(issue),
+    "features._STEPS": 1,
+    "issue": once(issue),
 }
 
 
@@ -99,8 +100,8 @@ def noisy_sum(self: KNorm, sums: Any, bits: Any) -> Any:
 
 DRAWN: dict[str, Any] = {
     **PUBLIC,
-    "mechanisms.sum_noise.KNorm.apply": noisy_sum,
-    "mechanisms.selection.exponential_argmax": scripted.flipped,
+    "KNorm.apply": noisy_sum,
+    "exponential_argmax": scripted.flipped,
 }
 
 
@@ -166,7 +167,7 @@ WORST = (0, 0, 1, 2), (0, 0, 2, 2)
 
 @pytest.mark.parametrize("mechanism", [KNorm, PermuteAndFlip])
 def test_half_the_sensitivity_is_caught(mechanism: Any) -> None:
-    laws = walked(WORST, {f"training.features.{mechanism.__name__}": half(mechanism)})
+    laws = walked(WORST, {f"features.{mechanism.__name__}": half(mechanism)})
     one, two = WORST
     assert certainly_impure(laws[one], laws[two], EPSILON)
 

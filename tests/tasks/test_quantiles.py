@@ -12,16 +12,15 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from exact.joint_laws import joint_law
+from sampling import Replace
 from tasks.related import Relation
 from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
 from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import GroupKey, GroupKeys
 from zerodelta.errors import ParameterError
-from zerodelta.exact import joint_ranks
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.integers import uniform_multiset
-from zerodelta.mechanisms import joint_quantiles as joint_exponential
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms import ranks as near_ranks
 from zerodelta.mechanisms.joint_quantiles import CELL_BITS
@@ -38,7 +37,7 @@ each_relation = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELA
 NINE = [i / 10 for i in range(1, 10)]
 
 
-def spied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[Fraction], Fraction]]:
+def spied(replace: Replace) -> list[tuple[list[int], list[Fraction], Fraction]]:
     """The cells of the rows, the gaps and the rate of every draw."""
     calls: list[Any] = []
 
@@ -47,20 +46,20 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[Fractio
         calls.append((rows.tolist(), list(gaps), rate))
         return [0] * (len(gaps) - 1)
 
-    monkeypatch.setattr(joint_exponential, "joint_points", record)
+    replace("joint_points", record)
     return calls
 
 
 @each_relation
 @pytest.mark.parametrize("all_levels", [False, True])
 def test_quantiles_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, relation: Relation, all_levels: bool
+    monkeypatch: pytest.MonkeyPatch, replace: Replace, relation: Relation, all_levels: bool
 ) -> None:
     """What is drawn is the law of the rows that count, at parts of their own number.
 
     So few rows are asked for their median only, or against the rule for all levels.
     """
-    calls, laws = spied(monkeypatch), {}
+    calls, laws = spied(replace), {}
     if all_levels:
         monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
     wanted = [F(1, 3)] * 3 if all_levels else [F(1, 2)] * 2
@@ -92,7 +91,7 @@ TIES = {
 @pytest.mark.parametrize("ask", TIES.values(), ids=TIES)
 @pytest.mark.parametrize("held", [1 << 21, 1000], ids=["sorted", "counted"])
 def test_equal_rows_on_the_default_grid_are_drawn_without_a_word(
-    monkeypatch: pytest.MonkeyPatch, ask: Any, held: int
+    monkeypatch: pytest.MonkeyPatch, replace: Replace, ask: Any, held: int
 ) -> None:
     """No drawn run is empty: an empty one would be an error that depends on the rows."""
     drawn: list[int] = []
@@ -102,7 +101,7 @@ def test_equal_rows_on_the_default_grid_are_drawn_without_a_word(
         return uniform_multiset(universe, **options)
 
     monkeypatch.setattr(near_ranks, "_HELD", held)
-    monkeypatch.setattr(joint_ranks, "uniform_multiset", members)
+    replace("joint_ranks.uniform_multiset", members)
     equal = pd.DataFrame({"0": np.full(19_240, 5.0), "1": 0})
     people = zd.open(
         equal,
@@ -120,9 +119,9 @@ def codes(*columns: int) -> GroupKeys:
     return GroupKeys(keys=tuple(GroupKey(name=str(column), labels=(0, 1)) for column in columns))
 
 
-def test_by_group_every_group_is_drawn_from_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_group_every_group_is_drawn_from_its_own_rows(replace: Replace) -> None:
     """Codes that are none are in no group, nor are missing values; an empty group is drawn too."""
-    calls = spied(monkeypatch)
+    calls = spied(replace)
     table = np.array([[0, 1, 3], [0, 1, 1], [1, 0, 2], [np.nan, 0, 1], [5, 0, 1], [0, 0, np.nan]])
     plan = plan_quantiles(
         epsilon=F(1),
@@ -305,7 +304,7 @@ def test_quantiles_are_drawn_from_a_refined_grid_and_published_on_the_public_one
     assert release.value.tolist() == [3.0] * 9
 
 
-def test_levels_between_those_drawn_rise_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_between_those_drawn_rise_too(replace: Replace) -> None:
     """Whatever points are drawn, also where a line between two of them is rounded up."""
     asked = [F(i, 200) for i in range(1, 200)]
     plan = plan_quantiles(
@@ -321,9 +320,7 @@ def test_levels_between_those_drawn_rise_too(monkeypatch: pytest.MonkeyPatch) ->
     draw, rows = np.random.default_rng(4), opened(ArraySource(np.zeros(3)))
     for _ in range(50):
         points = np.sort(draw.integers(0, 1 << 40, 13)) << CELL_BITS
-        monkeypatch.setattr(
-            joint_exponential, "joint_points", lambda *_, p=points, **__: p.tolist()
-        )
+        replace("joint_points", lambda *_, p=points, **__: p.tolist())
         values = plan.answer(rows, SystemBits())
         assert (np.diff(values) >= 0).all()
         assert values[0] == plan.points.value(int(points[0]) >> CELL_BITS)

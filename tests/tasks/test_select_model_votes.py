@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from sampling import Replace
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import certainly_pure, permute_and_flip_law
 from zerodelta.mechanisms.selection import PermuteAndFlip
@@ -162,16 +163,16 @@ def test_blocks_decide_from_twice_their_noise_on() -> None:
         assert blocks_for(options, epsilon, 10) == 3
 
 
-def test_a_vote_among_models_is_pure_on_all_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vote_among_models_is_pure_on_all_neighbors(
+    monkeypatch: pytest.MonkeyPatch, replace: Replace
+) -> None:
     """Three rows in three blocks, dealt in every way that the bits can: votes move by one."""
     calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
     epsilon, deals = Fraction(3, 4), list(itertools.product(range(3), repeat=3))
     votes: dict[Any, list[Any]] = {}
     for rows in itertools.product((0.0, 1.0), repeat=3):
         for deal in deals:
-            monkeypatch.setattr(
-                "zerodelta.tasks.models.uniform_below", lambda bound, *, size, bits, d=deal: list(d)
-            )
+            replace("uniform_below", lambda bound, *, size, bits, d=deal: list(d))
             select_model(
                 np.array(rows)[:, None],
                 {"zeros": 0, "ones": 1},

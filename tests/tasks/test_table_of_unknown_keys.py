@@ -17,6 +17,7 @@ import pytest
 import zerodelta as zd
 from mechanisms.key_laws import published_law
 from mechanisms.partition_laws import laplace_law
+from sampling import Replace
 from tasks.test_quantiles import spied
 from tasks.test_table_is_private import HAIR, Handed, handed, norm
 from zerodelta.audit.exact import certainly_impure, certainly_pure
@@ -167,11 +168,11 @@ def test_counts_alone_are_the_numbers_that_passed(finding: Any, relation: str) -
 
 @pytest.mark.parametrize("keys", FOUND, ids=str)
 def test_quantiles_are_drawn_from_the_found_groups_at_one_rate(
-    monkeypatch: pytest.MonkeyPatch, finding: Any, keys: list[Any]
+    monkeypatch: pytest.MonkeyPatch, replace: Replace, finding: Any, keys: list[Any]
 ) -> None:
     """γ = share/(8(1 - min g)), whichever keys are found; all other rows are one group."""
     monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
-    calls, (_, found) = spied(monkeypatch), finding
+    calls, (_, found) = spied(replace), finding
     found[:] = keys
     rows: Rows = (("a", 1.0, True), ("b", -1.0, True), ("c", 1.0, True), ("a", -1.0, True))
     of: Any = {"y": [{"quantiles": ["1/4", "1/2"]}]}

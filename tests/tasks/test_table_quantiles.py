@@ -14,6 +14,7 @@ import pytest
 
 import zerodelta as zd
 from exact.joint_laws import joint_law
+from sampling import Replace
 from tasks.test_quantiles import spied
 from tasks.test_table_is_private import Handed, Rows, added, handed, norm, replaced, table
 from zerodelta.audit.exact import certainly_impure, certainly_pure
@@ -68,12 +69,16 @@ def product_law(calls: list[Any]) -> dict[Any, Any]:
 @pytest.mark.parametrize("by", ["0", None])
 @pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
 def test_quantiles_and_counts_of_a_table_cost_epsilon_together(
-    monkeypatch: pytest.MonkeyPatch, handed: list[Handed], relation: str, by: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    replace: Replace,
+    handed: list[Handed],
+    relation: str,
+    by: str | None,
 ) -> None:
     """What is drawn from each group, and what is counted: each costs its share, no more."""
     monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
     monkeypatch.setattr(quantile_plan, "MOST_CELLS", 0)  # counts of so few points would win
-    calls, known = spied(monkeypatch), {}
+    calls, known = spied(replace), {}
 
     def seen(rows: Rows) -> Any:
         if rows not in known:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from sampling import Replace
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import ExpRational, certainly_pure, max_log_ratio, permute_and_flip_law
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.tasks import models as module
 from zerodelta.tasks.models import VoteQuestion
 
 EPSILON = Fraction(3, 4)
@@ -40,7 +40,7 @@ def by_sum(block: Any) -> int:
 
 
 @pytest.fixture
-def law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[int, ExpRational]]:
+def law(monkeypatch: pytest.MonkeyPatch, replace: Replace) -> Callable[..., dict[int, ExpRational]]:
     """Return the law of what the verb publishes: all deals of the rows, the rest by its votes."""
     seen: list[tuple[Fraction, list[int]]] = []
     deal: Iterator[int]
@@ -54,7 +54,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[int, ExpRational]
         return [next(deal) for _ in range(size)]
 
     monkeypatch.setattr(PermuteAndFlip, "select", select)
-    monkeypatch.setattr(module, "uniform_below", drawn)
+    replace("uniform_below", drawn)
 
     def found(people: Any, rows: int) -> dict[int, ExpRational]:
         nonlocal deal
@@ -98,11 +98,11 @@ def test_the_certificate_names_the_relation(relation: Relation) -> None:
 
 
 def test_a_vote_that_moves_costs_all_of_epsilon_and_no_more(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, replace: Replace
 ) -> None:
     """Given how the rows are dealt: one row to each of 60 blocks, all but one vote for 1."""
     calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
-    monkeypatch.setattr(module, "uniform_below", lambda bound, *, size, bits: range(size))
+    replace("uniform_below", lambda bound, *, size, bits: range(size))
     for first in (1.0, 0.0):
         rows = np.array([[first]] + [[1.0]] * 59)
         zd.queries.vote(
