@@ -47,7 +47,6 @@ from zerodelta.marginals.strategies import (
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.tasks.marginals import answer_queries, queries_methods
-from zerodelta.testing import replayed
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
@@ -618,45 +617,6 @@ class Hostile:
 
     def __hash__(self) -> int:
         raise KeyError
-
-
-def test_values_never_raise_and_public_inputs_do() -> None:
-    odd = np.array([[Hostile(), [1]], [math.nan, {}], [10**400, None], ["1", 1.0]], dtype=object)
-    good: dict[str, Any] = {"domain": {0: ["a", 1], 1: 3}, "epsilon": 1}
-    for name in ("auto", "laplace", "counts", "mwem"):
-        answer_queries(odd, **good, method=name)
-    answer_queries(np.ma.masked_equal(np.ones((3, 2)), 1), **good)
-    with pytest.raises(
-        zd.errors.ParameterError, match=r"^dtype = "
-    ):  # by its type: no cell could match
-        answer_queries(np.array([["2020-01-01"] * 2], dtype="datetime64[D]"), **good)
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"domain": None}, "domain"),
-        ({"domain": [2, 2]}, "domain"),
-        ({"domain": {0: 1, 1: 2}}, "domain"),
-        ({"domain": {0: 2, 7: 2}}, "columns of the domain"),
-        ({"workload": 3}, "workload"),
-        ({"workload": []}, "workload"),
-        ({"workload": [(0, 9)]}, "workload"),
-        ({"workload": [(0, 1), (1, 0)]}, "workload"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            answer_queries(odd, **{**good, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        answer_queries(np.ones((0, 2)), **good)
-
-
-def test_replayed_bits_repeat_and_are_branded() -> None:
-    rows = binary("chain", 4, 100)
-    one, two = (
-        replayed("marginals")(answer_queries)(rows, domain=dict.fromkeys(range(4), 2), epsilon=1)
-        for _ in range(2)
-    )
-    assert "NOT PRIVATE" in one.certificate.summary
-    assert all((one.value[key] == two.value[key]).all() for key in one.value)
 
 
 def test_categories_that_are_compared_as_texts() -> None:

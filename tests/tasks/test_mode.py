@@ -310,21 +310,3 @@ def test_the_asymmetric_mode_has_its_forecast_error(universe: int) -> None:
     assert method.error / 1.5 < gap * lost / runs < method.error * 1.5
     drawn = mode(items, universe=universe, epsilon=1, method="asymmetric")
     assert zd.verify(drawn.certificate, epsilon=1, proven=True)
-
-
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"universe": None}, "universe"),
-        ({"universe": 2**60}, "universe"),
-        ({"unknown": 77}, "unknown"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            mode([1], **{"universe": 5, "epsilon": 1, **wrong})
-    assert mode([], universe=3, epsilon=1).value in (0, 1, 2)
-    assert mode([0], universe=1, epsilon=1).value == 0
-    release = mode(np.array(["x"] * 50), universe=["x", "y"], epsilon=1)
-    assert zd.verify(release.certificate)
-    assert release.certificate.status.value == "proven"

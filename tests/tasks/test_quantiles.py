@@ -18,7 +18,6 @@ from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
 from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import GroupKey, GroupKeys
-from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.integers import uniform_multiset
 from zerodelta.mechanisms import quantile_plan
@@ -235,30 +234,6 @@ def test_any_value_counts_somewhere(rows: list[float], method: str) -> None:
     assert (np.diff(steps(np.linspace(-2, 2, 99))) >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("verb", "given", "name"),
-    [
-        ("quantiles", {"q": []}, "q"),
-        ("quantiles", {"q": 0.5}, "q"),
-        ("quantiles", {"q": "0.5"}, "q"),
-        ("quantiles", {"q": [0.5, 1.5]}, "q"),
-        ("quantiles", {"q": [0.5, None]}, "q"),
-        ("quantiles", {"q": [0.2, 0.5], "method": "jiont"}, "method"),
-        ("quantiles", {"q": [0.2, 0.5], "margin": -1}, "margin"),
-        ("quantiles", {"q": [0.2, 0.5], "epsilon": 0}, "epsilon"),
-        ("quantiles", {"q": [0.2, 0.5], "grid": 1}, "grid"),
-        ("cdf", {"at": []}, "at"),
-        ("cdf", {"at": [2, 1]}, "at"),
-        ("cdf", {"at": 1.0}, "at"),
-        ("cdf", {"at": [1.0], "method": "quantiles"}, "method"),
-    ],
-)
-def test_malformed_parameters_are_refused(verb: str, given: dict[str, Any], name: str) -> None:
-    with pytest.raises(ParameterError) as refused:
-        getattr(zd, verb)([1.0, 2.0], **{"bounds": (0, 3), "epsilon": 1, **given})
-    assert name in str(refused.value).split(":")[0]
-
-
 def test_nothing_is_planned_with_a_private_number_of_rows() -> None:
     """Of two filtered tables the plans are equal, whatever is left of the rows."""
     plans = []
@@ -373,11 +348,3 @@ def test_a_distribution_function_says_which_share_is_up_to_each_value() -> None:
     assert "the number of rows" not in str(plan.public)
     skipping = zd.open(np.array([1.0, np.nan] * 20_000), columns={"0": zd.number(0, 3)})
     assert abs(zd.cdf(skipping, at=[0, 2], epsilon=2).value - [0, 1]).max() < 1e-3
-
-
-def test_diagnostics_are_a_part_of_the_same_certificate() -> None:
-    release = zd.quantiles(
-        np.arange(5000.0), q=[0.25, 0.75], bounds=(0, 1000), epsilon=1, diagnostics="1/10"
-    )
-    assert zd.verify(release.certificate, epsilon=1) == zd.purification.PureDP(1)
-    assert release.diagnostics is not None

@@ -146,27 +146,6 @@ def test_options_are_named_and_odd_scores_never_raise() -> None:
     assert select(rows, bounds=(0, 1), epsilon=1).value in (0, 1)
 
 
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"sensitivity": None}, "sensitivity, bounds"),
-        ({"bounds": (0, 1)}, "sensitivity, bounds"),
-        ({"sensitivity": 0}, "sensitivity"),
-        ({"monotone": "yes"}, "monotone"),
-        ({"monotone": 1}, "monotone"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            select([1, 2], **{"sensitivity": 1, "epsilon": 1, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="monotone"):
-        select(np.ones((2, 2)), bounds=(0, 1), monotone=True, epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match="options"):
-        select([], sensitivity=1, epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        select(np.ones((0, 2)), bounds=(0, 1), epsilon=1)
-
-
 def test_a_monotone_choice_says_so() -> None:
     for monotone in (False, True):
         release = select([3, 1], sensitivity=1, epsilon=1, monotone=monotone)

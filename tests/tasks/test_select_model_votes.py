@@ -218,30 +218,6 @@ def test_data_sets_vote_with_codes_and_units() -> None:
     assert release.value == "b"
 
 
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [
-        ({"fit": fit, "score": None}, "pass score="),
-        ({"method": "study"}, "pass train="),
-        ({"method": "votes"}, "pass train="),
-        ({**STUDY, "method": "votes"}, 'did you mean "vote"'),
-        ({**STUDY, "fit": None, "method": "vote"}, "pass fit="),
-        ({"fit": None, "method": "vote"}, "pass fit="),
-        ({"fit": None, "method": "study"}, "pass fit="),
-        ({"fit": lambda model, rows: 1 / 0}, "ZeroDivisionError"),
-        ({"fit": 3}, "TypeError"),
-        ({"least_rows": 0}, "least_rows"),
-        ({"bounds": (1, 0)}, "lower"),
-        ({"candidates": {}}, "mapping"),
-    ],
-)
-def test_mistakes_are_found_before_anything_is_spent(options: dict[str, Any], remedy: str) -> None:
-    given = {"candidates": DEGREES, "epsilon": 1, **OPTIONS, **options}
-    with pytest.raises(zd.errors.ParameterError) as caught:
-        select_model(curve(100), **given)
-    assert remedy in str(caught.value)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e300])
 def test_no_value_raises(value: float) -> None:
     release = select_model(np.full((200, 2), value), DEGREES, epsilon=1, **OPTIONS)

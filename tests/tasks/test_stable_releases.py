@@ -162,34 +162,6 @@ def test_failures_of_the_caller_s_functions_are_mapped(bad: Any) -> None:
     assert 0 <= value <= SIZE
 
 
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"bounds": None}, "bounds"),
-        ({"proposed_bound": None}, "proposed_bound"),
-        ({"proposed_bound": 0}, "proposed_bound"),
-        ({"query": 3}, "query"),
-        ({"stability": None}, "stability"),
-        ({"test_share": 1}, "test_share"),
-        ({"cells": 1}, "cells"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            propose_test_release([1], **{**PROPOSED, "epsilon": 1, **wrong})
-    others: list[tuple[dict[str, Any], str]] = [
-        ({"bounds": None}, "bounds"),
-        ({"local": None}, "local"),
-        ({"change": None}, "change"),
-        ({"mixing_probability": 0}, "mixing_probability"),
-        ({"bound_share": 1}, "bound_share"),
-        ({"method": "best"}, "method"),
-    ]
-    for wrong, name in others:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            bounded_local_sensitivity([1], **{**BOUNDED, "epsilon": 1, **wrong})
-
-
 BETWEEN: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), (0, "1/10"), ("1/3", "2/3")]
 
 

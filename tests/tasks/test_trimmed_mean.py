@@ -364,23 +364,6 @@ def test_values_never_raise_and_the_answer_stays_within_the_bounds() -> None:
         )
 
 
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"bounds": None}, "bounds"),
-        ({"trim": "1/2"}, "trim"),
-        ({"trim": -1}, "trim"),
-        ({"spread": 0}, "spread"),
-        ({"method": "best"}, "method"),
-        ({"method": "propose-test-release"}, "spread"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            trimmed_mean([1.0] * 9, **{"trim": "0.2", "bounds": (0, 1), "epsilon": 1, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        trimmed_mean([], trim=0.1, bounds=(0, 1), epsilon=1)
-
-
 def test_without_a_guess_the_error_is_said_to_depend_on_unseen_data() -> None:
     """Both ends of what is said are the forecasts with the guesses that they are for."""
     public: dict[str, Any] = {"trim": 0.1, "bounds": (0, 1000), "epsilon": 1}

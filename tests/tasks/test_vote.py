@@ -178,24 +178,6 @@ def test_numbers_of_numpy_are_options() -> None:
     assert question.votes([np.zeros((0, 1))], 1, 4, SystemBits(), drop=False).tolist() == [4, 0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"choose": lambda block: 1 / 0}, "ZeroDivisionError"),
-        ({"choose": lambda block: "no"}, "one of the options"),
-        ({"choose": 3}, "a function of rows"),
-        ({"options": [1, 1]}, "different values"),
-        ({"options": [[1]]}, "different values"),
-        ({"options": []}, "different values"),
-        ({"blocks": 0}, "blocks"),
-    ],
-)
-def test_mistakes_are_found_before_anything_is_spent(arguments: dict[str, Any], match: str) -> None:
-    given: dict[str, Any] = {"choose": lambda block: 0, "options": [0, 1], "epsilon": 1}
-    with pytest.raises(zd.errors.ParameterError, match=match):
-        zd.queries.vote(np.zeros((100, 1)), **{**given, **arguments})
-
-
 def test_the_number_of_blocks_and_what_it_buys() -> None:
     def told(n: int, epsilon: Any) -> tuple[str, str]:
         release = zd.queries.vote(np.zeros((n, 1)), lambda _: 0, options=range(16), epsilon=epsilon)
