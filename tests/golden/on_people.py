@@ -15,12 +15,18 @@ from golden import rows
 from golden.golden import CASES, FILES, asked
 from golden.rows import COLUMNS, rows_of
 
-WITH_METHODS = {
-    "select_features": "gram",
-    "select_model": "study",
-    "sklearn.LogisticRegression, data set": "descent",
-}
-"""Cases that are asked by a study, too; of all others the method does not matter here."""
+VARIED: list[tuple[str, dict[str, Any]]] = [
+    ("answer_queries", {"method": "laplace"}),
+    ("kmeans", {"method": "lloyd"}),
+    ("kmeans", {"method": "one-center"}),
+    ("select_features", {"method": "gram"}),
+    ("select_model", {"method": "study"}),
+    ("sklearn.LinearRegression, data set", {"method": "huber"}),
+    ("sklearn.LinearRegression, data set", {"method": "statistics"}),
+    ("sklearn.LogisticRegression, data set", {"method": "descent"}),
+    ("sklearn.NearestCentroid, data set", {"block": "l2"}),
+]
+"""What is read or planned in another way with these options."""
 
 
 def table() -> Any:
@@ -63,9 +69,10 @@ def _is_of_a_whole_data_set(case: str) -> bool:
 
 _CASES = [case for file in ("verbs", "estimators", "studies") for case in FILES[file]]
 RELEASES: dict[str, Callable[..., Any]] = {
-    case: partial(released, case) for case in _CASES if _is_of_a_whole_data_set(case)
-} | {
-    f"{case}, method={method}": partial(released, case, method=method)
-    for case, method in WITH_METHODS.items()
+    **{case: partial(released, case) for case in _CASES if _is_of_a_whole_data_set(case)},
+    **{
+        f"{case}, {' '.join(options.values())}": partial(released, case, **options)
+        for case, options in VARIED
+    },
 }
 """What is released of a data set with the columns of the golden rows, and with which options."""

@@ -286,27 +286,6 @@ def test_a_purified_sample_is_refused_with_its_place() -> None:
             release(rows, domain={0: 2, 1: 2}, epsilon=1, method="purified")
 
 
-def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
-    domain, rows = {0: 3, 1: 2, 2: 2}, np.zeros((50, 3), dtype=int)
-    for name in ("k-norm", "laplace", "counts", "mwem"):
-        plain, odd = (
-            answer_queries(data, domain=domain, epsilon=EPSILON, method=name)
-            for data in (rows, np.full((50, 3), math.nan))
-        )
-        assert zd.verify(plain.certificate)
-        assert plain.certificate.status.value == "proven"
-        assert plain.certificate.claim == zd.purification.PureDP(EPSILON)
-        assert plain.certificate.to_json() == odd.certificate.to_json()
-        assert plain.error == odd.error
-        assert {key: table.shape for key, table in plain.value.items()} == {
-            (0, 1): (3, 2),
-            (0, 2): (3, 2),
-            (1, 2): (2, 2),
-        }
-        assert all(table.min() >= 0 for table in odd.value.values())
-        assert all(table.sum() == pytest.approx(1) for table in odd.value.values())
-
-
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (3, 2, 4), (5, 3), (6, 2, 2)])
 def test_without_noise_the_tables_are_the_true_ones(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]

@@ -171,6 +171,9 @@ WITHIN: dict[str, Callable[[Any], bool]] = {
         ("mean", "median", "quantile", "quantiles", "trimmed_mean", "std"),
         lambda value: bool(np.all((np.asarray(value) >= 0) & (np.asarray(value) <= 100))),
     ),
+    "answer_queries": lambda value: all(
+        cells.min() >= 0 and math.isclose(cells.sum(), 1) for cells in value.values()
+    ),
     "kmeans": lambda value: bool(np.all((value >= 0) & (value <= 100))),
     "mode": lambda value: value in ("a", "b", "c"),
     "select": lambda value: value in range(3),

@@ -167,17 +167,6 @@ def test_methods_that_divide_by_the_number_of_rows_are_refused() -> None:
                 zd.answer_queries(data, ["city"], epsilon=1, method=method)
 
 
-def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows() -> None:
-    data = people(unit="who", max_rows=2)
-    certificate = zd.answer_queries(data, NAMES, epsilon=1, method="counts").certificate
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
-    half = zd.answer_queries(people(), NAMES, epsilon="1/2", method="counts").certificate
-    *steps, last = certificate.steps
-    assert (tuple(steps), last.theorem) == (half.steps, "units")
-    for name in ("city", "plan"):
-        assert zd.synthesize(data, [name], epsilon=1, size=3).value[name].shape == (3,)
-
-
 def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None:
     """Every set of up to three rows of one unit against every other; out-of-domain included."""
     cells = list(itertools.product(["oslo", "x"], [True, None]))

@@ -190,39 +190,3 @@ def test_scores_of_columns_are_pure_on_every_pair_of_neighbors(
         assert [int(score) for score in scores] == [step * total for total in sums]
         handed[key] = used, tuple(int(score) for score in scores)
     judged(relation, handed, permute_and_flip_law)
-
-
-@each_relation
-def test_an_empty_selection_is_a_release_like_any_other(relation: Relation) -> None:
-    empty = next(key for key in relation.keys if not relation.counted(key))
-    people = relation.open(empty, zd.number(0, 3))
-    assert zd.median(people, "0", epsilon=1, grid=4).value in range(4)
-    people = relation.open(empty, zd.category(["a", "b"]))
-    assert zd.mode(people, "0", epsilon=1).value in ("a", "b")
-    assert len(zd.histogram(people, "0", epsilon=1).value) == 2
-
-
-@each_relation
-@pytest.mark.parametrize(
-    "task",
-    [
-        lambda people: zd.trimmed_mean(people, "0", trim="1/10", epsilon=1),
-        lambda people: zd.queries.propose_test_release(
-            people,
-            query=sum,
-            stability=lambda rows, bound: 0,
-            proposed_bound=1,
-            bounds=(0, 1),
-            epsilon=1,
-        ),
-        lambda people: zd.queries.bounded_local_sensitivity(
-            people, query=sum, local=lambda rows: 1, change=1, bounds=(0, 1), epsilon=1
-        ),
-    ],
-    ids=["trimmed mean", "propose-test-release", "local sensitivity"],
-)
-def test_mechanisms_that_need_every_row_refuse_a_private_number(
-    relation: Relation, task: Any
-) -> None:
-    with pytest.raises(zd.errors.ParameterError, match="missing=None"):
-        task(relation.open(relation.keys[-1], zd.number(0, 3)))

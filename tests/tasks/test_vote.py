@@ -87,16 +87,6 @@ def test_a_vote_is_pure_on_all_neighbors(
     assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in relation.pairs)
 
 
-@each_relation
-def test_the_certificate_names_the_relation(relation: Relation) -> None:
-    people = relation.open(relation.keys[-1], zd.number(0, 2))
-    release = zd.queries.vote(people, lambda _: 0, "0", options=[0], epsilon=EPSILON)
-    related: Any = relation.neighbors.value
-    unit = "1" if relation.max_rows > 1 else None
-    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
-    assert claim.neighbors is relation.neighbors
-
-
 def test_a_vote_that_moves_costs_all_of_epsilon_and_no_more(
     monkeypatch: pytest.MonkeyPatch, replace: Replace
 ) -> None:
