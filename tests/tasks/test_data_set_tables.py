@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import zerodelta as zd
-from data.odd_cells import ODD
 from data.opening import opened
 from zerodelta.marginals import domain as streamed_counts
 from zerodelta.marginals.domain import (
@@ -194,32 +193,6 @@ def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None
     found = [counts(unit) for unit in sets]
     moves = [a - b for a, b in itertools.permutations(found, 2)]
     assert max(int(np.maximum(move, 0).sum()) for move in moves) == 2
-
-
-@pytest.mark.parametrize("cell", ODD.values(), ids=ODD)
-def test_an_odd_cell_moves_two_counts_at_most(cell: Any) -> None:
-    def counts(place: str | None) -> Any:
-        table = frame(8)
-        if place is not None:
-            column = table[place].to_numpy(copy=True)
-            column[3] = None
-            column[3:4].fill(cell)
-            table[place] = column
-        data, domain = table_domain(zd.open(table, columns=COLUMNS), NAMES, None)
-        return count_rows(
-            opened(data),
-            domain,
-            as_workload(3, domain),
-            unknown=domain.sizes,
-            declared=True,
-            planned=8,
-            private=False,
-        ).table((0, 1, 2))
-
-    for place in NAMES:
-        move = counts(place) - counts(None)
-        assert np.maximum(move, 0).sum() <= 1
-        assert np.maximum(-move, 0).sum() <= 1
 
 
 # -- refusals -------------------------------------------------------------------------------------

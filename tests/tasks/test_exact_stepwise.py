@@ -20,13 +20,13 @@ import pytest
 from flint import arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf
+from purity import assert_pure
 from sampling import replaced
 from tasks import scripted
 from tasks.scripted import once
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
-    certainly_pure,
     neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
@@ -141,14 +141,12 @@ def test_the_published_feature_is_pure_on_every_pair_of_neighbors() -> None:
         }
         assert laws[rows][0] + laws[rows][1] == 1
     pairs = adjacent(PAIR, COUNT)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON * F(2, 5)) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, tight=EPSILON * F(2, 5))
 
 
 def test_fit_and_choice_are_exactly_epsilon() -> None:
     laws, pairs = WALKED(), adjacent(PAIR, COUNT)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, tight=True)
 
 
 def half(mechanism: Any) -> Any:

@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from purity import assert_pure
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import first, recorded, zero
 from tasks.test_histogram import law as noise_law
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     permute_and_flip_law,
 )
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -77,8 +76,7 @@ def judged(
         full[scores] = law(scores, scale=mechanism.scale)
         half[scores] = law(scores, scale=mechanism.scale / (4 if slack else 2))
     pairs = {(handed[a][1], handed[b][1]) for a, b in relation.pairs}
-    assert all(certainly_pure(full[a], full[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
 
 
 def certified(release: zd.records.Release, relation: Relation) -> None:
@@ -165,8 +163,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
     pairs = {(found[a], found[b]) for a, b in relation.pairs}
     full = {each: noise_law(*each) for each in set(found.values())}
     half = {each: noise_law(*each, Fraction(1, 2)) for each in full}
-    assert all(certainly_pure(full[a], full[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0, 2), (-1, 1), (1, 2), (-2, -1)])

@@ -12,11 +12,11 @@ import pytest
 
 import zerodelta as zd
 from paper.test_mode import law as stability_law
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import (
     certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
     permute_and_flip_law,
@@ -53,8 +53,7 @@ def test_modes_are_pure_on_every_pair_of_neighbors(
         laws[items] = law(counts, scale=used.scale)
         half[items] = law(counts, scale=used.scale / 2)
     pairs = list(neighbors(laws))
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, mistake=half)
 
 
 def test_the_monotone_scale_is_caught() -> None:
@@ -71,7 +70,7 @@ def test_the_stability_method_is_pure_on_every_pair_of_neighbors(size: int) -> N
     certificate = mode([0], universe=size, epsilon=EPSILON, method="stability").certificate
     tau = Fraction(str(certificate.steps[0].numbers["threshold"]))
     laws = {d: stability_law(d, size, EPSILON, tau, "real") for d in datasets(range(size), 4)}
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in neighbors(laws))
+    assert_pure(laws, epsilon=EPSILON)
     lower = {d: stability_law(d, 4, EPSILON, tau / 2, "real") for d in datasets(range(4), 3)}
     assert any(certainly_impure(lower[a], lower[b], EPSILON) for a, b in neighbors(lower))
 

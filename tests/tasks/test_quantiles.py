@@ -12,10 +12,10 @@ import pytest
 import zerodelta as zd
 from data.opening import opened
 from exact.joint_laws import joint_law
+from purity import assert_pure
 from sampling import Replace
 from tasks.related import Relation
 from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
-from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -75,7 +75,7 @@ def test_quantiles_are_pure_on_every_pair_of_neighbors(
     exact = {each: joint_law(each[0], 4, each[1], each[2]) for each in set(laws.values())}
     certified(release, relation)
     pairs = {(laws[a], laws[b]) for a, b in relation.pairs}
-    assert all(certainly_pure(exact[a], exact[b], EPSILON) for a, b in pairs)
+    assert_pure(exact, pairs, epsilon=EPSILON)
 
 
 TIES = {

@@ -15,8 +15,9 @@ import zerodelta as zd
 from paper.test_local_sensitivity import CHANGE, EVERY, LOCAL, answer, mixed_law
 from paper.test_mode import real_pass
 from paper.test_propose_test_release import free_law, unstable_law
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
-from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.audit.exact import certainly_impure, datasets, neighbors
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.stable_queries import Median, as_query
 from zerodelta.tasks.robust import bounded_local_sensitivity, propose_test_release
@@ -68,7 +69,7 @@ def test_a_caller_s_query_is_pure_on_every_pair_of_neighbors(share: str) -> None
     assert bound >= 2  # one cell more than the bound: rounding can add one
     query = as_query(middle, bounds=(-0.5, SIZE - 0.5), cells=SIZE, stability=far)
     laws = {d: free_law(query, d, bound, split, tau, "real") for d in TABLES}
-    assert all(certainly_pure(laws[a], laws[b], 1) for a, b in neighbors(TABLES))
+    assert_pure(laws, neighbors(TABLES), epsilon=1)
 
 
 def test_too_low_a_threshold_and_too_little_noise_are_caught() -> None:
@@ -114,7 +115,7 @@ def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors() -> None:
     chosen = [d for d in EVERY if d == tuple(sorted(d))]
     laws = {d: mixed_law(d, split, margin, F(1, 10)) for d in chosen}
     pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
-    assert all(certainly_pure(laws[a], laws[b], 1) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=1)
 
 
 def test_what_is_released_is_asserted_or_proven() -> None:

@@ -19,8 +19,8 @@ import pytest
 
 import zerodelta as zd
 from mechanisms.partition_laws import block_law, counts_law, laplace_law
+from purity import assert_pure
 from sampling import Replace
-from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.mechanisms import moments, partition_noise
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 
@@ -116,8 +116,7 @@ def check(
     if high is not None:
         law = law_of(mechanism, high)
         laws = {sums: law(sums) for pair in moved for sums in pair}
-        assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in moved)
-        assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in moved)
+        assert_pure(laws, moved, epsilon=EPSILON, tight=True)
     return mechanism
 
 

@@ -17,10 +17,10 @@ import pytest
 import zerodelta as zd
 from mechanisms.key_laws import published_law
 from mechanisms.partition_laws import laplace_law
+from purity import assert_pure
 from sampling import Replace
 from tasks.test_quantiles import spied
-from tasks.test_table_is_private import HAIR, Handed, handed, norm
-from zerodelta.audit.exact import certainly_impure, certainly_pure
+from tasks.test_table_is_private import Handed, handed, norm
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.key_noise import UnknownKeys
 from zerodelta.tables.grouped import Table
@@ -126,14 +126,13 @@ def test_keys_cost_half_and_statistics_of_whatever_is_found_the_other_half(
         for pair in counts
         for each in pair
     }
-    assert all(certainly_pure(laws[a], laws[b], HALF) for a, b in counts)
+    assert_pure(laws, counts, epsilon=HALF)
     sums = {(a[1][1], b[1][1]) for a, b in pairs}
     sizes = [norm(noise, [x - y for x, y in zip(a, b, strict=True)]) for a, b in sums]
     assert max(sizes) / noise.scale == HALF
     if not keys and relation != "unit":  # by exact laws, too
         exact = {each: laplace_law(each, scale=noise.scale, high=4) for p in sums for each in p}
-        assert all(certainly_pure(exact[a], exact[b], HALF) for a, b in sums)
-        assert any(certainly_impure(exact[a], exact[b], HALF - HAIR) for a, b in sums)
+        assert_pure(exact, sums, epsilon=HALF, tight=True)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -161,7 +160,7 @@ def test_counts_alone_are_the_numbers_that_passed(finding: Any, relation: str) -
         for pair in pairs
         for each in pair
     }
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON)
     assert "no interval" in str(release.error)
     assert release.sums == ()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from purity import assert_pure
 from sampling import Replace
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import recorded, zero
@@ -84,7 +85,7 @@ def test_a_vote_is_pure_on_all_neighbors(
         units = relation.max_rows > 1
         draws = sum(map(bool, key)) if units else len(relation.counted(key))
         laws[key] = law(relation.open(key, kind), draws)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in relation.pairs)
+    assert_pure(laws, relation.pairs, epsilon=EPSILON)
 
 
 def test_a_vote_that_moves_costs_all_of_epsilon_and_no_more(
