@@ -198,12 +198,12 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
     labels = model.predict(table[["note", "city", "income", "age"]])
     np.testing.assert_array_equal(labels, model.predict(table[FEATURES].to_numpy()))
     assert model.predict_proba(table[FEATURES]).shape == (400, 2)
-    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be public"):
         model.predict(data[FEATURES])
     model.set_params(data_norm=1, classes=[0, 1]).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
     assert not hasattr(model, "encoded_names_")
     assert model.predict([[0.0, 1.0]]).shape == (1,)
-    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be public"):
         model.predict(data[FEATURES])
 
 
@@ -213,7 +213,12 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
 def test_more_rows_than_were_expected_are_all_read() -> None:
     data = people()
     few = data.where("age >= 0 or not age >= 0", expected_rows=3)
-    assert (few.rows, few.whole, data.rows, data.whole) == (3, False, 400, True)
+    assert (few.rows, few.row_count_is_public, data.rows, data.row_count_is_public) == (
+        3,
+        False,
+        400,
+        True,
+    )
     assert zd.open(frame(), columns=COLUMNS, expected_rows=3).rows == 400
     features = Features.of(2, 1, True)
     read = Targets.of((0, 500), True)

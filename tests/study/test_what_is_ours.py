@@ -17,10 +17,10 @@ from study.small_studies import ROWS, Watched, made
 from zerodelta.channels.purification import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
-from zerodelta.data.isolation import is_written_here
+from zerodelta.data.isolation import is_trusted_code
 from zerodelta.data.row_queries import trial_rows
 from zerodelta.data.rowwise import Rowwise
-from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_trusted_source
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_07_08 import pure_frank_wolfe
 from zerodelta.privacy.certificate import PROGRAM
@@ -114,7 +114,7 @@ def test_an_object_of_ours_that_holds_a_callers_function_is_not_ours() -> None:
         ROWS, None, loss=mine, domain=Ball(2, 1, norm=1),
         lipschitz=1, iterations=1, steps=8, rowwise=False,
     )  # fmt: skip
-    functions: list[Any] = [steps._at(np.zeros(2)), steps.run, held.total]
+    functions: list[Any] = [steps._summand(np.zeros(2)), steps.run, held.total]
     for function in functions:
         with pytest.raises(ParameterError, match="the function itself"):
             Rowwise(function)
@@ -173,7 +173,7 @@ def test_nothing_takes_the_place_of_a_method_of_our_source() -> None:
 
 
 def test_made_up_rows_are_no_data() -> None:
-    assert not is_ours(trial_rows(ROWS, ("x", "y")))
+    assert not is_trusted_source(trial_rows(ROWS, ("x", "y")))
     with pytest.raises(ParameterError, match="array"):
         made(rows=trial_rows(ROWS, ("x", "y"), rows=10**6))
 
@@ -277,10 +277,10 @@ def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
 def test_code_of_another_file_and_what_arrays_or_keywords_hold_are_not_ours() -> None:
     names = vars(sys.modules["zerodelta.training.models"])
     forged = types.FunctionType((lambda rows: rows[:, 0]).__code__, names)
-    ours = next(f for f in names.values() if type(f) is types.FunctionType and is_written_here(f))
-    assert not is_written_here(forged)
-    assert not is_written_here(np.array([forged], dtype=object))
-    assert is_written_here(np.zeros(2))
+    ours = next(f for f in names.values() if type(f) is types.FunctionType and is_trusted_code(f))
+    assert not is_trusted_code(forged)
+    assert not is_trusted_code(np.array([forged], dtype=object))
+    assert is_trusted_code(np.zeros(2))
     other = types.FunctionType(ours.__code__, names, closure=ours.__closure__)
     other.__kwdefaults__ = {"extra": forged}
-    assert not is_written_here(other)
+    assert not is_trusted_code(other)

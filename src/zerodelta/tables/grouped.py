@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING, reader_of
-from zerodelta.data.chosen import ITSELF, OpenedDataset
+from zerodelta.data.chosen import PRESENT, OpenedDataset
 from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
@@ -191,7 +191,7 @@ _MOST_LISTED = 1000
 """Whole numbers of so small a range are groups, each of them; of a larger one keys to be found."""
 
 _FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
-_EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
+_EVERY_ROW = GroupKey(name=PRESENT, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
 """The only group of all rows that count, where some do not: there the column is 1."""
 
 
@@ -250,16 +250,16 @@ def grouped(
     if not listed:
         return _by_unknown_keys(people, keys, columns, chosen)
     _check_size(keys, columns)
-    if not keys and chosen.drops:
+    if not keys and chosen.drops_rows:
         keys = (_EVERY_ROW,)
     found = GroupKeys(keys=keys)
     return GroupedData(
-        source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
+        source=chosen.with_presence if keys == (_EVERY_ROW,) else chosen,
         judged=chosen,
         keys=found,
         universe=None,
         columns=columns,
-        complete=not chosen.drops and found.complete,
+        complete=not chosen.drops_rows and found.complete,
         frame=_frame(people.text),
     )
 
@@ -285,7 +285,7 @@ def _by_unknown_keys(
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
         columns=columns,
-        complete=not chosen.drops,
+        complete=not chosen.drops_rows,
         frame=_frame(people.text),
     )
 
@@ -407,7 +407,7 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
         ends = kind.bounds if clips else None
         inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
         full = inside and kind.missing != "skip"
-        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+        return GroupKey(name=name, labels=how.labels, bins=how, clip_bounds=ends, complete=full)
     require(
         how is None or how == kind,
         f"by[{name!r}]",

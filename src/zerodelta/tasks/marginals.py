@@ -14,14 +14,14 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.marginals.domain import (
-    MOST_CELLS,
+    MAXIMUM_CELLS,
     Domain,
     TableWorkload,
     as_domain,
     as_workload,
-    given_rows,
     row_writer,
     table_domain,
+    tabulated_source,
 )
 from zerodelta.marginals.fit import Answers, whole_rows
 from zerodelta.marginals.methods import tables_plan
@@ -141,7 +141,7 @@ def _asked(
     epsilon: Rational,
     diagnostics: Rational | None,
 ) -> Release:
-    given, facts = given_rows(chosen, question.domain)
+    given, facts = tabulated_source(chosen, question.domain)
     beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
     return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
 
@@ -175,7 +175,7 @@ class QueriesQuestion:
             unknown=self.unknown,
             method=self.method,
             declared=self.declared,
-            whole=False,
+            always_fit=False,
             value=value,
         )
 
@@ -286,7 +286,7 @@ class SynthesisQuestion:
         """Choose the method, and calibrate its noise."""
         domain, workload = self.domain, self.workload
         require(
-            domain.cells <= MOST_CELLS,
+            domain.cells <= MAXIMUM_CELLS,
             "domain",
             f"{domain.cells} combinations of categories",
             expected="at most 2^24: the fitted distribution over all of them is held in memory",
@@ -308,7 +308,7 @@ class SynthesisQuestion:
             unknown=self.unknown,
             method=self.method,
             declared=self.declared,
-            whole=True,
+            always_fit=True,
             value=value,
             extra_error=whole_rows_error(domain, workload, size),
         )
