@@ -407,24 +407,6 @@ def test_features_and_labels_come_from_one_data_set() -> None:
         assert "words" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        NearestCentroid(epsilon=1),
-        RandomForestClassifier(epsilon=1),
-        PCA(epsilon=1),
-    ],
-    ids=str,
-)
-def test_diagnostics_of_a_data_set_are_a_part_of_the_certificate(estimator: Any) -> None:
-    data = people()
-    label = None if isinstance(estimator, PCA) else data["member"]
-    model = clone(estimator).set_params(diagnostics="1/10").fit(data[["age", "income"]], label)
-    assert len(model.certificate_.parts) == 2
-    assert zd.verify(model.certificate_, epsilon=1)
-    assert model.diagnostics_.unreadable >= 0
-
-
 def test_principal_components_are_those_of_the_task() -> None:
     data, table = people(), frame()
     names = ["age", "income"]

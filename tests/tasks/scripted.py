@@ -18,7 +18,6 @@ from flint import arb, ctx
 
 from zerodelta.audit.exact import (
     ExpRational,
-    exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
@@ -126,11 +125,6 @@ def coin_exp(exponent: Fraction, *, size: int, bits: Any) -> Any:
 def flipped(scores: Any, *, scale: Fraction, size: int, bits: Any, members: Any = None) -> Any:
     assert members is None
     return [draw(permute_and_flip_law([int(score) for score in scores], scale=scale))]
-
-
-def tilted(scores: Any, *, scale: Fraction, size: int, bits: Any, members: Any = None) -> Any:
-    assert members is None
-    return [draw(exponential_mechanism_law([int(score) for score in scores], scale=scale))]
 
 
 @cache
