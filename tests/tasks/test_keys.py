@@ -416,16 +416,6 @@ def test_the_largest_of_a_data_set_are_asked_of_counts(monkeypatch: pytest.Monke
             assert used.noise.epsilon * relation.max_rows == 1
 
 
-def test_diagnostics_are_a_part_of_the_same_epsilon() -> None:
-    people = zd.open(["ann"] * 4000 + ["!!"] * 1000, columns={"0": NAMES})
-    release = zd.heavy_hitters(people, epsilon=1, diagnostics="1/10", false_keys=SURE)
-    assert release.diagnostics is not None
-    assert abs(release.diagnostics.unreadable - 0.2) < 0.1
-    claim = zd.verify(release.certificate)
-    assert isinstance(claim, PureDP)
-    assert claim.exact_epsilon == 1
-
-
 # As groups of a table.
 
 

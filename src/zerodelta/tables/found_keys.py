@@ -307,4 +307,4 @@ def plan_keys(
         wish=FOR_COUNTS if counts and not statistics else FOR_KEYS,
         neighbors=neighbors,
     )
-    return KeysPlan(mechanism=mechanism, kinds=source.kinds, left=exact - spent)
+    return KeysPlan(mechanism=mechanism, kinds=dict(source.kinds), left=exact - spent)
