@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import Beyond, Limits, Readings
+from zerodelta.data.arrays import Limits, Readings, TooLong
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
 from zerodelta.data.rows import Rows
@@ -34,7 +34,7 @@ def diagnosis(
     source: Source | None,
     *,
     bounds: Any = None,
-    beyond: Beyond | None = None,
+    beyond: TooLong | None = None,
 ) -> Beside | None:
     """Return the question that ``diagnostics=share`` adds to a release; None if that is None.
 

@@ -40,7 +40,7 @@ from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import aside, planned, post_processed, run
-from zerodelta.spine.verbs import as_own
+from zerodelta.spine.verbs import inside_same_release
 from zerodelta.study.study import Study
 from zerodelta.training.losses import Logistic, Loss, Multinomial
 from zerodelta.value import value
@@ -231,7 +231,7 @@ class ClassifierQuestion:
             return run(plan, source, aside=aside(beside, epsilon))
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
-        study = as_own(Study)(
+        study = inside_same_release(Study)(
             LabeledRows(rows, labels, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),

@@ -41,7 +41,7 @@ from zerodelta.regression.classes import fit_classes
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import as_classes, declared_classes
 from zerodelta.spine.plan import Question
-from zerodelta.spine.verbs import as_own, inherited, paying
+from zerodelta.spine.verbs import inherited, inside_same_release, paying
 
 # -- Given data -----------------------------------------------------------------------------------
 # Rows and targets as scikit-learn users pass them; only their shape and their names can raise.
@@ -296,7 +296,7 @@ def fit_columns(
     given: Any = estimator
     epsilon, rows = required_epsilon(given.epsilon), check_rows(given, X)
     bounds, encoding = column_bounds(given, rows)
-    release = as_own(task)(
+    release = inside_same_release(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,

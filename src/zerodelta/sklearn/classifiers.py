@@ -30,7 +30,7 @@ from zerodelta.sklearn.base import (
 )
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed
-from zerodelta.spine.verbs import as_own
+from zerodelta.spine.verbs import inside_same_release
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.models import TanhNetwork
@@ -124,7 +124,7 @@ class MLPClassifier(PrivateClassifier):
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = ShownRows(bounds=bounds, views=network.inputs // len(bounds.half))
-        study = as_own(Study)(
+        study = inside_same_release(Study)(
             LabeledRows(
                 rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
             ),

@@ -36,7 +36,7 @@ from zerodelta.sklearn.base import (
 )
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import left, post_processed
-from zerodelta.spine.verbs import as_own
+from zerodelta.spine.verbs import inside_same_release
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.losses import Huber
 from zerodelta.value import value
@@ -306,7 +306,7 @@ class SparseRegression(PrivateRegressor):
             columns=width,
             epsilon=float(left(epsilon, beside) / source.protection.max_rows),
         )
-        release = as_own(frank_wolfe_pure)(
+        release = inside_same_release(frank_wolfe_pure)(
             source,
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
             domain=Ball(width, radius, norm=1),

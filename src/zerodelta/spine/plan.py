@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from zerodelta.data.rows import MOST_HERE
+from zerodelta.data.rows import MOST_COLLECTED
 from zerodelta.data.source import Protection, Source, protection_of
 from zerodelta.errors import (
     GuaranteeError,
@@ -51,7 +51,7 @@ class Facts:
     columns: tuple[str, ...] = ("0",)
     expected_rows: int | None = None
     may_miss: bool = False
-    drops: bool = False
+    drops_rows: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
     memory: int | None = None
     """How many bytes of rows may be held together, if that is limited."""
@@ -62,14 +62,19 @@ class Facts:
     def of(source: Source) -> Facts:
         """Return what is public of a source."""
         rows = source.rows
-        require(rows or not source.whole, "rows", expected="at least one row", remedy="pass some")
+        require(
+            rows or not source.row_count_is_public,
+            "rows",
+            expected="at least one row",
+            remedy="pass some",
+        )
         return Facts(
-            rows=rows if source.whole else None,
+            rows=rows if source.row_count_is_public else None,
             columns=source.columns,
             # of units that were counted there may be none
-            expected_rows=None if source.whole else max(1, rows),
+            expected_rows=None if source.row_count_is_public else max(1, rows),
             may_miss=source.may_miss,
-            drops=source.drops,
+            drops_rows=source.drops_rows,
             neighbors=protection_of(source).neighbors,
             memory=source.keeping.memory,
             remote=source.remote,
@@ -83,7 +88,7 @@ class Facts:
     @property
     def counted(self) -> tuple[str, ...]:
         """What a certificate lists as public where every row counts: how many there are."""
-        private = self.rows is None or self.may_miss or self.drops
+        private = self.rows is None or self.may_miss or self.drops_rows
         return () if private else ("the number of rows",)
 
     def as_number(self, sentence: str) -> str:
@@ -100,7 +105,7 @@ class Facts:
     @property
     def complete(self) -> Facts | None:
         """The same, if no cell were missing; None where that is so, or would not be enough."""
-        if not self.may_miss or self.drops or self.rows is None:
+        if not self.may_miss or self.drops_rows or self.rows is None:
             return None
         return replace(self, may_miss=False)
 
@@ -120,7 +125,7 @@ class Facts:
         >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
         (True, False)
         """
-        if self.remote and self.planned_rows * self.width > MOST_HERE:
+        if self.remote and self.planned_rows * self.width > MOST_COLLECTED:
             return False
         return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
 

@@ -303,7 +303,7 @@ def _opened(plan: ReleasePlan[R], source: Openable[Any], *, aside: Aside | None)
     certificate = made.certificate(bits, protection)
     stop_if_previewed(made, certificate)
     bill = billed(certificate, protection)
-    ticket = Ticket(certificate, beside=None if aside is None else aside.source, due=True)
+    ticket = Ticket(certificate, diagnosed=None if aside is None else aside.source, due=True)
     return Opened(made, certificate, ticket, bits, protection=protection, aside=aside, bill=bill)
 
 
@@ -365,7 +365,7 @@ def planned(
     plan = question.plan(known, share)
     if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
         # lattices and forecasts follow from what stands in for it, so the certificate lists that
-        public = tuple(dict.fromkeys([*plan.public, source.told]))
+        public = tuple(dict.fromkeys([*plan.public, source.row_count_phrase]))
         plan = replace(plan, public=public)
     if isinstance(plan, ReleasePlan):
         plan = replace(plan, public=tuple(known.as_number(each) for each in plan.public))

@@ -3,7 +3,8 @@
 Every verb takes `ledger=` and `again=` by one decorator, `debited`: it holds them, and what was
 asked, until the runner takes the ticket of that verb's one release. A caller's function that a verb
 tries before its ticket may ask something of its own: that is another release, which does not use up
-what the verb was given. So a verb that asks another one to make its release says so: `as_own`.
+what the verb was given. So a verb that calls another one to make its release says so:
+`inside_same_release`.
 """
 
 from __future__ import annotations
@@ -328,7 +329,7 @@ class _Payment:
 
 _CURRENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
 
-_JOINS: ContextVar[bool] = ContextVar("joins", default=False)
+_NESTED: ContextVar[bool] = ContextVar("nested", default=False)
 """Whether the next verb is called by another to make the release of that one."""
 
 
@@ -465,7 +466,7 @@ def paying(
     """Have the one release that is made inside paid for by a ledger, if there is one.
 
     `asked` is all that it depends on, unless it never `repeats`: then there is more. Called by
-    `as_own` inside of another this is the same release, which that pays for.
+    `inside_same_release` inside of another this is the same release, which that pays for.
     """
     require(
         ledger is None or callable(getattr(type(ledger), "debit", None)),
@@ -474,29 +475,29 @@ def paying(
         expected="a Ledger",
         remedy="pass zd.Ledger(path, budget=…)",
     )
-    outer, joins = _CURRENT.get(), _JOINS.get()
+    outer, nested = _CURRENT.get(), _NESTED.get()
     once_more = as_flag(again, "again")
     made = _Payment(ledger=ledger, again=once_more, task=task, asked=asked, repeats=repeats)
-    alone = _JOINS.set(False)  # what is called inside is not asked to join unless it is told so
-    same = joins and outer is not None and not outer.taken and ledger is None
+    alone = _NESTED.set(False)  # what is called inside is not asked to join unless it is told so
+    same = nested and outer is not None and not outer.taken and ledger is None
     token = _CURRENT.set(outer if same else made)
     try:
         yield
     finally:
         _CURRENT.reset(token)
-        _JOINS.reset(alone)
+        _NESTED.reset(alone)
 
 
-def as_own(verb: Callable[P, T]) -> Callable[P, T]:
+def inside_same_release(verb: Callable[P, T]) -> Callable[P, T]:
     """Return a verb, or a study, with which another makes its one release: that one is paid for."""
 
     @functools.wraps(verb)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        token = _JOINS.set(True)
+        token = _NESTED.set(True)
         try:
             return verb(*args, **kwargs)
         finally:
-            _JOINS.reset(token)
+            _NESTED.reset(token)
 
     return called
 

@@ -42,7 +42,7 @@ from zerodelta.spaces import Space
 from zerodelta.spine.plan import Method, Question
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import Beside, aside, begin, left, planned, post_processed, run
-from zerodelta.spine.verbs import Paying, as_own, debited
+from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.plan import (
     Lifecycle,
@@ -166,7 +166,9 @@ class Study(InternalQueries):
         source = studied(as_source(rows, columns, missing=missing, texts=True))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
-        self._rows_bound = source.whole  # whether there are at most as many rows as is planned with
+        self._rows_bound = (
+            source.row_count_is_public
+        )  # whether there are at most as many rows as is planned with
         self._by_unit, self._rows_of_a_unit = source.by_unit is not None, rows_of_a_unit(source)
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
@@ -179,7 +181,7 @@ class Study(InternalQueries):
         self._plan = StudyPlan(
             publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
             rows=self._size,
-            rows_public=not source.drops,
+            rows_public=not source.drops_rows,
             unit=protects.unit,
             max_rows=protects.max_rows,
             neighbors=protects.neighbors,
@@ -476,7 +478,7 @@ class StudyProgram:
         """
         whole = self.price if beside is None else self.price / (1 - beside.share)
         given = {**self.study, "epsilon": whole}
-        made = as_own(Study)(source, diagnostics=beside, **given)
+        made = inside_same_release(Study)(source, diagnostics=beside, **given)
         release = made.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)

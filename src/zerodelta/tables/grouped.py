@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING, reader_of
-from zerodelta.data.chosen import ITSELF, OpenedDataset
+from zerodelta.data.chosen import PRESENT, OpenedDataset
 from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
@@ -193,7 +193,7 @@ _MOST_LISTED = 1000
 """The largest range of integers that are groups each; in a larger one they are found as keys."""
 
 _FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
-_EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
+_EVERY_ROW = GroupKey(name=PRESENT, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
 """The only group where a filter drops rows: its column is 1 for the rows that count."""
 
 
@@ -253,16 +253,16 @@ def grouped(
     if not listed:
         return _by_unknown_keys(people, keys, columns, chosen)
     _check_size(keys, columns)
-    if not keys and chosen.drops:
+    if not keys and chosen.drops_rows:
         keys = (_EVERY_ROW,)
     group_keys = GroupKeys(keys=keys)
     return GroupedData(
-        source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
+        source=chosen.with_presence if keys == (_EVERY_ROW,) else chosen,
         diagnosed_columns=chosen,
         keys=group_keys,
         universe=None,
         columns=columns,
-        complete=not chosen.drops and group_keys.complete,
+        complete=not chosen.drops_rows and group_keys.complete,
         frame=_frame(people.text),
     )
 
@@ -288,7 +288,7 @@ def _by_unknown_keys(
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
         columns=columns,
-        complete=not chosen.drops,
+        complete=not chosen.drops_rows,
         frame=_frame(people.text),
     )
 
@@ -410,7 +410,7 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
         ends = kind.bounds if clips else None
         inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
         full = inside and kind.missing != "skip"
-        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+        return GroupKey(name=name, labels=how.labels, bins=how, clip_bounds=ends, complete=full)
     require(
         how is None or how == kind,
         f"by[{name!r}]",

@@ -356,7 +356,9 @@ def histogram(
     """
     if bins is not None:
         cells, cut = _binned(items, columns, bins, universe=universe, unknown=unknown)
-        edges = None if cut.bins is None or cut.ends else (cut.bins.edges[0], cut.bins.edges[-1])
+        edges = (
+            None if cut.bins is None or cut.clip_bounds else (cut.bins.edges[0], cut.bins.edges[-1])
+        )
         beside = diagnosis(diagnostics, cells, bounds=edges)
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
@@ -498,7 +500,7 @@ def _binned(
     cut = bins if isinstance(bins, Bins) else _as_bins(bins, ends)
     inside = ends is not None and cut.edges[0] <= ends[0] and ends[1] <= cut.edges[-1]
     full = inside and isinstance(kind, Number) and kind.missing != "skip"
-    return source, GroupKey(name=name, labels=cut.labels, bins=cut, ends=ends, complete=full)
+    return source, GroupKey(name=name, labels=cut.labels, bins=cut, clip_bounds=ends, complete=full)
 
 
 def _as_bins(bins: Any, ends: Bounds | None) -> Bins:

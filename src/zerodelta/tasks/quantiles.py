@@ -40,7 +40,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
-from zerodelta.spine.verbs import Paying, as_own, debited
+from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.tasks.task import (
     CLOSE,
     METHOD,
@@ -188,7 +188,7 @@ def median(
     50.0
 
     """
-    return as_own(quantile)(
+    return inside_same_release(quantile)(
         rows,
         columns,
         q="1/2",

@@ -134,7 +134,7 @@ def count(
     source = as_source(rows, columns, missing=missing, texts=True)
     beside = diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
-        source = source.row_itself
+        source = source.presence_only
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
     return ask(question, source, epsilon=epsilon, beside=beside)
 
@@ -148,7 +148,7 @@ class CountQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Calibrate the noise; a public number gets none."""
         exact = as_usable_epsilon(epsilon)
-        some_missing = facts.drops if self.rows_only else facts.may_miss
+        some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
             return _public(facts.rows)
         one_column(facts)
@@ -404,7 +404,7 @@ def _released(
     of_statistic: Question
     if question is None:
         of_statistic = _of_all_rows(
-            statistic, source.columns, stated, _skipped(source), complete=not source.drops
+            statistic, source.columns, stated, _skipped(source), complete=not source.drops_rows
         )
     else:
         of_statistic = question(bounds=stated)
@@ -427,7 +427,7 @@ def _of_all_rows(
 
 def _skipped(source: Source) -> list[bool]:
     """Tell for each column whether missing cells, and cells of dropped rows, are not counted."""
-    if isinstance(source, Dataset) and not source.drops:
+    if isinstance(source, Dataset) and not source.drops_rows:
         return [skips(kind) for kind in source.kinds.values()]
     return [source.may_miss] * len(source.columns)
 
@@ -860,7 +860,7 @@ def std(
 
 def _count(given: Numbers) -> tuple[Method, ...]:
     """Return the forecast for a count of rows that meet a condition."""
-    facts = Facts(rows=given["n"], may_miss=True, drops=True)
+    facts = Facts(rows=given["n"], may_miss=True, drops_rows=True)
     return tuple(CountQuestion(rows_only=True).plan(facts, given["epsilon"]).methods)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.chosen import ITSELF
+from zerodelta.data.chosen import PRESENT
 from zerodelta.data.declare import category
 from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.data.rows import Rows
@@ -285,7 +285,7 @@ class TableQuestion:
         key_labels = {
             key.name: column
             for key, column in zip(self.keys.keys, labels, strict=False)
-            if key.name is not ITSELF
+            if key.name is not PRESENT
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
