@@ -367,7 +367,7 @@ class FeaturesQuestion:
             claim=PureDP(exact, neighbors=related),
             steps=stepwise.steps,
             answer=lambda rows, bits: published(stepwise.select(rows, bits)),
-            error="each choice's covariance with the unexplained part of the target is at most "
+            error="each choice's covariance with what is left to explain is at most "
             f"{stepwise.noise:.3g} of the bounds below the best, on average",
             methods=methods,
             public=(
