@@ -1,4 +1,4 @@
-"""Follow one row through the library: the files that five calls pass, in order, and how often.
+"""Trace five calls through the library: the files that each passes, in order, and how often.
 
 `make architecture` writes what it sees into docs/architecture.md, between its two marks. Calls are
 those of Python functions of this package. "First time" is a call in a process that has only made it
@@ -34,10 +34,10 @@ def mean(epsilon: int) -> None:
 
 def study(epsilon: int) -> None:
     """`zd.Study(rows, …, functions=False).run(program)` with one mean."""
-    asked = zd.Study(
+    planned = zd.Study(
         ROWS, epsilon=epsilon, publish=zd.Finite(4), rounds=10, bounds=(0, 1), functions=False
     )
-    asked.run(lambda s: int(s.mean(0) > 0.5))
+    planned.run(lambda s: int(s.mean(0) > 0.5))
 
 
 def fit(epsilon: int) -> None:

@@ -1,4 +1,4 @@
-"""docs/choose-a-method.md: what `zd.advise` says of every task at typical numbers (`--write`)."""
+"""Write docs/choose-a-method.md from `zd.advise` for every task at typical numbers (`--write`)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ def number(value: int) -> str:
 
 def lines() -> list[str]:
     """Return the page, line by line."""
-    found = [HEAD]
+    page_lines = [HEAD]
     for advice in zd.advise():
-        least = advice.useful_from
-        asked = ", ".join(
+        useful_rows = advice.useful_from
+        numbers = ", ".join(
             f"{name} = {short(value)}"
             for name, value in advice.numbers.items()
             if name not in ("n", "epsilon")
         )
-        useful = "" if least is None else f" Useful from n ≈ {number(least)}."
-        found += [
+        useful = "" if useful_rows is None else f" Useful from n ≈ {number(useful_rows)}."
+        unit = " ".join(advice.unit.split())
+        page_lines += [
             f"## {advice.task}",
             "",
-            f"{f'For {asked}. ' if asked else ''}Error: {' '.join(advice.unit.split())}.{useful}",
+            f"{f'For {numbers}. ' if numbers else ''}Error: {unit}.{useful}",
             "",
             "| method | × | when |",
             "|---|---|---|",
@@ -48,9 +49,9 @@ def lines() -> list[str]:
         for method in advice:
             times = method.error / advice.best.error
             shown = f"{times:.2g}" if math.isfinite(times) else "–"
-            found.append(f"| {method.name} | {shown} | {cell(method.why)} |")
-        found += ["", f"`{cell(advice.call)}`", ""]
-    return found
+            page_lines.append(f"| {method.name} | {shown} | {cell(method.why)} |")
+        page_lines += ["", f"`{cell(advice.call)}`", ""]
+    return page_lines
 
 
 def short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Exact samples a second on one core: zerodelta, OpenDP's exact samplers, NumPy's unsafe ones.
+"""Measure exact samples a second on one core: zerodelta, OpenDP, and NumPy's unsafe ones.
 
 OpenDP runs in its own environment (`.bench-opendp`), made here on the first run and skipped with a
 message if it cannot be installed. Ratios are of speeds measured in this run.

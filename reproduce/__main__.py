@@ -52,10 +52,14 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, help="write reproduction.md into this folder, too")
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=(), help="some rows only")
     parser.add_argument("--repeats", type=int, help="at most so many a point, for a rough run")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     console = Console()
-    options: dict[str, Any] = {"docs": given.docs, "only": given.only, "most": given.repeats}
-    written = run(given.out, quick=given.quick, console=console, **options)
+    options: dict[str, Any] = {
+        "docs": arguments.docs,
+        "only": arguments.only,
+        "most": arguments.repeats,
+    }
+    written = run(arguments.out, quick=arguments.quick, console=console, **options)
     console.print(f"wrote {written}")
 
 

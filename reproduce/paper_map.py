@@ -1,4 +1,4 @@
-"""Where each statement of the paper is: label, what it says, file and function, test.
+"""Map each statement of the paper to its file, function and test (docs/paper-map.md).
 
 The entries are in `paper_map.toml`; `python -m reproduce.paper_map` writes docs/paper-map.md. Tests
 check that the page is this, that every algorithm, theorem, corollary and lemma of the paper is
@@ -110,7 +110,7 @@ def _homes(targets: list[str]) -> list[str]:
     for target in targets:
         module, _, name = target.partition(":")
         names.setdefault(module, []).append(name)
-    return [_home(module, found) for module, found in names.items()]
+    return [_home(module, targets_in_module) for module, targets_in_module in names.items()]
 
 
 def _home(module: str, names: list[str]) -> str:

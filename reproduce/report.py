@@ -1,4 +1,4 @@
-"""`docs/reproduction.md`: a full run, kept in the repository with its pictures.
+"""Write `docs/reproduction.md`, a full run with its pictures that the repository keeps.
 
 Every number of it comes from the run (`reproduce.json`).
 """
@@ -48,14 +48,14 @@ def _lines(numbers: Mapping[str, Any]) -> Iterator[str]:
         f"{machine['cores']} cores ({machine['processor']})."
     )
     yield ""
-    for found in numbers["figures"]:
-        yield f"## {found['title']}"
+    for figure in numbers["figures"]:
+        yield f"## {figure['title']}"
         yield ""
-        yield f"![{found['title']}]({IMAGES}/{found['key']}.svg)"
+        yield f"![{figure['title']}]({IMAGES}/{figure['key']}.svg)"
         yield ""
-        yield _cell(found["caption"])
+        yield _cell(figure["caption"])
         yield ""
-        yield from (f"- {_cell(finding)}" for finding in found["findings"])
+        yield from (f"- {_cell(finding)}" for finding in figure["findings"])
         yield ""
     for row in (row for table in numbers["tables"].values() for row in table):
         yield f"## {row['title']}"

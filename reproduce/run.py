@@ -117,11 +117,11 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[dict[str, Any]]:
     """Compute and draw what has no slopes; the SVGs go into `pictures`."""
-    found = []
+    figures = []
     for done, picture in enumerate(PICTURES, start=1):
         data = picture.compute(quick)
         pictures[picture.key] = as_svg(picture.draw(data), picture.key)
-        found.append(
+        figures.append(
             {
                 "key": picture.key,
                 "title": picture.title,
@@ -131,15 +131,15 @@ def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[d
             }
         )
         report("Figures", done, len(PICTURES))
-    return found
+    return figures
 
 
 def _measure(tasks: Sequence[Task], *, workers: int | None, report: Report) -> Runs:
     """Run every task."""
     count = min(2, os.cpu_count() or 1) if workers is None else workers
     runs: Runs = {}
-    for done, (task, found) in enumerate(_shared(list(tasks), count), start=1):
-        runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
+    for done, (task, errors) in enumerate(_shared(list(tasks), count), start=1):
+        runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = errors
         report(EXPERIMENTS[task.experiment].problem, done, len(tasks))
     return runs
 
@@ -162,9 +162,9 @@ def _shared(tasks: list[Task], workers: int) -> Iterator[tuple[Task, list[list[f
 def _series(experiment: Experiment, runs: Runs, *, quick: bool) -> Iterable[Series]:
     for variable in experiment.quick if quick else experiment.sweeps:
         for variant in experiment.variants:
-            found = runs.get((experiment.key, variant, variable))
-            if found:
-                yield summarize(experiment, variant, variable, found, quick=quick)
+            curve_runs = runs.get((experiment.key, variant, variable))
+            if curve_runs:
+                yield summarize(experiment, variant, variable, curve_runs, quick=quick)
 
 
 def row_as_json(
@@ -198,12 +198,12 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         for curve in row["series"]
         if curve["verdict"] is not None
     ]
-    found = [curve["verdict"] for _, curve in judged]
+    verdicts = [curve["verdict"] for _, curve in judged]
     return {
         "slopes": len(judged),
-        "agree": found.count("agrees"),
-        "explained": found.count("explained"),
-        "unexplained": found.count("unexplained"),
+        "agree": verdicts.count("agrees"),
+        "explained": verdicts.count("explained"),
+        "unexplained": verdicts.count("unexplained"),
         "misses": [
             [row["problem"], *cells(row, curve)]
             for row, curve in judged

@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself: pages made from the code, links to files beside docs/.
+"""Extend MkDocs: pages made from the code, and links to files beside docs/.
 
 `docs/` is written to be read where it lies: links lead to sources, README and changelog. The site
 has a page for each of those that is linked, so that no link leaves it.
@@ -59,24 +59,24 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     up = "../" * page.file.src_uri.count("/")
 
     def replaced(match: re.Match[str]) -> str:
-        said, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
+        label, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
         if path in ALONE:
-            return f"[{said}]({up}{ALONE[path]}{anchor})"
-        return f"[{said}]({up}{source_page(path)})" if (ROOT / path).is_file() else said
+            return f"[{label}]({up}{ALONE[path]}{anchor})"
+        return f"[{label}]({up}{source_page(path)})" if (ROOT / path).is_file() else label
 
-    made = page.file.generated_by is not None
-    return markdown if made else LINK.sub(replaced, markdown)
+    generated = page.file.generated_by is not None
+    return markdown if generated else LINK.sub(replaced, markdown)
 
 
 def linked(files: Files) -> set[str]:
     """Return the files beside docs/ that pages link to."""
-    found = {
+    paths = {
         match[2].removeprefix("../")
         for file in files.documentation_pages()
         if file.generated_by is None
         for match in LINK.finditer(file.content_string)
     }
-    return {path for path in found - set(ALONE) if (ROOT / path).is_file()}
+    return {path for path in paths - set(ALONE) if (ROOT / path).is_file()}
 
 
 def source_page(path: str) -> str:
@@ -105,8 +105,8 @@ def reference() -> dict[str, str]:
     for name, page in listed().items():
         lines = [f"# {page.pop('title')}", "", page.pop("about"), ""]
         for room, names in page.items():
-            for each in public(import_module(room)) if names == "all" else names:
-                lines += entry(import_module(room), each)
+            for item in public(import_module(room)) if names == "all" else names:
+                lines += entry(import_module(room), item)
         pages[f"reference/{name}.md"] = "\n".join(lines)
     return {**pages, "reference/command-line.md": command_line()}
 
@@ -129,10 +129,10 @@ def public(room: ModuleType) -> list[str]:
     """Return the functions and classes that a room lists, or else defines, by name."""
     listed = getattr(room, "__all__", None)
     named = {name: getattr(room, name) for name in listed or dir(room)}
-    things = {name: each for name, each in named.items() if isclass(each) or isfunction(each)}
+    things = {name: thing for name, thing in named.items() if isclass(thing) or isfunction(thing)}
     if listed:
         return list(things)
-    defined = {name for name, each in things.items() if each.__module__ == room.__name__}
+    defined = {name for name, thing in things.items() if thing.__module__ == room.__name__}
     return [name for name in things if name in defined and not name.startswith("_")]
 
 
@@ -154,19 +154,19 @@ def command_line() -> str:
     import typer
 
     from zerodelta.cli import app
-    from zerodelta.cli.commands import whole_command
+    from zerodelta.cli.commands import task_command
     from zerodelta.tasks.registry import COMMANDS
 
     root: Any = typer.main.get_command(app)
     lines = ["# Command line", "", *told(root.help)]
     for name in sorted(root.commands):
-        command = whole_command(name) if name in COMMANDS else root.commands[name]
+        command = task_command(name) if name in COMMANDS else root.commands[name]
         inner = getattr(command, "commands", {None: command})
         lines += [f"## zerodelta {name}", "", *told(command.help)]
-        for under, each in inner.items():
+        for under, subcommand in inner.items():
             if under is not None:
-                lines += [f"### zerodelta {name} {under}", "", *told(each.help)]
-            lines += parameters(each)
+                lines += [f"### zerodelta {name} {under}", "", *told(subcommand.help)]
+            lines += parameters(subcommand)
     return "\n".join(lines)
 
 
@@ -184,13 +184,13 @@ def told(text: str | None) -> list[str]:
 def parameters(command: Any) -> list[str]:
     """Return a table of what a command takes."""
     rows = []
-    for each in command.params:
-        if getattr(each, "hidden", False) or each.name == "help":
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False) or parameter.name == "help":
             continue
-        names = ", ".join(f"`{name}`" for name in [*each.opts, *each.secondary_opts])
-        if each.param_type_name == "argument":
-            names = f"`{each.name}`"
-        help_text = " ".join((getattr(each, "help", "") or "").split())
-        needed = " Required." if each.required else ""
+        names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+        if parameter.param_type_name == "argument":
+            names = f"`{parameter.name}`"
+        help_text = " ".join((getattr(parameter, "help", "") or "").split())
+        needed = " Required." if parameter.required else ""
         rows.append(f"| {names} | {help_text.replace('|', '∣')}{needed} |")
     return ["| argument or option | meaning |", "|---|---|", *rows, ""] if rows else [""]

@@ -198,12 +198,12 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
     labels = model.predict(table[["note", "city", "income", "age"]])
     np.testing.assert_array_equal(labels, model.predict(table[FEATURES].to_numpy()))
     assert model.predict_proba(table[FEATURES]).shape == (400, 2)
-    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be public"):
         model.predict(data[FEATURES])
     model.set_params(data_norm=1, classes=[0, 1]).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
     assert not hasattr(model, "encoded_names_")
     assert model.predict([[0.0, 1.0]]).shape == (1,)
-    with pytest.raises(zd.errors.ParameterError, match="may be seen"):
+    with pytest.raises(zd.errors.ParameterError, match="may be public"):
         model.predict(data[FEATURES])
 
 

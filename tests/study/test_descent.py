@@ -108,9 +108,9 @@ def test_the_least_predicted_noise_is_chosen(
     """A lattice while the ball is larger than the noise, the raw last step when it is not."""
     made = planned(radius, epsilon, dimension)
     assert type(made.channel) is ending
-    assert made.error == min(error for _, error in made.rivals)
+    assert made.error == min(error for _, error in made.endings)
     verify(made.release_plan().certificate(SystemBits()))
-    assert made.rivals[0][0] in repr(made)
+    assert made.endings[0][0] in repr(made)
 
 
 def test_the_certificate_lists_rounds_sensitivity_noise_and_channel() -> None:
@@ -291,7 +291,7 @@ def test_a_raw_last_step_is_not_weighed_for_units() -> None:
             protection=Protection(unit=unit, max_rows=max_rows),
         )
         assert isinstance(descent.channel, SmoothMix) is (unit is None)
-        assert any("S2" in name for name, _ in descent.rivals) is (unit is None)
+        assert any("S2" in name for name, _ in descent.endings) is (unit is None)
 
 
 def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ class World:
             variances=ending.variances,
             channel=ending.channel,
             error=ending.error,
-            rivals=(("gaussian-smoothing", ending.error),),
+            endings=(("gaussian-smoothing", ending.error),),
         )
 
     def total(self, rows: Rows, theta: float) -> int:

@@ -299,7 +299,7 @@ def test_a_raw_last_step_is_published_only_of_a_known_number_of_rows() -> None:
     guessed = whole.where("x >= -1", expected_rows=10)
     for people, weighed in ((whole, True), (whole.where("x >= -1"), True), (guessed, False)):
         study = made(people, publish=Ball(1, 10), rounds=5)
-        rivals = [name for name, _ in study.plan_minimize(Logistic(), data_norm=1).rivals]
+        rivals = [name for name, _ in study.plan_minimize(Logistic(), data_norm=1).endings]
         assert any("S2" in name for name in rivals) is weighed
 
 

@@ -113,7 +113,7 @@ def test_an_object_of_ours_that_holds_a_callers_function_is_not_ours() -> None:
         ROWS, None, loss=mine, domain=Ball(2, 1, norm=1),
         lipschitz=1, iterations=1, steps=8, rowwise=False,
     )  # fmt: skip
-    functions: list[Any] = [steps._at(np.zeros(2)), steps.run, held.total]
+    functions: list[Any] = [steps._summand(np.zeros(2)), steps.run, held.total]
     for function in functions:
         with pytest.raises(ParameterError, match="the function itself"):
             Rowwise(function)

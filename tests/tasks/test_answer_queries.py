@@ -232,7 +232,7 @@ def ask(rounds: TableRounds, tables: Any, rows: int, script: tuple[Any, ...]) ->
         raise Branch("measure", tuple(int(count) for count in counts))
 
     try:
-        rounds.play(tables, rows, choose=choose, measure=measure)
+        rounds.rounds_on(tables, rows, choose=choose, measure=measure)
     except Branch as branch:
         return branch
     return None

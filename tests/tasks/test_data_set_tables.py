@@ -18,9 +18,9 @@ from zerodelta.marginals.domain import (
     as_workload,
     code_rows,
     count_rows,
-    given_rows,
     row_columns,
     table_domain,
+    tabulated_source,
 )
 from zerodelta.testing import replayed
 
@@ -66,7 +66,7 @@ def test_streamed_counts_are_those_of_rows_in_memory(
     workload: Any, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = {"one table": 1 << 24, "the tables": 47, "codes": 1}
-    monkeypatch.setattr(streamed_counts, "_MOST_WIDE", cells[held])
+    monkeypatch.setattr(streamed_counts, "_MAXIMUM_COUNTS", cells[held])
     data, domain = table_domain(people(), NAMES, None)
     tables = as_workload(workload, domain)
     known = code_rows(row_columns(frame()[NAMES], domain).read(), domain)
@@ -188,7 +188,7 @@ def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None
         table = pd.DataFrame(rows, columns=["who", "city", "member"]).astype(object)
         opening = zd.open(table, columns=columns, unit="who", max_rows=2)
         data, domain = table_domain(opening, None, None)
-        facts = given_rows(data, domain)[1]
+        facts = tabulated_source(data, domain)[1]
         assert facts.rows is None
         found = count_rows(
             opened(data),
@@ -251,7 +251,7 @@ def test_columns_without_categories_and_other_domains_are_refused() -> None:
 def test_what_needs_all_rows_together_is_refused_by_public_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streamed_counts, "_MOST_WIDE", 1)
+    monkeypatch.setattr(streamed_counts, "_MAXIMUM_COUNTS", 1)
     monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3)
     zd.answer_queries(people(), NAMES, epsilon=1)
     monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3 - 1)
