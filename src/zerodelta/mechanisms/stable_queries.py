@@ -267,6 +267,7 @@ class TrimmedMean(_OrderStatistics):
         object.__setattr__(self, "trim", as_count(trim, "trim"))
 
     def _kept(self, count: int) -> tuple[int, int]:
+        """Return the positions between the trimmed rows; trimming all of them is refused."""
         require(
             count > 2 * self.trim,
             "trim",

@@ -377,7 +377,7 @@ class TopKQuestion:
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
             ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
-            order = np.argsort(ranks)
+            order = np.argsort(ranks)  # the order of the rows must not show
             numbers = np.fromiter(counts.values(), np.int64, len(counts))
             largest = top.apply(ranks[order], numbers[order], bits)
             pairs = tuple(

@@ -343,6 +343,7 @@ _QUERIES = Forecast(
 
 
 def _planner(title: str) -> Planner:
+    """Return the planner of a task for several binary columns."""
     return Planner(
         title=title,
         fields=("n", "dimension"),
