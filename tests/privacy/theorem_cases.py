@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
+from completeness.noises import NOISES
 from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
@@ -47,6 +48,7 @@ BOUNDED: dict[str, Any] = {
 SMOOTH: dict[str, Any] = {"epsilon": 1, "degrees": 3, "decay": "9/10"}
 
 CASES: dict[str, zd.records.Certificate] = {
+    **{each.label: alone(each.label, **each.numbers) for each in NOISES},
     **{
         label: CHAINS[name].certificate()
         for label, name in {
@@ -161,7 +163,7 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 """Which direction needs a weaker claim; both; or neither, because it only describes."""
 
 WORSE: dict[str, dict[str, int | None]] = {
-    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    **{each.label: each.worse for each in NOISES},
     "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
     "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
     "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},
