@@ -83,7 +83,7 @@ def kmeans(
         "histogram": noisy counts on a public grid, and the k-means of its full cells. "lloyd": half
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
         directions, for more than 5 columns). "one-center": all centers are one noisy mean, shrunk
-        towards the middle of the bounds if its noise is large. "auto": the least forecast.
+        toward the middle of the bounds if its noise is large. "auto": the least forecast.
 
     Returns
     -------
