@@ -18,7 +18,7 @@ from zerodelta.data.source import Charge, Protection, Receipt, Sealed, Source, T
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
-from zerodelta.spine.verbs import as_own, asked_of, billed, debited, paying
+from zerodelta.spine.verbs import asked_of, billed, debited, inside_same_release, paying
 from zerodelta.tasks.statistics import MeanQuestion
 from zerodelta.testing import replayed
 
@@ -319,8 +319,8 @@ def test_one_ledger_pays_for_one_release_only() -> None:
     @debited
     def outer(**_: Any) -> None:
         zd.mean([1.0], bounds=(0, 2), epsilon=7)  # such as a caller's function that is tried
-        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
-        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=7)
+        inside_same_release(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+        inside_same_release(zd.mean)([1.0], bounds=(0, 2), epsilon=7)
 
     purse = Purse(log)
     outer(ledger=purse)
@@ -344,11 +344,11 @@ def test_who_joins_hands_nothing_on() -> None:
     def inner(**_: Any) -> None:
         zd.mean([1.0], bounds=(0, 2), epsilon=7)
         zd.Study([1.0], publish=zd.Finite(2), rounds=1, bounds=(0, 2), epsilon=7)
-        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+        inside_same_release(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
 
     @debited
     def outer(**_: Any) -> None:
-        as_own(inner)()
+        inside_same_release(inner)()
 
     purse = Purse(log)
     outer(ledger=purse)

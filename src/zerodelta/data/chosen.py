@@ -331,28 +331,28 @@ def _refused(text: Any, expected: str | None = None) -> ParameterError:
 # Nothing here reads a source. Every cell is read by itself, so this may run on a thread or on a
 # worker of a cluster.
 
-ITSELF: Any = OwnColumn.ITSELF
+PRESENT: Any = OwnColumn.PRESENT
 """What stands for the name of a column that is 1 in every row that counts."""
 
 
 @value
 class ChosenColumns:
-    """Which columns, in which order, of which rows; `ITSELF` and `UNIT` are no declared ones."""
+    """Which columns, in which order, of which rows; `PRESENT` and `UNIT` are no declared ones."""
 
     base: OpenedDataset
     names: tuple[str, ...]
     where: tuple[Predicate, ...] = ()
-    judged: Mapping[str, Bounds | None] | None = None
-    """The column `ITSELF` says how each row was read, these columns with these bounds."""
+    diagnosed_columns: Mapping[str, Bounds | None] | None = None
+    """The column `PRESENT` says how each row was read, these columns with these bounds."""
     beyond: Beyond | None = None
     """Which rows of them are clipped as a whole."""
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns whose cells `read` needs: those chosen, judged, and those of conditions."""
+        """The columns whose cells `read` needs: chosen, diagnosed, and those of conditions."""
         used = [*self.names, *(name for each in self.where for name in each.columns)]
-        used += self.judged or ()
-        named = tuple(dict.fromkeys(name for name in used if name not in (ITSELF, UNIT)))
+        used += self.diagnosed_columns or ()
+        named = tuple(dict.fromkeys(name for name in used if name not in (PRESENT, UNIT)))
         # where rows alone are asked for, any column has as many
         return named or tuple(self.base.kinds)[:1]
 
@@ -367,7 +367,7 @@ class ChosenColumns:
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self.names), rows))  # each column in one piece
         for i, name in enumerate(self.names):
-            if name in (ITSELF, UNIT):  # the latter is known where rows are bounded
+            if name in (PRESENT, UNIT):  # the latter is known where rows are bounded
                 block[i] = self._itself(cells)
             elif distinct is None or not distinct[name].read(
                 cells[name], partial(_read, kinds[name]), out=block[i]
@@ -399,10 +399,10 @@ class ChosenColumns:
         return found
 
     def _itself(self, cells: Mapping[str, Any]) -> Any:
-        if self.judged is None:
+        if self.diagnosed_columns is None:
             return 1.0
-        columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]
-        return readings_of(columns, tuple(self.judged.values()), self.beyond)
+        columns = [self.base.kinds[name].read(cells[name]) for name in self.diagnosed_columns]
+        return readings_of(columns, tuple(self.diagnosed_columns.values()), self.beyond)
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

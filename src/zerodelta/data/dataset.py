@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import Beyond, Limits
 from zerodelta.data.arrow_cells import Distinct
-from zerodelta.data.chosen import ITSELF, ChosenColumns, OpenedDataset, Predicate, Unit
+from zerodelta.data.chosen import PRESENT, ChosenColumns, OpenedDataset, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
 from zerodelta.data.pieces import Keeping, Piece, kept
 from zerodelta.data.readers import Batch, Part
@@ -52,7 +52,7 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
             return _held(chosen, bounding, batches)
         bounded = _finished(bounding, batches)
     distinct = {name: Distinct() for name in needed}
-    plain = stored and bounded is None and not chosen.where and chosen.names != (ITSELF,)
+    plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
         start = 0
@@ -197,7 +197,7 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        named = (name for name in self.columns if name not in (ITSELF, UNIT))
+        named = (name for name in self.columns if name not in (PRESENT, UNIT))
         return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
@@ -285,7 +285,7 @@ class Dataset(Source):
         )
 
     @property
-    def told(self) -> str:
+    def row_count_sentence(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         base = self._base
         if self.whole:
@@ -316,13 +316,13 @@ class Dataset(Source):
     @property
     def with_itself(self) -> Dataset:
         """The same columns, and one more that is `row_itself`."""
-        names = (*self.columns, ITSELF)
+        names = (*self.columns, PRESENT)
         return self._with(names=names)
 
     @property
     def row_itself(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
-        return self._with(names=(ITSELF,))
+        return self._with(names=(PRESENT,))
 
     @property
     def by_unit(self) -> Dataset | None:
@@ -330,7 +330,11 @@ class Dataset(Source):
         if self._base.unit is None or self.remote:
             return None
         chosen = self.chosen
-        return self._with(names=(*self.columns, UNIT), judged=chosen.judged, beyond=chosen.beyond)
+        return self._with(
+            names=(*self.columns, UNIT),
+            diagnosed_columns=chosen.diagnosed_columns,
+            beyond=chosen.beyond,
+        )
 
     @property
     def rows_of_a_unit(self) -> int:
@@ -344,8 +348,8 @@ class Dataset(Source):
 
     def readings(self, limits: Limits, beyond: Beyond | None = None) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
-        judged = dict(zip(self.columns, limits, strict=True))
-        return self._with(names=(ITSELF,), judged=judged, beyond=beyond)
+        diagnosed = dict(zip(self.columns, limits, strict=True))
+        return self._with(names=(PRESENT,), diagnosed_columns=diagnosed, beyond=beyond)
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -381,12 +385,14 @@ class Dataset(Source):
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
-        chosen = replace(self.chosen, where=(*self.chosen.where, found), judged=None, beyond=None)
+        chosen = replace(
+            self.chosen, where=(*self.chosen.where, found), diagnosed_columns=None, beyond=None
+        )
         return Dataset(self._base, chosen=chosen, expected_rows=expected)
 
     def _with(self, **changed: Any) -> Dataset:
-        """Return the same rows with something else chosen; what is judged is not handed on."""
-        chosen = replace(self.chosen, **{"judged": None, "beyond": None, **changed})
+        """Return the same rows with something else chosen; diagnosed columns are not handed on."""
+        chosen = replace(self.chosen, **{"diagnosed_columns": None, "beyond": None, **changed})
         return Dataset(self._base, chosen=chosen, expected_rows=self._expected)
 
     def beside(self, other: Dataset) -> Dataset:
@@ -442,27 +448,39 @@ class Dataset(Source):
 
     def _shared(self, ticket: Ticket) -> Rows | None:
         """Return these columns of the one copy of a query's result, if others are asked beside."""
-        other = ticket.beside
+        other = ticket.second_source
         if self._base.reader.premise is None or not isinstance(other, Dataset):
             return None
-        copied = ticket.once(other, other._with_judged)
+        copied = ticket.once(other, other._with_diagnosed_columns)
         alike = other._base is self._base and other.chosen.where == self.chosen.where
-        plain = ITSELF in self.columns and self.chosen.judged is None
-        other_judged = self.chosen.judged is not None and self.chosen.judged != other.chosen.judged
-        if self is copied or not alike or other_judged or not {*self.columns} <= {*copied.columns}:
+        plain = PRESENT in self.columns and self.chosen.diagnosed_columns is None
+        other_diagnosis = (
+            self.chosen.diagnosed_columns is not None
+            and self.chosen.diagnosed_columns != other.chosen.diagnosed_columns
+        )
+        if (
+            self is copied
+            or not alike
+            or other_diagnosis
+            or not {*self.columns} <= {*copied.columns}
+        ):
             return None
         rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
-        itself = ITSELF if plain else None
+        itself = PRESENT if plain else None
         return rows.chosen(self.columns, may_miss=self.may_miss, itself=itself)
 
-    def _with_judged(self) -> Dataset:
-        """Return the columns that are judged, and before them the one that says how."""
+    def _with_diagnosed_columns(self) -> Dataset:
+        """Return the diagnosed columns, and before them the one that says how each row was read."""
         kinds = self._base.kinds
-        names = [n for n in self.chosen.judged or () if not isinstance(kinds[n], Text)]
+        names = [n for n in self.chosen.diagnosed_columns or () if not isinstance(kinds[n], Text)]
         if self.by_unit is not None:
             names.append(UNIT)
         chosen = self.chosen
-        return self._with(names=(ITSELF, *names), judged=chosen.judged, beyond=chosen.beyond)
+        return self._with(
+            names=(PRESENT, *names),
+            diagnosed_columns=chosen.diagnosed_columns,
+            beyond=chosen.beyond,
+        )
 
     # -- showing ------------------------------------------------------------------------------
 

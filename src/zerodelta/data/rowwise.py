@@ -26,7 +26,7 @@ Block: TypeAlias = npt.NDArray[np.float64]
 class OwnColumn(Enum):
     """A column that a data set has of its own: no text names it, so none that is declared is it."""
 
-    ITSELF = "1 in every row that counts"
+    PRESENT = "1 in every row that counts"
     UNIT = "the number of each row's unit"
 
 

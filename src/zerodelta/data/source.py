@@ -142,18 +142,18 @@ class Ticket:
     """
 
     __slots__ = (
-        *("_beside", "_certificate", "_due", "_lock", "_made", "_receipts", "_time", "_used"),
-        "_void",
+        *("_certificate", "_due", "_lock", "_made", "_receipts", "_second_source", "_time"),
+        *("_used", "_void"),
     )
 
     def __init__(
         self,
         certificate: Certificate,
         *,
-        beside: Any = None,
+        second_source: Any = None,
         due: bool = False,
     ) -> None:
-        self._certificate, self._used, self._beside = certificate, False, beside
+        self._certificate, self._used, self._second_source = certificate, False, second_source
         self._receipts: tuple[Receipt, ...] = ()
         self._due, self._void, self._lock = due, False, threading.Lock()
         self._time = _now()
@@ -165,9 +165,9 @@ class Ticket:
         return self._certificate
 
     @property
-    def beside(self) -> Any:
+    def second_source(self) -> Any:
         """Another source of the same rows, which this ticket opens too; None if there is none."""
-        return self._beside
+        return self._second_source
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -319,7 +319,7 @@ class Source(ABC):
         return None
 
     @property
-    def told(self) -> str:
+    def row_count_sentence(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         return "the number of rows"
 
@@ -467,9 +467,9 @@ class DerivedSource(Source):
         return self._of.remote
 
     @property
-    def told(self) -> str:
+    def row_count_sentence(self) -> str:
         """Which number a plan uses for that of the rows."""
-        return self._of.told
+        return self._of.row_count_sentence
 
     @property
     def protection(self) -> Protection:

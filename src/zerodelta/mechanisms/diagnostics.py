@@ -24,28 +24,28 @@ from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.public_inputs import as_share, each_bounds
-from zerodelta.spine.run import Beside
+from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 
 
-def diagnosis(
-    share: Rational | Beside | None,
+def as_diagnosis(
+    share: Rational | Diagnosis | None,
     source: Source | None,
     *,
     bounds: Any = None,
     beyond: Beyond | None = None,
-) -> Beside | None:
+) -> Diagnosis | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 
     `bounds` are those of the columns of `source`, as the question has them; items without declared
     columns (None) are refused. Rows that are `beyond` a bound on their length are clipped, too.
 
     >>> from zerodelta.data.arrays import ArraySource
-    >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
-    >>> beside.share, beside.source.columns
+    >>> diagnosis = as_diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
+    >>> diagnosis.share, diagnosis.source.columns
     (Fraction(1, 100), ('reading',))
     """
-    if share is None or isinstance(share, Beside):  # the latter was asked for already
+    if share is None or isinstance(share, Diagnosis):  # the latter was asked for already
         return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
@@ -59,7 +59,7 @@ def diagnosis(
             expected="columns with bounds: a row is used, clipped to them, or unreadable",
             remedy="name columns of a data set or pass bounds=, or leave diagnostics out",
         )
-    return Beside(question=ReadingsQuestion(), source=read, share=exact)
+    return Diagnosis(question=ReadingsQuestion(), source=read, share=exact)
 
 
 def _limits(source: Dataset, bounds: Any) -> Limits:

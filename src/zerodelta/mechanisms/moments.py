@@ -150,7 +150,7 @@ class MomentPlan:
         """Return the sums with fresh noise, in one vector; without the one that is known."""
         free = np.asarray(sums)
         if self.known_rows is not None:
-            free = np.delete(free, self._known, axis=1)
+            free = np.delete(free, self._implied_sum, axis=1)
         return self.noise.apply(free.reshape(-1), bits)
 
     @property
@@ -167,9 +167,9 @@ class MomentPlan:
         """
         known: dict[object, int] = {}
         for column in range(self.columns):
-            known.setdefault(self._alike(column), column)
+            known.setdefault(self._same_forms(column), column)
         made = {key: self._covariances(column) for key, column in known.items()}
-        return [made[self._alike(column)] for column in range(self.columns)]
+        return [made[self._same_forms(column)] for column in range(self.columns)]
 
     def place(self, column: int) -> tuple[Fraction, Fraction]:
         """Return the middle of a column's bounds and half their width."""
@@ -192,7 +192,7 @@ class MomentPlan:
     # -- what is known ------------------------------------------------------------------------
 
     @property
-    def _known(self) -> int:
+    def _implied_sum(self) -> int:
         """The place of the sum that follows from the others: what they leave, or the count."""
         return int(isinstance(self.row, BernsteinCells) and self.row.degree == 2)
 
@@ -200,7 +200,7 @@ class MomentPlan:
         """Return a form of all sums as one of those that get noise, and a constant."""
         if self.known_rows is None:
             return (*form, Fraction(0))
-        place = self._known
+        place = self._implied_sum
         gone, left = form[place], (*form[:place], *form[place + 1 :])
         if isinstance(self.row, BernsteinCells):
             total = self.known_rows * self.row.row_total
@@ -217,7 +217,7 @@ class MomentPlan:
         three = (*forms, none, none)[:3]
         return [[self._covariance(a, b) for b in three] for a in three]
 
-    def _alike(self, column: int) -> object:
+    def _same_forms(self, column: int) -> object:
         """Return what the forms of a column are, but for the place where its sums begin."""
         if isinstance(self.row, BernsteinCells):
             return column
@@ -326,9 +326,9 @@ def plan_moments(
     else:
         row = ChebyshevBlock(
             columns=columns,
-            degree=_alike(degrees),
+            degree=_once_if_equal(degrees),
             steps=steps,
-            missing=_alike(absent),
+            missing=_once_if_equal(absent),
             count_rows=count_rows or not all(absent),
         )
         known = known and row.count_rows
@@ -352,7 +352,7 @@ def plan_moments(
     )
 
 
-def _alike(each: tuple[T, ...]) -> T | tuple[T, ...]:
+def _once_if_equal(each: tuple[T, ...]) -> T | tuple[T, ...]:
     """Return what is the same for all columns once."""
     return each[0] if len(set(each)) == 1 else each
 

@@ -91,10 +91,10 @@ class Record:
         return list(dict.fromkeys(each.get("name") for each in self.data))
 
     @property
-    def asked(self) -> str:
-        """The digest of what was asked, which the entry of a ledger holds.
+    def request_digest(self) -> str:
+        """The digest of the request, which the entry of a ledger contains.
 
-        Of all that is known before the entry is written, and is not in the entry itself.
+        It covers everything that is known before the entry is written and is not in the entry.
         """
         return digest_of([self.id, self.task, self.parameters, self.data, self.version])
 

@@ -169,7 +169,7 @@ def read_text(text: str) -> Saved:
         data = read_json(text, floats=True, largest=LARGEST_FILE)
     except (ValueError, RecursionError) as error:
         raise _unreadable(error) from None
-    return judged(data)
+    return read_data(data)
 
 
 def is_release(data: Any) -> bool:
@@ -179,10 +179,10 @@ def is_release(data: Any) -> bool:
     )
 
 
-def judged(data: Any) -> Saved:
+def read_data(data: Any) -> Saved:
     """Return what was read as JSON, if all of it belongs together and its certificate holds."""
     try:
-        return _judged(data)
+        return _read_data(data)
     except CertificateError:
         raise
     except Exception as error:  # whatever someone wrote into a file
@@ -196,7 +196,7 @@ def _unreadable(error: Exception) -> RecordError:
     )
 
 
-def _judged(data: Any) -> Saved:
+def _read_data(data: Any) -> Saved:
     if type(data) is not dict or type(data.get("schema")) is not str:
         raise RecordError("this is no saved release: pass a file that release.save wrote.")
     schema = data["schema"]

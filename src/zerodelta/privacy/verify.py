@@ -412,8 +412,8 @@ class Total:
         told = "1 release," if self.releases == 1 else f"{self.releases} releases, together"
         return f"{told} pure ε {equals(self.epsilon)} ({self.neighbors.value})"
 
-    def asked(self, neighbors: str) -> Fraction:
-        """Return the sum for the relation that somebody asks for."""
+    def epsilon_for(self, neighbors: str) -> Fraction:
+        """Return the total ε for a relation: replacing a row is removing one and adding one."""
         added = self.neighbors is Neighbors.ADD_REMOVE
         same = added is (neighbors == Neighbors.ADD_REMOVE.value)
         return self.epsilon if same else 2 * self.epsilon

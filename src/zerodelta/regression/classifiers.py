@@ -13,7 +13,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
@@ -39,8 +39,8 @@ from zerodelta.regression.objective import (
 from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.run import aside, planned, post_processed, run
-from zerodelta.spine.verbs import as_own
+from zerodelta.spine.run import plan_diagnosis, planned, post_processed, run
+from zerodelta.spine.verbs import inside_same_release
 from zerodelta.study.study import Study
 from zerodelta.training.losses import Logistic, Loss, Multinomial
 from zerodelta.value import value
@@ -223,21 +223,21 @@ class ClassifierQuestion:
         of_row = as_usable_epsilon(epsilon) / source.protection.max_rows
         question = self.settled(source.facts, of_row)
         features = question.features(len(source.columns) - 1)
-        beside = diagnosis(
+        diagnosis = as_diagnosis(
             diagnostics, source.declared, beyond=LongRows(encode=encode, features=features)
         )
-        plan = planned(question, source, epsilon, facts=source.facts, beside=beside)
+        plan = planned(question, source, epsilon, facts=source.facts, diagnosis=diagnosis)
         if plan.steps:
-            return run(plan, source, aside=aside(beside, epsilon))
+            return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
-        study = as_own(Study)(
+        study = inside_same_release(Study)(
             LabeledRows(rows, labels, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
             rounds=_STEPS,
             functions=False,
-            diagnostics=beside,
+            diagnostics=diagnosis,
         )
         release = study.minimize(loss, data_norm=1)
         of_row = study.plan.epsilon / study.plan.max_rows

@@ -41,7 +41,7 @@ from zerodelta.regression.classes import fit_classes
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import as_classes, declared_classes
 from zerodelta.spine.plan import Question
-from zerodelta.spine.verbs import as_own, inherited, paying
+from zerodelta.spine.verbs import inherited, inside_same_release, paying
 
 # -- Given data -----------------------------------------------------------------------------------
 # Rows and targets as scikit-learn users pass them; only their shape and their names can raise.
@@ -267,9 +267,9 @@ def debited_fit(fit: F) -> F:
 
     @wraps(fit)
     def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
-        asked = self.get_params(deep=False)
-        ledger, again = asked.pop("ledger"), asked.pop("again")
-        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
+        arguments = {**self.get_params(deep=False), "X": X, "y": y}
+        ledger, again = arguments.pop("ledger"), arguments.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, arguments=arguments):
             return fit(self, X, y, **others)
 
     return paid  # type: ignore[return-value]
@@ -296,7 +296,7 @@ def fit_columns(
     given: Any = estimator
     epsilon, rows = required_epsilon(given.epsilon), check_rows(given, X)
     bounds, encoding = column_bounds(given, rows)
-    release = as_own(task)(
+    release = inside_same_release(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,

@@ -335,10 +335,10 @@ class ReleasePlan(Generic[R]):
             unit=protection.unit,
         )
 
-    def beside(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
-        """Return the plan whose certificate is for another release from the same rows, too."""
-        own, others = self.price, other.price
-        if own is None or others is None:
+    def joined_with(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
+        """Return the plan whose certificate covers the other plan's answer too."""
+        epsilon, other_epsilon = self.price, other.price
+        if epsilon is None or other_epsilon is None:
             raise ParameterError(
                 "diagnostics",
                 expected="a pure release: the parts of its certificate add up",
@@ -346,8 +346,8 @@ class ReleasePlan(Generic[R]):
             )
         return replace(
             self,
-            claim=PureDP(own + others, neighbors=self.claim.neighbors),
-            parts=(*self._parts(own), *other._parts(others)),
+            claim=PureDP(epsilon + other_epsilon, neighbors=self.claim.neighbors),
+            parts=(*self._parts(epsilon), *other._parts(other_epsilon)),
             public=tuple(dict.fromkeys((*self.public, *other.public))),
             assumed=tuple(dict.fromkeys((*self.assumed, *other.assumed))),
         )
@@ -409,7 +409,7 @@ def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) ->
     return (Units(max_rows=max_rows).step(),)
 
 
-def rows_told(rows: int, *, public: bool) -> str:
+def row_count_sentence(rows: int, *, public: bool) -> str:
     """Return what a certificate lists of the number of rows."""
     return f"the number of rows{'' if public else ' to plan with'}, {rows}"
 

@@ -158,7 +158,7 @@ def minimize(
         )
         try:
             with Watch():
-                opened.read()  # before code of the caller's sees a row
+                opened.diagnostics()  # before code of the caller's sees a row
                 value = plan.answer(gradients.on(study._source), study._bits)
         except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
             study._end()

@@ -32,7 +32,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
-from zerodelta.spine.plan import ReleasePlan, rows_told, units_step
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence, units_step
 from zerodelta.value import value
 
 # -- The lifecycle of a study: open, then closed; one process; one thing at a time (theory C8) ----
@@ -350,7 +350,7 @@ class StudyPlan:
             error=self.predicted_error,
             public=(
                 f"the space {self.publishing.space!r}",
-                rows_told(self.rows, public=self.rows_public),
+                row_count_sentence(self.rows, public=self.rows_public),
                 "the bounds to which each query clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
                 _ADDED if self.added else _REPLACED,

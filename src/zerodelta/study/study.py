@@ -34,15 +34,23 @@ from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.plan import Method, Question
 from zerodelta.spine.public_inputs import as_source
-from zerodelta.spine.run import Beside, aside, begin, left, planned, post_processed, run
-from zerodelta.spine.verbs import Paying, as_own, debited
+from zerodelta.spine.run import (
+    Diagnosis,
+    begin,
+    epsilon_without,
+    plan_diagnosis,
+    planned,
+    post_processed,
+    run,
+)
+from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.plan import (
     Lifecycle,
@@ -159,7 +167,7 @@ class Study(InternalQueries):
         selects: bool = False,
         otherwise: Any = None,
         example: Any = None,
-        diagnostics: Rational | Beside | None = None,
+        diagnostics: Rational | Diagnosis | None = None,
         **paying: Unpack[Paying],
     ) -> None:
         schedule = Schedule.of(rounds)
@@ -174,23 +182,29 @@ class Study(InternalQueries):
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
-        protects, beside = protection_of(source), diagnosis(diagnostics, source, bounds=bounds)
-        rest, weight = left(epsilon, beside), mixing_probability
+        protection = protection_of(source)
+        diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
         self._plan = StudyPlan(
-            publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
+            publishing=plan(
+                space,
+                epsilon=epsilon_without(epsilon, diagnosis),
+                mixing_probability=mixing_probability,
+                resolution=resolution,
+            ),
             rows=self._size,
             rows_public=not source.drops,
-            unit=protects.unit,
-            max_rows=protects.max_rows,
-            neighbors=protects.neighbors,
+            unit=protection.unit,
+            max_rows=protection.max_rows,
+            neighbors=protection.neighbors,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,
             functions=functions,
         )
-        # whatever raises does so here; it is paid for when the first row is to be read
-        made, read = self._plan.release_plan(guarded=True), aside(beside, epsilon)
-        self._opened = begin(made, source, aside=read)
+        # all refusals are raised here; ε is debited just before the first row is read
+        release_plan = self._plan.release_plan(guarded=True)
+        planned_diagnosis = plan_diagnosis(diagnosis, epsilon)
+        self._opened = begin(release_plan, source, diagnosis=planned_diagnosis)
         self._bits = self._opened.bits
         self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
         self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
@@ -385,7 +399,7 @@ class Study(InternalQueries):
         self._lifecycle.check()
         self._opened.pay()
         with self._lifecycle.busy(), np.errstate(all="ignore"), Watch():
-            self._opened.read()
+            self._opened.diagnostics()
             covered = query.allowed and not is_unusable(share)
             taken = self._shares.take(reveal(share)) if covered else None
             return internal_array(constant() if taken is None else exact(self._source, taken))
@@ -466,18 +480,17 @@ class StudyProgram:
 
         A study of units asks less of ε than a multiple of it (theory V), so it is given all.
         """
-        whole = self.price * protection.max_rows
-        return replace(self, study={**self.study, "epsilon": whole})
+        return replace(self, study={**self.study, "epsilon": self.price * protection.max_rows})
 
-    def run(self, source: Source, *, beside: Beside | None = None) -> Release:
+    def run(self, source: Source, *, diagnosis: Diagnosis | None = None) -> Release:
         """Make the study, run the program in it, and return what it publishes.
 
-        What is asked `beside` has taken its share of ε already.
+        The share of `diagnosis` was taken off the program's ε, and is added again for the study.
         """
-        whole = self.price if beside is None else self.price / (1 - beside.share)
-        given = {**self.study, "epsilon": whole}
-        made = as_own(Study)(source, diagnostics=beside, **given)
-        release = made.run(self.program, rehearse=self.rehearse)
+        total = self.price if diagnosis is None else self.price / (1 - diagnosis.share)
+        keywords = {**self.study, "epsilon": total}
+        study = inside_same_release(Study)(source, diagnostics=diagnosis, **keywords)
+        release = study.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)
 
@@ -487,10 +500,10 @@ def carry_out(
     source: Source,
     *,
     epsilon: Rational,
-    beside: Beside | None = None,
+    diagnosis: Diagnosis | None = None,
 ) -> Release:
-    """Plan what is asked, as `ask` does, and run the plan: its method may be a study."""
-    plan = planned(question, source, epsilon, beside=beside)
+    """Plan a question as `ask` does, and run the plan or the study that it chose."""
+    plan = planned(question, source, epsilon, diagnosis=diagnosis)
     if isinstance(plan, StudyProgram):
-        return plan.run(source, beside=beside)
-    return run(plan, source, aside=aside(beside, epsilon))
+        return plan.run(source, diagnosis=diagnosis)
+    return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING, reader_of
-from zerodelta.data.chosen import ITSELF, OpenedDataset
+from zerodelta.data.chosen import PRESENT, OpenedDataset
 from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
@@ -191,7 +191,7 @@ _MOST_LISTED = 1000
 """Whole numbers of so small a range are groups, each of them; of a larger one keys to be found."""
 
 _FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
-_EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
+_EVERY_ROW = GroupKey(name=PRESENT, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
 """The only group of all rows that count, where some do not: there the column is 1."""
 
 
@@ -200,7 +200,7 @@ class GroupedData:
     """A data set of the columns that a table needs, and what a plan needs to know of them."""
 
     source: Source
-    judged: Dataset
+    diagnosed_columns: Dataset
     """The same without the column that says which rows count."""
     keys: GroupKeys
     universe: KeySource | None
@@ -255,7 +255,7 @@ def grouped(
     found = GroupKeys(keys=keys)
     return GroupedData(
         source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
-        judged=chosen,
+        diagnosed_columns=chosen,
         keys=found,
         universe=None,
         columns=columns,
@@ -281,7 +281,7 @@ def _by_unknown_keys(
     values = [column.name for column in columns]
     return GroupedData(
         source=KeySource(people[names], of=values) if values else universe,
-        judged=chosen,
+        diagnosed_columns=chosen,
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
         columns=columns,

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.data.chosen import ITSELF
+from zerodelta.data.chosen import PRESENT
 from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
 from zerodelta.errors import did_you_mean, is_name, printable, require
@@ -106,7 +106,7 @@ class TablePlan:
         return _Goal(name=self.goal if self.goal == GOALS[2] else GOALS[1]).size(self.errors)
 
     def __str__(self) -> str:
-        named = [name for name in self.keys.columns if name is not ITSELF]
+        named = [name for name in self.keys.columns if name is not PRESENT]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
         if self.found is not None:
             groups = f"the keys of {', '.join(named)} that are found"

@@ -20,7 +20,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.encoded_columns import as_radius
@@ -302,8 +302,8 @@ def _ask(
     if bounds is None and question.data_norm is None:
         bounds = declared
     stated = replace(question, bounds=bounds)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(stated, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(stated, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _correlations(scaled: Floats, least: Floats) -> Floats:
@@ -380,8 +380,8 @@ def pca(
     )
     of_row = as_usable_epsilon(epsilon) / protection_of(source).max_rows
     question, products = question.settled(Facts.of(source), of_row)
-    beside = diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value(eq=False)

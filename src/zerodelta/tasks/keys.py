@@ -21,7 +21,7 @@ from zerodelta.data.source import Sealed
 from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.selection import JointTopK, PermuteAndFlip, worst_gap
 from zerodelta.privacy.claims import PureDP
@@ -121,8 +121,8 @@ def heavy_hitters(
     """
     source, dataset = keyed(data, columns, universe)
     question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
-    beside = diagnosis(diagnostics, dataset)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, dataset)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -317,7 +317,7 @@ def top_k(
     given = (sensitivity, monotone)
     require(stated, "sensitivity, monotone", given, "nothing: one row moves one count", remedy)
     source, dataset = keyed(data, columns, universe)
-    wanted, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
+    wanted, diagnosis = as_count(k, "k", minimum=1), as_diagnosis(diagnostics, dataset)
     question: HeavyHittersQuestion | TopKQuestion
     if known_keys(source):
         question = TopKQuestion(source=source, k=wanted, method=method, expected_gap=expected_gap)
@@ -326,7 +326,7 @@ def top_k(
         remedy = 'pass method="auto"'
         require(named, "method", method, "one for unknown keys: thresholds", remedy)
         question = HeavyHittersQuestion(source=source, false_keys=false_keys, most=wanted)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def known_keys(source: KeySource) -> bool:

@@ -19,7 +19,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.quantile_plan import plan_quantiles
 from zerodelta.mechanisms.ranks import (
     MOST_POINTS,
@@ -40,7 +40,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
-from zerodelta.spine.verbs import Paying, as_own, debited
+from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.tasks.task import (
     CLOSE,
     METHOD,
@@ -142,8 +142,8 @@ def quantile(
     question = QuantileQuestion(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @partial(debited, like=quantile)
@@ -184,7 +184,7 @@ def median(
     50.0
 
     """
-    return as_own(quantile)(
+    return inside_same_release(quantile)(
         rows,
         columns,
         q="1/2",
@@ -413,8 +413,8 @@ def quantiles(
     question = QuantilesQuestion(
         q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value

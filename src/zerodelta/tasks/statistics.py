@@ -25,7 +25,7 @@ from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
 from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
@@ -132,11 +132,11 @@ def count(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing, texts=True)
-    beside = diagnosis(diagnostics, source)
+    diagnosis = as_diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -396,8 +396,8 @@ def _released(
         asked: Question = _of_all_rows(statistic, source.columns, stated, absent, complete=complete)
     else:
         asked = question(bounds=stated)
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(asked, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
+    return ask(asked, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _of_all_rows(

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.chosen import ITSELF
+from zerodelta.data.chosen import PRESENT
 from zerodelta.data.declare import category
 from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -188,8 +188,8 @@ def table_of(
         universe=rows.universe,
         false_keys=false_keys,
     )
-    beside = diagnosis(diagnostics, rows.judged, bounds=None)
-    return ask(question, rows.source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, rows.diagnosed_columns, bounds=None)
+    return ask(question, rows.source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def grouped_statistic(
@@ -280,7 +280,7 @@ class TableQuestion:
         named = {
             key.name: column
             for key, column in zip(self.keys.keys, labels, strict=False)
-            if key.name is not ITSELF
+            if key.name is not PRESENT
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:

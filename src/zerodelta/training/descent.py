@@ -31,7 +31,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball
-from zerodelta.spine.plan import ReleasePlan, rows_told, units_step
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence, units_step
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.value import value
 
@@ -420,7 +420,7 @@ class Descent:
             error=self.error,
             public=(
                 f"the ball {self.ball!r}, whose center is the start",
-                rows_told(self.rows, public=self.rows_public),
+                row_count_sentence(self.rows, public=self.rows_public),
                 f"the schedule {self.sizes!r}, and clipping to {self.clip:g}",
                 "every number in the steps",
             ),

@@ -26,7 +26,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.claims import PureDP, calibrate
 from zerodelta.privacy.composition import transcript_claim
@@ -35,8 +35,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
-from zerodelta.spine.plan import ReleasePlan, rows_told
-from zerodelta.spine.run import Beside, aside, run
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence
+from zerodelta.spine.run import Diagnosis, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import GradientFunction, try_gradient
@@ -223,7 +223,7 @@ class VertexSteps:
     def public(self) -> tuple[str, ...]:
         """Return what the certificate lists as public."""
         return (
-            rows_told(self.source.rows, public=not self.source.drops),
+            row_count_sentence(self.source.rows, public=not self.source.drops),
             f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
             f"{self.polytope.length}",
             f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
@@ -365,7 +365,7 @@ def frank_wolfe_pure(
     steps: int = 1 << 20,
     path: Rational | None = None,
     rowwise: bool = False,
-    diagnostics: Rational | Beside | None = None,
+    diagnostics: Rational | Diagnosis | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
@@ -444,9 +444,9 @@ def frank_wolfe_pure(
         rowwise=rowwise,
     )
     protection, size = protection_of(vertices.source), vertices.polytope.size
-    beside = diagnosis(diagnostics, vertices.source)
+    diagnosis = as_diagnosis(diagnostics, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
-    target *= 1 if beside is None else 1 - beside.share
+    target *= 1 if diagnosis is None else 1 - diagnosis.share
     plain = target / vertices.iterations
     mixed = transcript_step_epsilon(
         epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
@@ -480,8 +480,8 @@ def frank_wolfe_pure(
         public=vertices.public(),
         assumed=vertices.assumed,
     )
-    protecting, read = plan.protecting(protection), aside(beside, epsilon)
-    return run(protecting, vertices.source, aside=read)
+    planned_diagnosis = plan_diagnosis(diagnosis, epsilon)
+    return run(plan.protecting(protection), vertices.source, diagnosis=planned_diagnosis)
 
 
 def _best(
