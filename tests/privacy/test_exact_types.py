@@ -138,7 +138,7 @@ def test_an_object_is_judged_by_what_it_writes() -> None:
     with pytest.raises(zd.errors.CertificateError, match="epsilon"):
         zd.verify(zd.records.Certificate(claim=negative, steps=(LAPLACE,)))
     for row in ("two\nlines", "a bell \a", 'x\n  2. [proven] "checked"'):
-        with pytest.raises(zd.errors.CertificateError, match="single plain lines"):
+        with pytest.raises(zd.errors.CertificateError, match="one plain line"):
             zd.verify(
                 zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,), row=row)
             )

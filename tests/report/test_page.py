@@ -322,7 +322,7 @@ def test_an_old_page_is_not_written_over(people: Any, tmp_path: Path) -> None:
     place = tmp_path / "new" / "r.html"
     place.parent.mkdir()
     place.write_text("old", encoding="utf-8")
-    with pytest.raises(zd.errors.ParameterError, match="nothing is written over"):
+    with pytest.raises(zd.errors.ParameterError, match="nothing is overwritten"):
         zd.mean(people, "age", epsilon=1).report(place)
     assert place.read_text(encoding="utf-8") == "old"
     assert [each.name for each in place.parent.iterdir()] == ["r.html"]
