@@ -245,7 +245,7 @@ def test_what_cannot_be_written_is_refused_before_there_is_a_file(tmp_path: Path
     release = replace(zd.mean([1.0], bounds=(0, 1), epsilon=1), value=object())
     with pytest.raises(zd.errors.ParameterError, match="save its parts"):
         release.save(tmp_path / "x.json")
-    with pytest.raises(zd.errors.ParameterError, match="has a record"):
+    with pytest.raises(zd.errors.ParameterError, match="with a record"):
         replace(release, value=1, record=None).save(tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
     for odd in (object(), {1, 2}, lambda: 0, np.array([1j])):

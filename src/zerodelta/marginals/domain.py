@@ -29,7 +29,7 @@ from zerodelta.exact.rational import as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
-from zerodelta.spine.plan import MOST_BYTES, Facts
+from zerodelta.spine.plan import MAX_BYTES, Facts
 from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
@@ -534,7 +534,7 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     """Refuse by public numbers what would hold all rows of a data set in too much memory."""
     each = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
     require(
-        _held(domain, workload) is not None or facts.may_hold(each, most=MOST_BYTES),
+        _held(domain, workload) is not None or facts.may_hold(each, limit=MAX_BYTES),
         "workload",
         f"{len(workload.tables)} tables of {len(domain.columns)} columns",
         expected=f"tables that are counted while rows stream by, or fewer rows than "

@@ -375,7 +375,7 @@ def _rdp(orders: Any, values: Any, neighbors: Neighbors) -> RDP:
 _NUMBER: FieldDomain = get_args(NotNegative)[1]
 _BIT: FieldDomain = get_args(Bit)[1]
 _LOG_DELTA = between(-(10**300), 0, ends="[]")
-_ORDERS, _VALUES = list_of(get_args(Order)[1], fewest=1), list_of(_NUMBER, fewest=1)
+_ORDERS, _VALUES = list_of(get_args(Order)[1], minimum=1), list_of(_NUMBER, minimum=1)
 
 KINDS: dict[str, ClaimKind] = {
     "pure": ClaimKind(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.privacy.steps import whole
+from zerodelta.privacy.steps import from_hexadecimal
 
 _LONGEST = 12
 """A number with more digits is rounded for people; the certificate keeps it exact."""
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
         return _short(Fraction(value))
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+/[0-9]*[1-9][0-9]*", value):
         return _short(Fraction(value))
-    size = whole(value)
+    size = from_hexadecimal(value)
     return str(value) if size is value else _short(Fraction(size))
 
 
@@ -137,7 +137,7 @@ def other_format(schema: object, expected: str, name: str) -> str:
     family, _, current = expected.rpartition("/")
     number = re.fullmatch(rf"{re.escape(family)}/([1-9][0-9]{{0,3}})", str(schema))
     if number is None:
-        remedy = f"this is not a zerodelta {name}"
+        remedy = f"this is not a {name}"
     elif int(number[1]) < int(current):
         remedy = "it is older: read it with the version of zerodelta that wrote it"
     else:

@@ -192,7 +192,7 @@ class UnequalGridMixing(MixingTheorem):
     )
 
     sides: Annotated[
-        Sequence[Sequence[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)
+        Sequence[Sequence[int]], list_of(row_of(integers(1), integers(1, 10**9)), minimum=1)
     ]
 
     @property

@@ -126,7 +126,7 @@ class KNormNoiseTheorem(PureTheorem):
     }
 
     norm: Annotated[int | str, one_of(1, 2, "inf", "counts", "blocks")]
-    quantum: Annotated[Any, either(above(0), list_of(above(0), fewest=1), one_of(OWN_UNITS))]
+    quantum: Annotated[Any, either(above(0), list_of(above(0), minimum=1), one_of(OWN_UNITS))]
     sensitivity: Positive
     scale: Positive
 
