@@ -19,7 +19,7 @@ from zerodelta.privacy.release_file import CLASSES
 from zerodelta.privacy.steps import digest_of
 from zerodelta.privacy.written_values import check_value, read_value, written
 
-SAID = "not one that its own noisy sums and bounds give"
+SAID = "does not follow from its own noisy sums and bounds"
 
 
 def people(**options: Any) -> Any:
