@@ -23,7 +23,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share, each_bounds
+from zerodelta.spine.public_inputs import as_share, bounds_by_column
 from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 
@@ -51,7 +51,7 @@ def as_diagnosis(
     if isinstance(source, Dataset) and source.kinds:
         read: Source = source.readings(_limits(source, bounds), beyond)
     elif source is not None and bounds is not None:
-        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))), beyond)
+        read = Readings(source, tuple(bounds_by_column(bounds, len(source.columns))), beyond)
     else:
         raise ParameterError(
             "diagnostics",
@@ -65,7 +65,7 @@ def as_diagnosis(
 def _limits(source: Dataset, bounds: Any) -> Limits:
     """Return the bounds of each column: the question's, or those that were declared."""
     if bounds is not None:
-        return tuple(each_bounds(bounds, len(source.columns)))
+        return tuple(bounds_by_column(bounds, len(source.columns)))
     kinds = source.kinds.values()
     return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
 

@@ -37,7 +37,7 @@ _NO_INTERVAL = {
     "joint-top-k": ("joint selection", "zd.histogram or zd.table of the options"),
     "key-counts": (
         "counts that passed a threshold",
-        "zd.table or zd.histogram of the published keys, at an ε of its own",
+        "zd.table or zd.histogram of the keys that were found, at an ε of its own",
     ),
 }
 """For theorems without a public noise law: the method's name, and an alternative with intervals."""

@@ -33,7 +33,13 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds, one_column
+from zerodelta.spine.public_inputs import (
+    as_pair,
+    as_source,
+    bounds_by_column,
+    bounds_of,
+    one_column,
+)
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
@@ -405,7 +411,7 @@ def _of_all_rows(
 ) -> TableQuestion:
     """Return the question of one statistic of each column, of all rows together."""
     require(columns, "columns of rows", 0, "one or more", "pass rows with a column")
-    each = zip(columns, each_bounds(bounds, len(columns)), missing, strict=True)
+    each = zip(columns, bounds_by_column(bounds, len(columns)), missing, strict=True)
     asked = tuple(
         AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
         for name, pair, absent in each
@@ -686,7 +692,7 @@ class SumQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the lattice, and calibrate noise in the l∞ norm."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
-        exact, ends = as_usable_epsilon(epsilon), each_bounds(self.bounds, facts.width)
+        exact, ends = as_usable_epsilon(epsilon), bounds_by_column(self.bounds, facts.width)
         wanted = wanted_steps(facts.planned_rows, exact)
         steps = max(_LEAST_STEPS, min(wanted, _MOST_SUM_STEPS))
         quanta = tuple((upper - lower) / (2 * steps) for lower, upper in ends)
@@ -849,7 +855,7 @@ def _count(given: Numbers) -> tuple[Method, ...]:
 
 def _total(given: Numbers) -> float:
     """Return how far n times the middle of the bounds may be from a sum, on average."""
-    ends = each_bounds(given["bounds"], width_of(given))
+    ends = bounds_by_column(given["bounds"], width_of(given))
     widths = float(reduce(add, (upper - lower for lower, upper in ends)))
     return float(given["n"]) * widths / (2 * len(ends))
 
