@@ -1,6 +1,6 @@
-"""Return intervals in the shape of a released value: a number, an array, or a table.
+"""Intervals in the shape of a released value: a number, an array, or a table with the same groups.
 
-Releases without intervals are refused with the reason and a question to ask instead.
+Which releases have some, what they cover, and for the others what to ask instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zerodelta.value import value
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-_NO_INTERVAL = {
+_NONE = {
     "smooth-sensitivity": ("smooth sensitivity", 'the mean, or method="laplace"'),
     "propose-test-release": ("propose-test-release", 'the mean, or method="laplace"'),
     "pure-propose-test-release": ("propose-test-release", 'the mean, or method="laplace"'),
@@ -40,24 +40,24 @@ _NO_INTERVAL = {
         "zd.table or zd.histogram of the keys that were found, at an ε of its own",
     ),
 }
-"""For theorems without a public noise law: the method's name, and an alternative with intervals."""
+"""By the theorem of a step: what made the value, and what to ask for numbers with intervals."""
 
-_ALTERNATIVES = "a count, a sum, a mean, a covariance or a table of the same rows"
+_SOMETHING = "a count, a sum, a mean, a covariance or a table of the same rows"
 
 _COUNT, _RANKS = "count", "_rank_error"
 _QUANTILE = re.compile(r".*_(median|q\d+(\.\d+)?)", re.DOTALL)
-"""The name of a column of quantiles; a loaded file may have other names too."""
+"""What a table calls a quantile; a file may have anything."""
 
 _ROWS = "the rows that count, with values clipped to the bounds"
 
 
 @runtime_checkable
 class LightTable(Protocol):
-    """A released table that is not a data frame."""
+    """A released table that is no data frame."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns that identify a group."""
+        """The names of the columns that say which group it is."""
         ...  # pragma: no cover
 
     @property
@@ -96,27 +96,27 @@ class KeyList(Protocol):
 
 @value(eq=False)
 class Cells:
-    """A released value as columns of equal length: keys that name the lines, and numbers."""
+    """The numbers of a value by name, each a list with one for each line, and what lines are."""
 
     keys: Mapping[str, Sequence[Any]]
     numbers: Mapping[str, Any]
     exact: tuple[str, ...] = ()
-    """The names of numbers without noise: they were public before."""
+    """Numbers that were public before."""
     errors: Mapping[str, Any] = field(default_factory=dict)
-    """The expected errors of the numbers, where a table has them."""
+    """The expected errors of numbers, in their own unit, where a table has them."""
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """For columns of quantiles: the column that they are of, and the level."""
+    """Which columns of a table are quantiles: of what, and at which level."""
 
 
 def interval_of(
     release: Release, level: Rational, *, of: str, simultaneous: bool
 ) -> tuple[Any, Any]:
     """Return the lower and the upper ends in the shape of the value."""
-    pairs = intervals_by_name(release, level, of=of, simultaneous=simultaneous)
-    if not pairs:
+    found = found_intervals(release, level, of=of, simultaneous=simultaneous)
+    if not found:
         raise _refusal(release, of=of)
     value = release.value
-    lower, upper = ({name: pair[side] for name, pair in pairs.items()} for side in (0, 1))
+    lower, upper = ({name: pair[side] for name, pair in found.items()} for side in (0, 1))
     if isinstance(value, np.ndarray):
         return _array(lower, value), _array(upper, value)
     if isinstance(value, (int, float)):
@@ -130,10 +130,10 @@ def interval_of(
     )
 
 
-def intervals_by_name(
+def found_intervals(
     release: Release, level: Rational, *, of: str, simultaneous: bool
 ) -> dict[str, Pair]:
-    """Return the lower and upper ends of all statistics that have an interval."""
+    """Return the ends of all statistics that have an interval."""
     exact = as_rational(level, "level")
     require(0 < exact < 1, "level", level, expected="between 0 and 1", remedy="pass level=0.95")
     require(
@@ -144,33 +144,32 @@ def intervals_by_name(
         remedy='pass of="sample"',
     )
     units = [step.numbers["max_rows"] for step in _steps(release) if step.theorem == "units"]
-    coverage = Level(
+    asked = Level(
         level=exact,
         population=of == "population",
         simultaneous=bool(simultaneous),
         unit_rows=max(map(int, units)) if units else None,
     )
-    pairs = intervals(release.sums, coverage)
-    return _of_matrix(pairs, len(release.value)) if _is_matrix(release) else pairs
+    found = intervals(release.sums, asked)
+    return _of_matrix(found, len(release.value)) if _is_matrix(release) else found
 
 
 def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
-    """Return the error that says why a release has no interval; it depends on its certificate."""
+    """Say why a release has no interval, and what to ask instead: public, as its certificate."""
     if release.sums and of == "population":
         expected = "a mean, a variance or a std: without its size a population has no other numbers"
         return ParameterError("of", of, expected=expected, remedy='pass of="sample"')
-    theorems = (step.theorem for step in _steps(release))
-    method_and_remedy = next((_NO_INTERVAL[t] for t in theorems if t in _NO_INTERVAL), None)
-    if method_and_remedy is None:
+    made = next((_NONE[step.theorem] for step in _steps(release) if step.theorem in _NONE), None)
+    if made is None:
         expected = "numbers with a noise law of their own; these were computed from such numbers"
-        return ParameterError("interval", expected=expected, remedy=f"ask for {_ALTERNATIVES}")
-    method, remedy = method_and_remedy
+        return ParameterError("interval", expected=expected, remedy=f"ask for {_SOMETHING}")
+    method, remedy = made
     expected = f"a noise law that is public, which that of {method} is not"
     return ParameterError("interval", expected=expected, remedy=f"ask for {remedy}")
 
 
 def covered(release: Release) -> str:
-    """Return a sentence on what the intervals of a release cover, or why it has none."""
+    """Say what intervals of a release cover, and what not."""
     if not release.sums:
         return f"No {_refusal(release)}"
     without = [
@@ -192,10 +191,10 @@ def is_table(value: Any) -> bool:
 
 
 def cells_of(release: Release) -> Cells:
-    """Return a released value as columns; a value of any other kind has no numbers.
+    """Return the numbers of a value; of what is none of these, none.
 
-    In a table a statistic is a column whose errors stand in a column of their own; all columns
-    before the first statistic are keys.
+    Of a table, a statistic is a column that has its errors in another one; the columns before the
+    first of these are keys.
     """
     value = release.value
     if isinstance(value, KeyList):
@@ -217,21 +216,20 @@ def cells_of(release: Release) -> Cells:
         frame = as_frame(value)
         columns = {} if frame is None else {name: frame[name].to_list() for name in frame.columns}
     numbers = {
-        name: column
-        for name, column in columns.items()
+        name: each
+        for name, each in columns.items()
         if f"{name}_error" in columns or f"{name}{_RANKS}" in columns
     }
-    errors = {name: columns[f"{name}_error"] for name in numbers if f"{name}_error" in columns}
+    errors = {n: columns[f"{n}_error"] for n in numbers if f"{n}_error" in columns}
     exact = tuple(
         name
         for name, error in errors.items()
         if not any(name in sums.statistics for sums in release.sums)
         and not np.any(np.asarray(error, dtype=np.float64))
     )
-    names = list(columns)
-    key_names = names[: names.index(next(iter(numbers)))] if numbers else names
+    before = list(columns)[: list(columns).index(next(iter(numbers)))] if numbers else columns
     return Cells(
-        keys={name: columns[name] for name in key_names},
+        keys={name: columns[name] for name in before},
         numbers=numbers,
         exact=exact,
         errors=errors,
@@ -244,7 +242,7 @@ def cells_of(release: Release) -> Cells:
 
 
 def _level(name: str) -> tuple[str, float]:
-    """Split the name of a column of quantiles into the name of their column, and the level.
+    """Return of which column a column of a table has a quantile, and its level.
 
     >>> _level("income_q2.5"), _level("net_income_median")
     (('income', 0.025), ('net_income', 0.5))
@@ -259,89 +257,85 @@ def _is_matrix(release: Release) -> bool:
     return release.sums != () and isinstance(value, np.ndarray) and value.ndim == 2
 
 
-def _of_matrix(pairs: dict[str, Pair], columns: int) -> dict[str, Pair]:
-    """Return the ends of all entries of a symmetric matrix, row by row.
-
-    They are those of the variances on the diagonal (ones, of correlations) and of the entries
-    above it.
-    """
-    *_, name = pairs
+def _of_matrix(found: dict[str, Pair], columns: int) -> dict[str, Pair]:
+    """Return the ends of all entries, line by line: a diagonal, or ones, and what is above it."""
+    *_, name = found
     sides = []
     for side in (0, 1):
-        matrix = np.diag(pairs["variance"][side] if "variance" in pairs else np.ones(columns))
+        made = np.diag(found["variance"][side] if "variance" in found else np.ones(columns))
         if name != "variance":
-            matrix[np.triu_indices(columns, 1)] = pairs[name][side]
-            matrix = np.triu(matrix) + np.triu(matrix, 1).T
-        sides.append(matrix.reshape(-1))
+            made[np.triu_indices(columns, 1)] = found[name][side]
+            made = np.triu(made) + np.triu(made, 1).T
+        sides.append(made.reshape(-1))
     return {name: (sides[0], sides[1])}
 
 
 def _steps(release: Release) -> Iterator[Any]:
-    """Yield the steps of all parts of the certificate."""
     for part in release.certificate.parts:
         yield from part.steps
 
 
 def _name(release: Release) -> str:
-    """Return the name of the only statistic of a release, "value" if there are several."""
     names = [name for sums in release.sums for name in sums.statistics]
     return names[-1] if len(names) == 1 or _is_matrix(release) else "value"
 
 
 def _places(release: Release, size: int) -> dict[str, Sequence[Any]]:
-    """Return the keys of an array's entries: levels, points or labels, from the request."""
+    """Return what the places of an array are, from what was asked."""
     record, labels = release.record, _labels(release, size)
     task = "" if record is None else record.task
-    parameters = {} if record is None else record.parameters
+    asked = {} if record is None else record.parameters
     for name, column in (("quantiles", "q"), ("cdf", "at")):
-        listed = parameters.get(column)
+        listed = asked.get(column)
         if isinstance(listed, list) and len(listed) == 2 and isinstance(listed[0], list):
-            listed = listed[1]  # an array is written as its shape and its cells
+            listed = listed[1]  # of an array, its shape and its cells
         if task == name and isinstance(listed, list) and len(listed) == size:
             return {"quantile" if name == "quantiles" else column: listed}
     if task == "histogram":
-        columns = parameters.get("columns")
-        return {columns if isinstance(columns, str) else "item": labels}
+        named = asked.get("columns")
+        return {named if isinstance(named, str) else "item": labels}
     return {"label": labels}
 
 
 def _labels(release: Release, size: int) -> Sequence[Any]:
-    """Return the labels of an array of this size: those of its sums, else its positions."""
     for sums in release.sums:
-        labels = list(sums.statistics) if sums.labels is None else sums.labels
-        if len(labels) == size:
-            return labels
+        given = list(sums.statistics) if sums.labels is None else sums.labels
+        if len(given) == size:
+            return given
     return range(size)
 
 
 def _array(ends: Mapping[str, Any], value: Any) -> Any:
-    """Return ends by name in the shape of an array: one vector, or one number for each name."""
-    columns = list(ends.values())
-    flat = columns[0] if len(columns) == 1 else np.array([column[0] for column in columns])
-    return np.asarray(flat).reshape(value.shape)
+    found = list(ends.values())
+    made = found[0] if len(found) == 1 else np.array([each[0] for each in found])
+    return np.asarray(made).reshape(value.shape)
 
 
 def _table(value: Any, cells: Cells, ends: Mapping[str, Any]) -> Any:
-    """Return the table with ends in place of its numbers; cells without an interval are empty."""
+    """Return the groups with ends for numbers, in the order of the table; empty where none is."""
     if isinstance(value, LightTable):
         nan = np.full(len(next(iter(ends.values()))), np.nan)
         return value.with_numbers({name: ends.get(name, nan) for name in cells.numbers})
+    return beside(value, cells, {name: ends.get(name) for name in cells.numbers})
+
+
+def beside(value: Any, cells: Cells, numbers: Mapping[str, Any]) -> Any:
+    """Return a frame of the kind of `value` with its groups, and numbers, or nothing for None."""
     frame = as_frame(value)
     if frame is None:  # pragma: no cover
         raise AssertionError("a value with groups is a frame")
-    columns = {name: as_column(ends.get(name), len(frame)) for name in cells.numbers}
-    numbers = nw.from_dict(columns, backend=frame.implementation)
+    lines = {
+        name: [None] * len(frame) if each is None else np.asarray(each).tolist()
+        for name, each in numbers.items()
+    }
+    made = nw.from_dict(lines, backend=frame.implementation)
     if not cells.keys:
-        return numbers.to_native()
-    return nw.concat([frame.select(*cells.keys), numbers], how="horizontal").to_native()
-
-
-def as_column(numbers: Any, length: int) -> list[Any]:
-    """Return numbers as a list for a frame, empty cells for None."""
-    return [None] * length if numbers is None else list(np.asarray(numbers).tolist())
+        return made.to_native()
+    kept = frame.select(*cells.keys)
+    return nw.concat([kept, made], how="horizontal").to_native()
 
 
 def as_frame(value: Any) -> Any:
-    """Return a data frame of any library as a Narwhals one; None for any other value."""
-    frame = nw.from_native(value, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
+    """Return a data frame of any kind as Narwhals has it; None if it is none."""
+    found = nw.from_native(value, eager_only=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame) else None

@@ -19,11 +19,10 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.interval_shapes import (
     Cells,
     KeyList,
-    as_column,
     as_frame,
     cells_of,
     covered,
-    intervals_by_name,
+    found_intervals,
     is_table,
 )
 
@@ -78,7 +77,10 @@ def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
     lines = len(next(iter(cells.numbers.values())))
     columns = {
         **{name: one_type(list(labels)) for name, labels in cells.keys.items()},
-        **{name: as_column(column, lines) for name, column in numbers.items()},
+        **{
+            name: [None] * lines if column is None else np.asarray(column).tolist()
+            for name, column in numbers.items()
+        },
     }
     if kind is None:
         return columns
@@ -143,7 +145,7 @@ def note_of(release: Release) -> str:
 
 def ends_of(release: Release, cells: Cells, level: Rational, **options: Any) -> dict[str, Any]:
     """Return the interval ends by the name of each column of numbers."""
-    ends: dict[str, Any] = dict(intervals_by_name(release, level, **options))
+    ends: dict[str, Any] = dict(found_intervals(release, level, **options))
     if not is_table(release.value) and ends:
         # an array may have one statistic for each entry; its column has them all
         (name,) = cells.numbers

@@ -154,10 +154,10 @@ class Facts:
         require(
             not self.may_miss,
             "rows",
-            expected="a value in every row: no missing cells that are skipped, no filter, no "
-            "units, no add-remove",
-            remedy="pass missing=None if no cell is missing, or the number that a missing cell "
-            "counts as, or declare it for the column",
+            expected="every row to be present and counted: no skipped cells, no filter, no units, "
+            "no add-remove",
+            remedy="pass missing=None if no cell is missing, or a number, or declare it for the "
+            "column",
         )
         return self.public_rows
 
