@@ -1,4 +1,4 @@
-"""All that purification works with: claims, spaces, channels and their plans (theory B).
+"""Names of the purification room: claims, spaces, channels and their plans (theory T0, B1 to B6).
 
 The names that most programs need (`purify`, `plan`, the claims `ApproxDP` and `GaussianDP`, the
 spaces `Ball`, `Box` and `Finite`) are those of `zerodelta` itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.bits import Strings, rounded
+from zerodelta.exact.bits import BitStrings, rounded
 from zerodelta.exact.integers import (
     AliasTable,
     bernoulli,
@@ -67,5 +67,5 @@ DRAWN_FROM: dict[Any, str] = {
     ),
     RealKNorm: "regression/test_minimum.py::test_noise_has_its_law_and_keeps_to_its_space",
     # -- what samplers are made of
-    **dict.fromkeys((rounded, Strings), _LAZY),
+    **dict.fromkeys((rounded, BitStrings), _LAZY),
 }

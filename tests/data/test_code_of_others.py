@@ -564,7 +564,7 @@ def test_what_can_be_read_only_once_is_refused_unread() -> None:
     for ask in (
         lambda: zd.mode(items(), universe=["a"], epsilon=1),
         lambda: zd.histogram(items(), universe=["a"], epsilon=1),
-        lambda: ArraySource.beside(np.zeros((3, 2)), items()),
+        lambda: ArraySource.with_labels(np.zeros((3, 2)), items()),
     ):
         with pytest.raises(zd.errors.ParameterError, match="pass"):
             ask()

@@ -120,7 +120,7 @@ def test_lines_that_pyarrow_may_see_otherwise_are_read_alone(
     lines: list[bytes], odd: list[int]
 ) -> None:
     chunk, form = b"\n".join([*lines, b""]), CsvFormat(header=False)
-    assert ArrowChunks(form, 1, WANTED)._odd_lines(chunk).tolist() == odd
+    assert ArrowChunks(form, 1, WANTED)._irregular_lines(chunk).tolist() == odd
     whole = expected(b"\n" + chunk, form, WANTED)  # a mark is not at the start of the file then
     found = joined([ArrowChunks(form, 1, WANTED).read(chunk)], len(WANTED))
     assert found == [column[1:] for column in whole]

@@ -95,7 +95,7 @@ def test_every_source_is_read_alike(source: Callable[[Path], Any], tmp_path: Pat
         [[NAN, NAN], [NAN, NAN], [1, 40], [NAN, 50], [NAN, NAN], [0, 60]],
     )
     assert people.rows == 6
-    assert people.whole
+    assert people.row_count_is_public
 
 
 @sources
@@ -109,7 +109,7 @@ def test_a_unit_keeps_so_many_rows_whatever_the_source(
     assert {40.0, 60.0} < set(ages[~np.isnan(ages)])
     assert np.isnan(ages).sum() == 1
     assert set(ages[~np.isnan(ages)]) == KEPT_OF_ANN | {40.0, 60.0}
-    assert (two.rows, two.whole) == (3 * 2, False)
+    assert (two.rows, two.row_count_is_public) == (3 * 2, False)
 
 
 KEPT_OF_ANN = {
@@ -145,14 +145,14 @@ def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
 
 def test_a_guess_stands_in_only_where_the_number_is_private() -> None:
     people = zd.open(frame(), columns=COLUMNS, expected_rows=99)
-    assert (people.rows, people.whole) == (6, True)
+    assert (people.rows, people.row_count_is_public) == (6, True)
     assert zd.count(people, epsilon=1).value == 6
     adults = people.where("age >= 18")
-    assert (adults.rows, adults.whole) == (99, False)
+    assert (adults.rows, adults.row_count_is_public) == (99, False)
     fewer = people.where("age >= 18", expected_rows=3)
-    assert (fewer.rows, fewer.whole) == (3, False)
+    assert (fewer.rows, fewer.row_count_is_public) == (3, False)
     customers = zd.open(frame(), columns=COLUMNS, unit="who", max_rows=2, expected_rows=7)
-    assert (customers.rows, customers.whole) == (7, False)
+    assert (customers.rows, customers.row_count_is_public) == (7, False)
 
 
 def test_a_public_number_of_rows_costs_nothing() -> None:
@@ -205,10 +205,10 @@ def test_columns_that_were_not_declared_are_refused_by_name(tmp_path: Path) -> N
 def test_columns_of_two_data_sets_are_not_put_together() -> None:
     first, second = (zd.open(frame(), columns=COLUMNS) for _ in range(2))
     with pytest.raises(zd.errors.ParameterError, match="same data set"):
-        first["age"].beside(second["member"])
+        first["age"].with_columns_of(second["member"])
     with pytest.raises(zd.errors.ParameterError, match="same data set"):
-        first["age"].beside(first["member"].where("age > 3"))
-    assert first["age"].beside(first["member"]).columns == ("age", "member")
+        first["age"].with_columns_of(first["member"].where("age > 3"))
+    assert first["age"].with_columns_of(first["member"]).columns == ("age", "member")
 
 
 def test_a_data_set_shows_what_was_declared_and_no_row() -> None:

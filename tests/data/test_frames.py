@@ -16,7 +16,7 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import reveal
-from zerodelta.data.source import is_ours
+from zerodelta.data.source import is_trusted_source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 
@@ -220,6 +220,6 @@ def test_only_our_own_classes_are_ours() -> None:
     class Pretender(ArraySource):  # type: ignore[misc]
         pass
 
-    assert is_ours(ArraySource(np.zeros(2)))
-    assert not is_ours(Pretender(np.zeros(2)))
-    assert not is_ours(np.zeros(2))
+    assert is_trusted_source(ArraySource(np.zeros(2)))
+    assert not is_trusted_source(Pretender(np.zeros(2)))
+    assert not is_trusted_source(np.zeros(2))

@@ -197,7 +197,7 @@ def test_every_source_gives_the_same_integers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows, "processors", lambda: threads)
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(base, "_BATCH", batch)
     people = zd.open(SOURCES[source](tmp_path), columns=COLUMNS)
     assert answers(people) == reference
@@ -247,7 +247,7 @@ def test_columns_are_counted_as_they_are_stored(
     for name in kinds:
         found = {}
         for entries in (0, 1 << 60):  # in threads, as stored; in one, as floats
-            monkeypatch.setattr(rows, "_FEW_ENTRIES", entries)
+            monkeypatch.setattr(rows, "_FEWEST_ENTRIES", entries)
             found[entries] = opened(people[[name]]).counts(0, 3, invalid=invalid).tolist()
         codes = [CITIES.index(c) if c in CITIES else -1 for c in table[name].to_pylist()]
         if isinstance(kinds[name], type(kinds["int8"])):

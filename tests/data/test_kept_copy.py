@@ -15,7 +15,7 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data.pieces import Keeping, kept, together
+from zerodelta.data.pieces import Keeping, as_one_table, copied_blocks
 from zerodelta.data.readers import Reader
 from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
@@ -47,7 +47,7 @@ def blocks() -> Iterator[Any]:
 
 @pytest.mark.parametrize("memory", [None, 10**6, 60, 48, 47, 0])
 def test_the_copy_is_the_same_wherever_it_is(memory: int | None) -> None:
-    found = kept(blocks(), Keeping(memory=memory))
+    found = copied_blocks(blocks(), Keeping(memory=memory))
     for copy, block in zip(found, blocks(), strict=True):
         np.testing.assert_array_equal(copy, block)
         assert copy.dtype == block.dtype
@@ -58,8 +58,8 @@ def test_the_copy_is_the_same_wherever_it_is(memory: int | None) -> None:
 
 
 def test_a_copy_of_nothing() -> None:
-    assert kept(iter(()), Keeping(memory=0)) == ()
-    (empty,) = kept([np.empty((0, 2))], Keeping(memory=0))
+    assert copied_blocks(iter(()), Keeping(memory=0)) == ()
+    (empty,) = copied_blocks([np.empty((0, 2))], Keeping(memory=0))
     assert empty.shape == (0, 2)
 
 
@@ -83,8 +83,8 @@ def test_the_file_is_its_owners_alone_and_has_no_name(
 
     keeping = Keeping(memory=0, folder=str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        kept(stopped(), keeping)
-    found = kept(blocks(), keeping)
+        copied_blocks(stopped(), keeping)
+    found = copied_blocks(blocks(), keeping)
     assert made == [(str(tmp_path), 0o600)] * 2
     assert list(tmp_path.iterdir()) == []
     assert len(found) == 4
@@ -93,7 +93,7 @@ def test_the_file_is_its_owners_alone_and_has_no_name(
 def test_a_disk_that_fails_says_nothing(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     with pytest.raises(ParameterError, match="read to the end") as caught:
-        kept(blocks(), Keeping(memory=0, folder=str(gone)))
+        copied_blocks(blocks(), Keeping(memory=0, folder=str(gone)))
     assert "gone" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -115,7 +115,9 @@ def test_rows_together_are_the_same_however_many_were_planned(
     pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.full((1, 2), np.nan)]
     keeping = Keeping(memory=0, folder=str(tmp_path))
     for whole in (False, True):
-        found = together(iter(pieces), 2, planned=planned, keeping=keeping, whole=whole)
+        found = as_one_table(
+            iter(pieces), 2, planned=planned, keeping=keeping, count_is_public=whole
+        )
         np.testing.assert_array_equal(found, np.concatenate(pieces))
         assert made == ([] if whole and planned >= 4 else [0o600])
         assert list(tmp_path.iterdir()) == []
@@ -127,8 +129,8 @@ def test_a_folder_without_room_fails_whatever_the_rows(rows: int, tmp_path: Path
     """Where memory is limited: how many rows there are, which may be private, decides nothing."""
     gone = str(tmp_path / "gone")
     calls: list[Callable[[], Any]] = [
-        lambda: kept([np.ones((rows, 1))], Keeping(memory=1 << 20, folder=gone)),
-        lambda: together([np.ones((rows, 1))], 1, planned=99, keeping=Keeping(folder=gone)),
+        lambda: copied_blocks([np.ones((rows, 1))], Keeping(memory=1 << 20, folder=gone)),
+        lambda: as_one_table([np.ones((rows, 1))], 1, planned=99, keeping=Keeping(folder=gone)),
         lambda: Bounding(max_rows=1, folder=gone),
     ]
     for call in calls:
@@ -154,8 +156,8 @@ def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     block = np.ones((1000, 1))
     calls: list[Callable[[], Any]] = [
         lambda: rows.add(0, np.arange(100), [np.arange(100.0)]),
-        lambda: kept([block], Keeping(memory=0)),
-        lambda: together([block], 1, planned=3, keeping=Keeping()),
+        lambda: copied_blocks([block], Keeping(memory=0)),
+        lambda: as_one_table([block], 1, planned=3, keeping=Keeping()),
     ]
     for call in calls:
         with pytest.raises(ParameterError, match="read to the end") as caught:

@@ -12,7 +12,7 @@ from data.opening import opened
 from zerodelta.data import pieces as progress
 from zerodelta.data import rows
 from zerodelta.data.isolation import silenced
-from zerodelta.data.pieces import shown
+from zerodelta.data.pieces import with_progress
 from zerodelta.exact.fixed_point import FixedPoint
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -23,8 +23,8 @@ TENTHS = FixedPoint.box(dimension=1, lower=0, upper=10, steps=100)
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_is_terminal", lambda: True)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.0)
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def bars(terminal: None, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_items_come_one_by_one_and_the_bar_ends(bars: list[Any]) -> None:
-    assert list(shown("abc", "letters", 3)) == ["a", "b", "c"]
+    assert list(with_progress("abc", "letters", 3)) == ["a", "b", "c"]
     assert bars == [("letters", 3), 1, 2, 3, "stopped"]
     bars.clear()
-    letters = shown("abc", "letters", 3)
+    letters = with_progress("abc", "letters", 3)
     assert [next(letters), next(letters)] == ["a", "b"]
     letters.close()  # as an interrupt would
     assert bars == [("letters", 3), 1, "stopped"]
 
 
 def test_a_real_bar_goes_to_stderr(terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
-    list(shown(range(3), "rounds", 3))
+    list(with_progress(range(3), "rounds", 3))
     out, err = capsys.readouterr()
     assert out == ""
     assert "rounds" in err
@@ -69,7 +69,7 @@ def test_nobody_is_shown_what_is_not_wanted(
 ) -> None:
     def nothing() -> bool:
         bars.clear()
-        return list(shown(range(3), "rounds", 3)) == [0, 1, 2] and bars == []
+        return list(with_progress(range(3), "rounds", 3)) == [0, 1, 2] and bars == []
 
     assert not nothing()
     for off in ("0", "false", " OFF ", "no"):
@@ -82,7 +82,7 @@ def test_nobody_is_shown_what_is_not_wanted(
     with silenced():  # a program runs
         assert nothing()
     with monkeypatch.context() as patched:
-        patched.setattr(progress, "PATIENCE", 1e9)
+        patched.setattr(progress, "BAR_DELAY", 1e9)
         assert nothing()
     with monkeypatch.context() as patched:
         patched.setattr(progress, "_is_terminal", lambda: False)
@@ -107,7 +107,7 @@ def test_rows_are_shown_where_their_number_is_public(bars: list[Any]) -> None:
 
 
 def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 2)
     table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
     columns: dict[str, Any] = {"x": zd.number(0, 10)}

@@ -215,7 +215,7 @@ def test_any_partitions_and_batches_give_the_integers_of_one_table(
     there, here = (zd.open(source, columns=COLUMNS, **options) for source in (spread, cells))
     if filtered:
         there, here = (people.where("not (height < 40)") for people in (there, here))
-    assert (there.rows, there.whole) == (here.rows, here.whole)
+    assert (there.rows, there.row_count_is_public) == (here.rows, here.row_count_is_public)
     assert answers(there) == answers(here)
     assert kept(there) == kept(here)
 
@@ -302,12 +302,12 @@ def added(total: Any) -> Any:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 1 << 17])
 def test_a_partition_yields_its_sums_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_workers, "_PIECE", piece)
+    monkeypatch.setattr(spark_workers, "_ENTRIES_SENT", piece)
 
     def work(block: Any) -> Any:
         return np.array([len(block), int(np.nansum(block)), -7])
 
-    monkeypatch.setattr(spark_workers, "_ROWS", 1)
+    monkeypatch.setattr(spark_workers, "_BLOCK_ROWS", 1)
     found = list(spark_workers.sum_rows(work, (3,), batches([1, 2, 3, 4, np.nan])))
     assert len(found) == -(-3 // piece)
     assert added(found).tolist() == [5, 10, -7 * 3]  # blocks of 2, 2 and 1
@@ -424,7 +424,7 @@ def test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for(
     cells = table([("ann", str(age), 1.0, "oslo", True) for age in range(40)])
     columns = {"age": zd.number(0, 120, missing=None)}
     ledger = zd.Ledger(tmp_path / "l", budget=1, data="people")
-    monkeypatch.setattr(facts, "MOST_HERE", 39)
+    monkeypatch.setattr(facts, "MOST_COLLECTED", 39)
     people = zd.open(fake.frame(cells), columns=columns, name="people")
     asked: Any = {"trim": "1/4", "epsilon": 1, "ledger": ledger}
     with pytest.raises(
@@ -434,7 +434,7 @@ def test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for(
     assert ledger.spent == 0
     guessed = facts.Facts(rows=None, expected_rows=20, columns=("a", "b"), remote=True)
     assert not guessed.may_hold(8)
-    monkeypatch.setattr(facts, "MOST_HERE", 40)
+    monkeypatch.setattr(facts, "MOST_COLLECTED", 40)
     assert guessed.may_hold(8)
     zd.trimmed_mean(people, "age", **asked)
     assert ledger.spent == 1
@@ -443,7 +443,7 @@ def test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for(
 def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = table([("ann", "40", 1.0, "oslo", True)] * 9)
     people = zd.open(fake.frame(cells), columns=COLUMNS)
-    monkeypatch.setattr(spark_rows, "MOST_HERE", 35)
+    monkeypatch.setattr(spark_rows, "MOST_COLLECTED", 35)
     with pytest.raises(zd.errors.ParameterError, match="at most 8 rows"):
         list(opened(people).blocks())
     few = people[["age", "member"]]

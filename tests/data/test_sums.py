@@ -19,7 +19,7 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import LARGEST
-from zerodelta.data.pieces import Keys, group_codes
+from zerodelta.data.pieces import StoredColumn, group_codes
 from zerodelta.data.rowwise import evaluate, try_function
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
@@ -306,7 +306,7 @@ def test_counts_are_exact_and_say_where_invalid_keys_go() -> None:
 
 def test_keys_in_a_list_of_values_count_as_the_values_do() -> None:
     """Where the list has no such place, nowhere."""
-    found = Keys(np.array([0, 0, 0, 4, 1, 2, 3, 3]), np.array([2.0, 0.0, 0.5, math.nan]))
+    found = StoredColumn(np.array([0, 0, 0, 4, 1, 2, 3, 3]), np.array([2.0, 0.0, 0.5, math.nan]))
     assert found.counts(3, None).tolist() == [1, 0, 3]
     assert found.counts(3, 1).tolist() == [1, 3, 3]
 
@@ -474,11 +474,11 @@ def test_the_number_of_sums_that_are_kept_is_bounded() -> None:
 
 
 def test_features_and_labels_lie_side_by_side() -> None:
-    source = ArraySource.beside(np.arange(6.0).reshape(3, 2), ["1", "x", 0])
+    source = ArraySource.with_labels(np.arange(6.0).reshape(3, 2), ["1", "x", 0])
     (block,) = opened(source).blocks()
     assert source.columns == ("0", "1", "2")
     expected = np.array([[0, 1, 1], [2, 3, math.nan], [4, 5, 0]])
     assert np.array_equal(block, expected, equal_nan=True)
     for labels in (np.zeros(2), np.zeros((3, 2))):
         with pytest.raises(ParameterError, match="one label"):
-            ArraySource.beside(np.zeros((3, 2)), labels)
+            ArraySource.with_labels(np.zeros((3, 2)), labels)

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from data.opening import opened
 from zerodelta.data import rows
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.pieces import Keeping, each_tally
+from zerodelta.data.pieces import Keeping, tally_blocks
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.exact.fixed_point import FixedPoint
 
@@ -47,7 +47,7 @@ def test_every_block_is_taken_once_and_every_piece_is_closed(
 ) -> None:
     starts, closed = np.cumsum([0, *sizes]).tolist(), list[int]()
     pieces = [partial(counting, s, n, closed) for s, n in zip(starts, sizes, strict=False)]
-    tallies = list(each_tally(pieces, Listed, threads=threads))
+    tallies = list(tally_blocks(pieces, Listed, threads=threads))
     assert sorted(i for tally in tallies for i in tally.found) == list(range(sum(sizes)))
     assert len(tallies) == threads
     assert sorted(closed) == sorted(starts[:-1])
@@ -63,7 +63,7 @@ def test_what_a_thread_raises_is_raised_and_the_others_stop() -> None:
     pieces: list[Any] = [failing, *[partial(counting, i * 10**6, 10**6, closed) for i in range(3)]]
     before = [library["num_threads"] for library in threadpool_info()]
     with pytest.raises(LookupError, match="no more"):
-        list(each_tally(pieces, Listed, threads=2))
+        list(tally_blocks(pieces, Listed, threads=2))
     assert threading.active_count() == 1 or not any(
         thread.name.startswith("ThreadPool") for thread in threading.enumerate()
     )
@@ -87,7 +87,7 @@ def test_an_interrupt_stops_the_threads() -> None:
             if threading.current_thread() is not threading.main_thread():
                 begun.wait()
 
-    tallies = each_tally([endless, partial(counting, 0, 1)], Quick, threads=2)
+    tallies = tally_blocks([endless, partial(counting, 0, 1)], Quick, threads=2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
     waiting = threading.Timer(0.1, _interrupt)
     waiting.start()
@@ -102,7 +102,7 @@ def _interrupt() -> None:
 
 
 def test_code_of_the_caller_runs_where_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(rows, "processors", lambda: 4)
     seen: set[int] = set()
 
@@ -124,8 +124,8 @@ def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
     """The number of rows is private here: nothing was checked before the first row."""
 
     blocks = Blocks(np.array_split(np.ones((3000, 1)), 50), Keeping())
-    private = Rows(held=blocks, rows=3, columns=("0",), whole=False)
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    private = Rows(held=blocks, rows=3, columns=("0",), row_count_is_public=False)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     for threads in (1, 3):
         monkeypatch.setattr(rows, "processors", lambda found=threads: found)
         for steps in (1 << 30, 1 << 53):  # of which 1023 fit

@@ -103,13 +103,13 @@ def test_order_batches_parts_and_memory_do_not_matter(
 @pytest.mark.parametrize("bits", [0, 1, 3])
 def test_ties_are_settled_by_the_contents(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a first hash of few bits nearly all rows tie: still at most m, in any order."""
-    digests = units._digests
+    digests = units._row_hashes
 
     def short(who: Any, columns: Any) -> Any:
         first, second = digests(who, columns)
         return first & np.uint64((1 << bits) - 1), second
 
-    monkeypatch.setattr(units, "_digests", short)
+    monkeypatch.setattr(units, "_row_hashes", short)
     rows: list[Row] = [(who, float(i), "x") for who in "abc" for i in range(20)]
     expected = kept(rows, 5)
     assert Counter(row[0] for row in expected) == {"a": 5, "b": 5, "c": 5}
@@ -120,7 +120,7 @@ def test_hashes_that_all_collide_keep_no_more(monkeypatch: pytest.MonkeyPatch) -
     def nothing(who: Any, columns: Any) -> Any:
         return np.zeros(len(who), dtype=np.uint64), np.zeros(len(who), dtype=np.uint64)
 
-    monkeypatch.setattr(units, "_digests", nothing)
+    monkeypatch.setattr(units, "_row_hashes", nothing)
     rows: list[Row] = [(who, float(i), "x") for who in "abc" for i in range(20)]
     assert Counter(row[0] for row in kept(rows, 5)) == {"a": 5, "b": 5, "c": 5}
 
@@ -233,7 +233,7 @@ spelled = st.one_of(
 @given(st.lists(spelled, max_size=30))
 def test_texts_are_compared_by_what_they_are_read_to(form: str, texts: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ids_of_units, "_FEW", 0)
+        patched.setattr(ids_of_units, "_FEWEST_AT_ONCE", 0)
         found = unit_ids(TEXTS[form](texts))
     assert found.tolist() == ids_of_units._key_ids([category(text) for text in texts]).tolist()
 
@@ -358,7 +358,7 @@ def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
     numbered = np.concatenate(list(opened(people.by_unit).blocks()))
     assert numbered[:, 0].tolist() == [3.0, 4.0, 5.0]
     assert numbered[0, 1] == numbered[2, 1] != numbered[1, 1]
-    assert np.concatenate(list(opened(people.row_itself).blocks())).tolist() == [[1.0]] * 3
+    assert np.concatenate(list(opened(people.presence_only).blocks())).tolist() == [[1.0]] * 3
 
 
 def renamed(reader: Reader, name: str) -> Reader:

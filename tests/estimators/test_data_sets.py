@@ -257,7 +257,12 @@ def test_a_dropped_row_is_a_row_of_missing_cells(estimator: Any, label: str | No
 def test_more_rows_than_were_expected_are_all_read() -> None:
     data = people()
     few = data.where("age >= 0 or not age >= 0", expected_rows=3)
-    assert (few.rows, few.whole, data.rows, data.whole) == (3, False, 400, True)
+    assert (few.rows, few.row_count_is_public, data.rows, data.row_count_is_public) == (
+        3,
+        False,
+        400,
+        True,
+    )
     assert zd.open(frame(), columns=COLUMNS, expected_rows=3).rows == 400
     features = Features.of(2, 1, True)
     read = Targets.of((0, 500), True)

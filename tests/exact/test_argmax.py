@@ -16,7 +16,7 @@ from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
 from zerodelta.exact import argmax, float_balls
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
-from zerodelta.exact.bits import ArbBalls, BitSource, Draw, ReplayBits, Strings, SystemBits
+from zerodelta.exact.bits import ArbBalls, BitSource, BitStrings, Draw, ReplayBits, SystemBits
 from zerodelta.exact.logs import precision
 
 Sampler = Callable[..., Any]
@@ -277,7 +277,7 @@ def test_two_noises_that_begin_alike_are_compared_by_what_follows() -> None:
     contest = argmax._Contest(np.zeros(2, np.uint64), Fraction(1), argmax._exponential, None)
     for first, second in ((ZEROS, ONES), (ONES, ZEROS)):
         word = np.array([1 << 63], dtype=np.uint64)
-        one, two = (argmax._Survivor(i, 0, Strings(word), draw) for i in range(2))
+        one, two = (argmax._Survivor(i, 0, BitStrings(word), draw) for i in range(2))
         bits = ReplayBits("alike", tape=first + second)
         assert contest.beats(one, two, bits) is (first == ZEROS)
 

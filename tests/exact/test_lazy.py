@@ -248,7 +248,10 @@ def test_draws_between_2_to_63_and_2_to_64_are_python_integers() -> None:
 
 @pytest.mark.parametrize("extended", [0, 1, 2])
 def test_a_string_that_is_added_is_as_long_as_the_others(extended: int) -> None:
-    strings, ones = lazy.Strings(np.array([5], dtype=np.uint64)), ReplayBits("t", tape=b"\xff" * 99)
+    strings, ones = (
+        lazy.BitStrings(np.array([5], dtype=np.uint64)),
+        ReplayBits("t", tape=b"\xff" * 99),
+    )
     for _ in range(extended):
         strings.extend(ones)
     strings.add(ones)

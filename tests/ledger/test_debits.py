@@ -14,7 +14,15 @@ import pytest
 
 import public
 import zerodelta as zd
-from zerodelta.data.source import Charge, Protection, Receipt, Sealed, Source, Ticket, ours
+from zerodelta.data.source import (
+    Charge,
+    Protection,
+    Receipt,
+    Sealed,
+    Source,
+    Ticket,
+    trusted_source,
+)
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
@@ -60,7 +68,7 @@ class Purse:
         return "budget: all"
 
 
-@ours
+@trusted_source
 class Logged(Source):
     """Rows that write down when they are read, and may fail before."""
 

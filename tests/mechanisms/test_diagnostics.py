@@ -95,7 +95,7 @@ def test_arrays_are_read_as_they_are_whatever_a_missing_cell_counts_as() -> None
         source = ArraySource([[1.0, 2.0], [None, 1.0], [9.0, "x"], [9.0, 1.0]], missing=missing)
         read = Readings(source, ((Fraction(0), Fraction(8)), None))
         assert [block[:, 0].tolist() for block in opened(read).blocks()] == [[0, 2, 2, 1]]
-        assert (read.rows, read.whole, read.may_miss) == (4, True, False)
+        assert (read.rows, read.row_count_is_public, read.may_miss) == (4, True, False)
 
 
 @pytest.mark.parametrize(

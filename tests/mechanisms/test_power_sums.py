@@ -64,6 +64,6 @@ def test_bins_have_their_lower_edges_and_the_last_both() -> None:
     cells = np.array([-1e-300, 0.0, 0.5, 1.0, 2.5, np.nextafter(2.5, 3), math.inf, math.nan])
     assert cut.codes(cells).tolist()[1:5] == [0, 0, 1, 1]
     assert np.isnan(cut.codes(cells)[[0, 5, 6, 7]]).all()
-    key = GroupKey(name="0", labels=cut.labels, bins=cut, ends=(Fraction(0), Fraction(2)))
+    key = GroupKey(name="0", labels=cut.labels, bins=cut, clip_bounds=(Fraction(0), Fraction(2)))
     assert key.codes(cells)[:7].tolist() == [0, 0, 0, 1, 1, 1, 1]
     assert np.isnan(key.codes(cells)[7])

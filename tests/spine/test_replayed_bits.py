@@ -180,7 +180,7 @@ def test_every_release_is_drawn_from_the_replayed_bits_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the threads of the library, too: these are handed the bits, and have no context."""
-    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(Study, "_rehearse", lambda *_: None)  # with made-up rows
     for module in (rows, pieces):
         monkeypatch.setattr(module, "processors", lambda: 3)

@@ -445,8 +445,8 @@ def test_the_progress_bar_shows_rounds_only(
     assert trained() == ""  # nobody looks at what is captured
     monkeypatch.setattr(progress, "_is_terminal", lambda: True)
     assert trained() == ""  # it takes less than two seconds
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.0)
     assert "rounds" in trained()
 
 

@@ -16,10 +16,10 @@ from study.small_studies import ROWS, Watched, made
 from zerodelta.channels.purification import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
-from zerodelta.data.isolation import is_written_here
+from zerodelta.data.isolation import is_trusted_code
 from zerodelta.data.row_queries import trial_rows
 from zerodelta.data.rowwise import Rowwise
-from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_trusted_source
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_07_08 import pure_frank_wolfe
 from zerodelta.privacy.certificate import PROGRAM
@@ -172,7 +172,7 @@ def test_nothing_takes_the_place_of_a_method_of_our_source() -> None:
 
 
 def test_made_up_rows_are_no_data() -> None:
-    assert not is_ours(trial_rows(ROWS, ("x", "y")))
+    assert not is_trusted_source(trial_rows(ROWS, ("x", "y")))
     with pytest.raises(ParameterError, match="array"):
         made(rows=trial_rows(ROWS, ("x", "y"), rows=10**6))
 
@@ -276,10 +276,10 @@ def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
 def test_code_of_another_file_and_what_arrays_or_keywords_hold_are_not_ours() -> None:
     names = vars(sys.modules["zerodelta.training.models"])
     forged = types.FunctionType((lambda rows: rows[:, 0]).__code__, names)
-    ours = next(f for f in names.values() if type(f) is types.FunctionType and is_written_here(f))
-    assert not is_written_here(forged)
-    assert not is_written_here(np.array([forged], dtype=object))
-    assert is_written_here(np.zeros(2))
+    ours = next(f for f in names.values() if type(f) is types.FunctionType and is_trusted_code(f))
+    assert not is_trusted_code(forged)
+    assert not is_trusted_code(np.array([forged], dtype=object))
+    assert is_trusted_code(np.zeros(2))
     other = types.FunctionType(ours.__code__, names, closure=ours.__closure__)
     other.__kwdefaults__ = {"extra": forged}
-    assert not is_written_here(other)
+    assert not is_trusted_code(other)

@@ -130,7 +130,7 @@ def test_items_are_counted_block_by_block(monkeypatch: pytest.MonkeyPatch, size:
     items = np.random.default_rng(2).integers(-1, 7, 1000)
     wanted = tally(items, Finite(size), unknown=3)
     monkeypatch.setattr("zerodelta.data.keys._BLOCK", 7)
-    monkeypatch.setattr("zerodelta.data.keys._WAITING", 20)
+    monkeypatch.setattr("zerodelta.data.keys._MOST_WAITING", 20)
     found = tally(items, Finite(size), unknown=3)
     assert found.indices.tolist() == wanted.indices.tolist()
     assert found.counts.tolist() == wanted.counts.tolist()

@@ -1,4 +1,4 @@
-"""Rows held in memory: arrays, lists of rows, and data frames; and which reader a source needs."""
+"""Read arrays, lists of rows and data frames in memory, and choose the reader of any source."""
 
 from __future__ import annotations
 
@@ -35,19 +35,26 @@ from zerodelta.data.readers import (
     Reader,
     arrow_reader,
     attempt,
+    computed_once,
     dataset_reader,
     duckdb_reader,
-    found_files,
     guarded,
     is_path,
-    made_once,
+    matching_files,
     parquet_reader,
     places,
     query_reader,
     row_ranges,
 )
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Source, Ticket, ours
+from zerodelta.data.source import (
+    FOREIGN_SOURCE,
+    DerivedSource,
+    Protection,
+    Source,
+    Ticket,
+    trusted_source,
+)
 from zerodelta.data.spark import is_spark, spark_reader
 from zerodelta.errors import ParameterError, did_you_mean, is_list, require
 from zerodelta.exact.arrays import Array
@@ -56,7 +63,7 @@ from zerodelta.exact.rational import as_count, as_float, inner_ends
 
 @final
 class _DefaultMissing:
-    """Says of itself in signatures what it stands for."""
+    """The type of `DEFAULT_MISSING`, whose repr explains the default in signatures."""
 
     __slots__ = ()
 
@@ -68,34 +75,35 @@ class _DefaultMissing:
 
 
 DEFAULT_MISSING: Any = _DefaultMissing()
-"""What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
+"""The default of `missing`: "skip" for frames, None (the center) for arrays and lists."""
 
 _BLOCK_ENTRIES = 1 << 20
 
 
-@ours
+@trusted_source
 @final
 class ArraySource(Source):
     """The rows of an array or a list (one column, or several), or named columns of a data frame.
 
-    No cell is read, or becomes another object, before a ticket is shown. A container that is of no
-    library we know (`is_known`) runs code of its own, so its rows are caller-asserted.
+    No cell is read or converted before there is a ticket. A container of a library that we do not
+    know (`is_known`) runs code of its own, so its rows are caller-asserted.
 
     An array has the columns "0", "1", …; a one-dimensional one has one column. The width of a list
-    of rows is that of its first row. Of a frame, name the columns that may be used; one whose
+    of rows is that of its first row. For a frame, `columns` names the columns to use; one whose
     declared type is text (Arrow, Polars, pandas "string") is refused. Every cell is read by itself
     as a number (`cells.number`): a text is the number it spells, an infinity the largest float, and
-    what is missing or no number is NaN. So one odd cell, which may turn a whole array of integers
-    into texts, changes no other row. (A float32 spells another float64: convert such an array
-    before texts can get into it.) `missing`: "skip" (counts nowhere; for frames), None (counts as
-    the center; for arrays), or the number that it counts as.
+    a missing or non-numeric cell is NaN. So one odd cell, which may turn an array of integers into
+    texts, changes no other row. (The text of a float32 spells another float64: convert such an
+    array before texts can get into it.) `missing` is "skip" to ignore missing cells (default for
+    frames), None to count them as the center of the bounds (default for arrays), or a number that
+    takes their place.
 
     >>> source = ArraySource(np.array([[1.0, 0.0], [3.0, 1.0], [np.nan, 1.0]]))
     >>> source.rows, source.columns
     (3, ('0', '1'))
     """
 
-    # nothing can be put in the place of a method
+    # slots, so that no method of an object can be replaced
     __slots__ = ("__weakref__", "_batch", "_fill", "_names", "_rows", "_skip", "_tables")
 
     def __init__(
@@ -113,8 +121,8 @@ class ArraySource(Source):
                 columns is None,
                 "columns",
                 columns,
-                expected="None for an array",
-                remedy="select columns by slicing",
+                expected="None, since an array has no column names",
+                remedy="select columns by slicing the array",
             )
             table = _as_table(data)
         else:
@@ -122,16 +130,16 @@ class ArraySource(Source):
             chosen = _chosen(columns, table.names)
             table = table.choose([table.names.index(name) for name in chosen]).check_numbers()
         self._tables: tuple[Unread, ...] = (table,)
-        self._names = tuple(map(str, table.names))  # pandas numbers them by default
+        self._names = tuple(map(str, table.names))  # pandas names columns by numbers by default
         self._rows = table.rows
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)
 
     @classmethod
-    def beside(cls, features: Any, labels: Any) -> ArraySource:
-        """Return features with a column of labels, one for each row, behind them.
+    def with_labels(cls, features: Any, labels: Any) -> ArraySource:
+        """Return the features with a last column of labels, one for each row.
 
-        >>> ArraySource.beside(np.zeros((3, 2)), [0, 1, 1]).columns
+        >>> ArraySource.with_labels(np.zeros((3, 2)), [0, 1, 1]).columns
         ('0', '1', '2')
         """
         table, answers = cls(features), cls(labels)
@@ -153,7 +161,7 @@ class ArraySource(Source):
 
     @property
     def may_miss(self) -> bool:
-        """Whether a missing cell counts nowhere."""
+        """Whether missing cells are ignored."""
         return self._skip
 
     @property
@@ -163,13 +171,13 @@ class ArraySource(Source):
 
     @property
     def protection(self) -> Protection:
-        """One row is protected; what a container that we do not know yields is asserted."""
+        """The protection of one row; the rows of an unknown container are caller-asserted."""
         known = all(table.known for table in self._tables)
         return Protection(premise=None if known else FOREIGN_SOURCE)
 
     @property
     def unfilled(self) -> ArraySource:
-        """The same rows, in which a missing cell is NaN whatever it counts as."""
+        """The same rows with NaN for every missing cell, even if `missing` is a number."""
         bare = copy(self)
         bare._fill = None
         return bare
@@ -182,7 +190,7 @@ class ArraySource(Source):
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return each block as a piece."""
         Ticket.use(ticket)
-        return self._pieces([ticket.once(table, table.read) for table in self._tables])
+        return self._pieces([ticket.compute_once(table, table.read) for table in self._tables])
 
     def _public(self) -> Iterator[Block]:
         for piece in self._pieces([table.read() for table in self._tables]):
@@ -204,9 +212,9 @@ class ArraySource(Source):
 
 
 def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
-    """Return all rows of what the caller gave as public: made-up examples, centers, queries.
+    """Return the rows of a public array or frame: made-up examples, centers, queries.
 
-    Never the rows of the data, which are read with a ticket only.
+    Rows of the data are never read by this; they need a ticket.
     """
     source = data if isinstance(data, ArraySource) else ArraySource(data, columns=columns)
     return np.concatenate([np.empty((0, len(source.columns))), *source._public()])
@@ -225,12 +233,12 @@ def _as_table(data: Any) -> Unread:
 
 
 def _as_frame(data: Any) -> Unread:
-    as_frame(as_one_column(data))  # what is none is refused by its type
+    as_frame(as_one_column(data))  # refuses anything but a frame or a column, by its type
     return Unread(data)
 
 
 def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:
-    """Return whether missing cells count nowhere, and else the number that they count as."""
+    """Return whether missing cells are ignored, and the number that takes their place, if any."""
     if missing is DEFAULT_MISSING or missing is None:
         return skip and missing is DEFAULT_MISSING, None
     if isinstance(missing, str) and missing == "skip":
@@ -253,34 +261,34 @@ def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[st
     return named
 
 
-# -- Arrays, lists of rows, and eager data frames, as the caller holds them in memory -------------
+# -- The reader of arrays, lists of rows, and eager data frames, for `zd.open` --------------------
 
 _TEXTS = (nw.String, nw.Binary, nw.Categorical, nw.Enum, nw.Decimal)
 _NO_TIME = int(np.iinfo(np.int64).min)
-"""What a missing date is stored as, in NumPy."""
+"""The integer that NumPy stores for a missing date."""
 
 
 def array_reader(data: Any) -> Reader:
-    """Return the reader of an array, a list of rows or a frame; no cell is read but by `parts`.
+    """Return the reader of an array, a list of rows or a frame; only its `parts` read cells.
 
-    An array has the columns "0", "1", …, a structured one and a frame those that they name. The
-    width of a list of rows is that of its first row.
+    An array has the columns "0", "1", …; a structured array and a frame have their named columns.
+    The width of a list of rows is that of its first row.
     """
     module = type(data).__module__.partition(".")[0]
     columns: Callable[[], Sequence[Any]]
     if isinstance(data, (list, tuple)) or _is_masked(data):
         unread = Unread(data)
-        names, rows, columns = unread.names, unread.rows, made_once(unread.read)
+        names, rows, columns = unread.names, unread.rows, computed_once(unread.read)
     else:
         split = _array_columns if isinstance(data, np.ndarray) else _frame_columns
-        rows, found = split(data)
-        names, columns = tuple(found), lambda: list(found.values())
+        rows, by_name = split(data)
+        names, columns = tuple(by_name), lambda: list(by_name.values())
 
     def scan(wanted: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
         known = columns()
         chosen = [known[place] for place in places(names, wanted)]
         slices = [partial(_slices, chosen, part, batch) for part in row_ranges(rows)]
-        return [partial(guarded, each) for each in slices]
+        return [partial(guarded, piece) for piece in slices]
 
     return Reader(
         text=type(data).__name__ if module == "builtins" else _shown(module, data),
@@ -288,7 +296,7 @@ def array_reader(data: Any) -> Reader:
         row="one row of the table",
         count=lambda: rows,
         scan=scan,
-        # the cells are read as they are; unless a container has code of its own
+        # a plain scan, unless the container runs code of its own
         premise=None if is_known(data) else FOREIGN_SOURCE,
         bare=True,
     )
@@ -296,7 +304,7 @@ def array_reader(data: Any) -> Reader:
 
 def _array_columns(data: Array) -> tuple[int, dict[str, Any]]:
     table = _array(data)
-    if table.dtype.names is not None:  # a field that is an array itself is no column
+    if table.dtype.names is not None:  # a field that is an array itself is left out
         kind = table.dtype
         names = [name for name in table.dtype.names if kind[name].shape == ()]
         return len(table), {name: table[name] for name in names}
@@ -324,10 +332,10 @@ def _cells(column: Any) -> Any:
 
 
 def polars_cells(series: Any) -> Any:
-    """Return the cells of a Polars series: as Arrow has them, where that is faster.
+    """Return the cells of a Polars series, as an Arrow array where that is faster.
 
-    Dates are the integers that they are stored as: of one that Python has none for, Polars would
-    panic. Times and lists have no cells that are read, and are missing.
+    Dates are taken as the stored integers, since Polars panics over a date that Python does not
+    have. Times and lists are missing cells.
     """
     wrapped = nw.from_native(series, series_only=True)
     kind = wrapped.dtype
@@ -337,8 +345,8 @@ def polars_cells(series: Any) -> Any:
         unit = "D" if kind == nw.Date else kind.time_unit
         stored = series.to_physical().cast(polars.Int64).fill_null(_NO_TIME)
         return stored.to_numpy().view(f"datetime64[{unit}]")
-    found = quietly(series.to_arrow) if kind in _TEXTS and find_spec("pyarrow") else None
-    return series_cells(wrapped) if found is None else found
+    arrow_array = quietly(series.to_arrow) if kind in _TEXTS and find_spec("pyarrow") else None
+    return series_cells(wrapped) if arrow_array is None else arrow_array
 
 
 def _is_masked(data: Any) -> bool:
@@ -362,7 +370,7 @@ def _shown(module: str, data: Any) -> str:
     return f"{names.get(module, module)} {type(data).__name__}"
 
 
-# -- Polars lazy frames: rows of a query that Polars runs, batch by batch -------------------------
+# -- The reader of Polars lazy frames, whose query Polars runs batch by batch ---------------------
 
 
 def polars_reader(frame: Any) -> Reader:
@@ -381,18 +389,18 @@ def _count(frame: Any) -> Any:
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
     chosen = frame.select(list(dict.fromkeys(columns)))
     if hasattr(chosen, "collect_batches"):
-        found = chosen.collect_batches(chunk_size=batch, maintain_order=True)
+        frames = chosen.collect_batches(chunk_size=batch, maintain_order=True)
     else:  # older versions hold the result in memory
-        found = [chosen.collect()]
-    for each in found:
-        for part in each.iter_slices(batch):
+        frames = [chosen.collect()]
+    for batch_frame in frames:
+        for part in batch_frame.iter_slices(batch):
             yield tuple(polars_cells(part.get_column(name)) for name in columns)
 
 
-# -- Find reader ----------------------------------------------------------------------------------
-# Which reader reads a source: decided by its type, or a path's ending, never by what it holds.
+# -- The choice of a reader -----------------------------------------------------------------------
+# It depends on the type of the source or the ending of a path, never on contents.
 
-_OPTIONS = tuple(each.name for each in fields(CsvFormat))
+_OPTIONS = tuple(option.name for option in fields(CsvFormat))
 _CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
 
 
@@ -408,7 +416,7 @@ def reader_of(
         stream or dataset, a DuckDB relation or ``(sql, connection)``, a Spark DataFrame, the path
         of a CSV or Parquet file, a pattern of several, or a list of `pathlib.Path`.
     file : dict, optional
-        How CSV files are written, as `CsvFormat` has it; other sources do not look at it.
+        The format of CSV files, by the fields of `CsvFormat`; ignored for other sources.
     declared : sequence of str
         The columns of CSV files without a header, in their order.
 
@@ -421,7 +429,7 @@ def reader_of(
     """
     for name in file or {}:
         remedy = did_you_mean(name, _OPTIONS, f"pass some of {', '.join(_OPTIONS)}")
-        require(name in _OPTIONS, "option", name, "one that says how a CSV file is written", remedy)
+        require(name in _OPTIONS, "option", name, "an option of the format of CSV files", remedy)
     if is_path(source):
         return _file_reader(source, dict(file or {}), declared)
     module, kind = type(source).__module__.partition(".")[0], type(source).__name__
@@ -448,7 +456,7 @@ def reader_of(
 
 
 def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
-    endings = {_ending(path) for path in found_files(source)}
+    endings = {_ending(path) for path in matching_files(source)}
     if endings == {".tsv"}:
         file = {"delimiter": "\t", **file}
     if endings <= set(_CSV):
@@ -458,7 +466,7 @@ def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> 
     raise ParameterError(
         "source",
         expected="files that end in .csv, .tsv, .txt (or these with .gz), or all in .parquet",
-        remedy="rename the files, or open each kind by itself",
+        remedy="rename the files, or open each kind separately",
     )
 
 
@@ -472,7 +480,7 @@ def _is_query(source: Any) -> bool:
     duckdb = sys.modules.get("duckdb")
     if duckdb is None or type(source) is not tuple or len(source) != 2:
         return False
-    # these may be cells: nothing but their types is looked at
+    # a list of two cells would look like this too, so only types are looked at
     return type(source[0]) is str and issubclass(type(source[1]), duckdb.DuckDBPyConnection)
 
 
@@ -483,19 +491,19 @@ def _is_frame(source: Any) -> bool:
     )
 
 
-# -- How each row was read: as it is, clipped to its bounds, or with a cell that cannot be read ---
+# -- Readings, for diagnoses: a row is used as it is, clipped to bounds, or has an unreadable cell -
 
 USED, CLIPPED, UNREADABLE = 0, 1, 2
 
 Limits: TypeAlias = tuple[Bounds | None, ...]
-"""The bounds of each column; None for one whose cells are not clipped."""
+"""The bounds of each column; None for a column whose cells are not clipped."""
 
-Beyond: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
-"""Tells which rows are clipped as a whole, each by itself: those that are too long."""
+TooLong: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
+"""Tells which rows of a block exceed a bound on their norm, so that they are clipped as a whole."""
 
 
 def readings_of(
-    columns: Sequence[npt.NDArray[Any]], limits: Limits, beyond: Beyond | None = None
+    columns: Sequence[npt.NDArray[Any]], limits: Limits, too_long: TooLong | None = None
 ) -> npt.NDArray[np.float64]:
     """Return 0 (used), 1 (clipped) or 2 (unreadable) for each row, from its own cells alone.
 
@@ -514,25 +522,25 @@ def readings_of(
         if bounds is not None:
             lower, upper = inner_ends(*bounds)
             clipped |= (values < lower) | (values > upper)
-    if beyond is not None:
-        clipped |= beyond(np.stack(columns, axis=1))
+    if too_long is not None:
+        clipped |= too_long(np.stack(columns, axis=1))
     return np.where(unreadable, float(UNREADABLE), np.where(clipped, float(CLIPPED), float(USED)))
 
 
-@ours
+@trusted_source
 @final
 class Readings(DerivedSource):
-    """One column that says how each row of another source was read."""
+    """A source of one column that says how each row of another source was read."""
 
-    __slots__ = ("_beyond", "_limits")
+    __slots__ = ("_limits", "_too_long")
 
     columns = ("reading",)
 
-    def __init__(self, source: Source, limits: Limits, beyond: Beyond | None = None) -> None:
+    def __init__(self, source: Source, limits: Limits, too_long: TooLong | None = None) -> None:
         self._of = source.unfilled if isinstance(source, ArraySource) else source
-        self._limits, self._beyond = limits, beyond
+        self._limits, self._too_long = limits, too_long
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield the readings of all rows."""
         for block in self._of.blocks(ticket):
-            yield readings_of(list(block.T), self._limits, self._beyond)[:, None]
+            yield readings_of(list(block.T), self._limits, self._too_long)[:, None]

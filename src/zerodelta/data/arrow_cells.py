@@ -1,8 +1,8 @@
-"""Columns of Arrow arrays read cell by cell, a whole array at once; CSV lines read by PyArrow.
+"""Read the cells of Arrow arrays, an array at once, and parse CSV lines by PyArrow.
 
-What a cell is read to is decided elsewhere, for NumPy arrays (`kinds`); here an Arrow array becomes
-such arrays. No type is refused: lists, structures, times and durations are columns of missing
-cells. Arrow's own errors hold cells, so none leaves this file: the array is then read one by one.
+How a cell is read is defined for NumPy arrays (`kinds`); here an Arrow array is converted to such
+arrays. No type is refused: lists, structures, times and durations are columns of missing cells.
+Arrow's error messages show cells, so none leaves this file: the cells are then read one by one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from zerodelta.exact.arrays import Array
 Reading: TypeAlias = Callable[[Array], Array]
 
 _NUMBER = r"^ *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
-"""The number cell of `cells` for Arrow's regular expressions, in which $ also ends a line."""
+"""The pattern of a number in `cells` for Arrow, where $ also matches before a line feed."""
 
 
 def read_column(column: Any, read: Reading, read_texts: Reading | None = None) -> Array:
-    """Return what `read` makes of the cells of a NumPy array or an Arrow array, one- or many-piece.
+    """Return the values of the cells of a NumPy array, or an Arrow array in one or more chunks.
 
-    `read` gives what an array of cells is read to, each cell by itself; `read_texts` the same for
-    an Arrow array of binary texts, where that is faster than reading the distinct ones.
+    `read` returns the values of a NumPy array of cells, each from one cell; `read_texts` those of
+    an Arrow array of binary texts, where that is faster than `read` of the distinct texts.
     """
     if isinstance(column, np.ndarray):
         return read(column)
@@ -43,9 +43,9 @@ def read_column(column: Any, read: Reading, read_texts: Reading | None = None) -
 
 @final
 class Distinct:
-    """The distinct texts of a column that comes in several batches, and what they are read to.
+    """A cache of the distinct texts of a column's last batch, and their values.
 
-    The batches of a file have the same texts, most often. Threads may share one of these.
+    The batches of a file mostly have the same texts. Threads may share one cache.
     """
 
     __slots__ = ("_last",)
@@ -54,15 +54,15 @@ class Distinct:
         self._last: tuple[Any, Array] = (None, np.empty(0))
 
     def read(self, column: Any, read: Reading, *, out: npt.NDArray[np.float64]) -> bool:
-        """Read a batch of texts that come as a dictionary and indices; False if they do not."""
-        found = self.places(column, read)
-        if found is None:
+        """Read a batch that is an Arrow dictionary into `out`; return False for another batch."""
+        encoded = self.places(column, read)
+        if encoded is None:
             return False
-        np.take(found[1], found[0], out=out, mode="clip")
+        np.take(encoded[1], encoded[0], out=out, mode="clip")
         return True
 
     def places(self, column: Any, read: Reading) -> tuple[Array, Array] | None:
-        """Return where each cell is in the dictionary, and what its texts are read to."""
+        """Return the index of each cell in the dictionary, and the values of the dictionary."""
         texts = getattr(column, "dictionary", None)
         if texts is None or isinstance(column, np.ndarray) or column.null_count:
             return None
@@ -76,7 +76,7 @@ class Distinct:
 
 
 def stored_integers(column: Any) -> Array | None:
-    """Return the numbers of an Arrow array of 64-bit integers without nulls, which is not copied.
+    """Return a view of an Arrow array of 64-bit integers without nulls; None for other arrays.
 
     >>> import pyarrow as pa
     >>> stored_integers(pa.array([3, 4])), stored_integers(pa.array([3, None]))
@@ -92,7 +92,7 @@ def stored_integers(column: Any) -> Array | None:
 def _read(array: Any, read: Reading, read_texts: Reading | None) -> Array:
     try:
         return _typed(array, read, read_texts)
-    except Exception:  # its text may hold a cell
+    except Exception:  # not shown, since the message may hold a cell
         cells = quietly(_cells, array, otherwise=[None] * len(array))
         return read(as_objects(cells))
 
@@ -113,14 +113,14 @@ def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
     if types.is_run_end_encoded(kind):
         return _read(pc.run_end_decode(array), read, read_texts)
     if types.is_dictionary(kind):
-        return _chosen(array.indices, _read(array.dictionary, read, read_texts), read)
+        return _at_indices(array.indices, _read(array.dictionary, read, read_texts), read)
     if _is_text(kind) or types.is_decimal(kind):
         if _is_text(kind):
-            array = array.cast(pa.large_binary())  # texts of a file may be no valid UTF-8
-        if read_texts is not None:  # of decimals, too: Arrow rounds them to floats wrongly
+            array = array.cast(pa.large_binary())  # texts of a file may be invalid UTF-8
+        if read_texts is not None:  # decimals too, which Arrow rounds to floats incorrectly
             return read_texts(array if _is_text(kind) else array.cast(pa.large_string()))
         encoded = array.dictionary_encode()
-        return _chosen(encoded.indices, read(as_objects(encoded.dictionary.to_pylist())), read)
+        return _at_indices(encoded.indices, read(as_objects(encoded.dictionary.to_pylist())), read)
     if types.is_boolean(kind) or types.is_integer(kind):
         values = _filled(array, 0 if types.is_integer(kind) else False)
         return _without_nulls(array, read(values.to_numpy(zero_copy_only=False)), read)
@@ -149,10 +149,10 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _chosen(indices: Any, values: Array, read: Reading) -> Array:
-    """Return the value at each index; that of a missing cell at a null."""
+def _at_indices(indices: Any, values: Array, read: Reading) -> Array:
+    """Return the value at each index; the value of a missing cell at a null."""
     if not len(values):
-        values = read(as_objects([None]))  # there is one to take
+        values = read(as_objects([None]))  # so that index 0, put in the place of nulls, exists
     places = _filled(indices, 0).to_numpy(zero_copy_only=False)
     return _without_nulls(indices, values[places], read)
 
@@ -172,7 +172,7 @@ def _without_nulls(array: Any, values: Array, read: Reading) -> Array:
 
 
 def text_numbers(texts: Any) -> Array:
-    """Return what `cells.number` makes of each text of an Arrow array of binary texts: float64.
+    """Return `cells.number` of each text of an Arrow array of binary texts, as float64.
 
     >>> import pyarrow as pa
     >>> text_numbers(pa.array([b" 1.50 ", b"1e400", b"1_000", b"TRUE", b"inf", None]))
@@ -182,26 +182,26 @@ def text_numbers(texts: Any) -> Array:
     for trimmed in (False, True):
         read = _cast(texts, trimmed=trimmed)
         if read is not None and np.count_nonzero(~np.isfinite(read)) == texts.null_count:
-            return read  # no text says inf or nan, which Arrow reads and `cells` does not
+            return read  # no text is inf or nan, which Arrow reads as numbers and `cells` does not
     return _careful_numbers(texts)
 
 
 def _careful_numbers(texts: Any) -> Array:
-    """Return the texts that follow the grammar as Arrow reads them, all others as `cells` does."""
+    """Return the numbers of texts: Arrow reads those that match the grammar, `cells` all others."""
     import pyarrow.compute as pc
 
-    found = np.full(len(texts), np.nan)
+    result = np.full(len(texts), np.nan)
     spelled = pc.match_substring_regex(texts, _NUMBER).fill_null(False)
     numbers = _cast(texts.filter(spelled), trimmed=True)
     if numbers is None:
         spelled = pc.and_(spelled, False)
     else:
-        found[_mask(spelled)] = np.clip(numbers, -one_cell.LARGEST, one_cell.LARGEST)
+        result[_mask(spelled)] = np.clip(numbers, -one_cell.LARGEST, one_cell.LARGEST)
     others = pc.and_(pc.invert(spelled), texts.is_valid())
     encoded = texts.filter(others).dictionary_encode()
     distinct = one_cell.numbers(as_objects(encoded.dictionary.to_pylist()))
-    found[_mask(others)] = distinct[encoded.indices.to_numpy()]
-    return found
+    result[_mask(others)] = distinct[encoded.indices.to_numpy()]
+    return result
 
 
 def _mask(flags: Any) -> Array:
@@ -210,7 +210,7 @@ def _mask(flags: Any) -> Array:
 
 
 def _cast(texts: Any, *, trimmed: bool) -> Array | None:
-    """Return texts as the floats that Arrow reads; None if it refuses one of them."""
+    """Return the floats that Arrow reads from texts; None if it refuses one of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,32 +223,34 @@ def _cast(texts: Any, *, trimmed: bool) -> Array | None:
     return values
 
 
-# -- Chunks of CSV lines parsed by PyArrow, to exactly the cells of `csv_cells.read_lines` --------
-# PyArrow reads whole chunks, and one odd line or cell changes what it does with the others. So
-# lines that it could see otherwise (bare carriage returns, wrong quotes, too few or too many
-# cells) are taken out first and read by themselves, and columns in which a cell is no plain number
-# are read as texts. An odd cell changes the way its chunk is read, never another cell.
+# -- Chunks of CSV lines parsed by PyArrow, to exactly the cells of `csv.read_lines` --------------
+# PyArrow parses a chunk at once, and one irregular line or cell changes how it reads the others. So
+# lines that PyArrow might read differently (bare carriage returns, wrong quotes, too few or too
+# many cells) are taken out first and read by themselves, and a column with a cell that is not a
+# plain number is read as texts. An irregular cell may slow down its chunk, but changes no other
+# cell.
 
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 _LF, _CR = 10, 13
 _LARGEST_CHUNK = 1 << 23
-"""Two blocks of a MiB, each byte up to three bytes of UTF-8: PyArrow parses it as one block."""
+"""PyArrow parses a chunk of this size as one block: 2 MiB, three bytes of UTF-8 for each byte."""
 _MOST_COLUMNS = 1 << 16
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "NONE", "n/a", "na", "-", "?"]
-"""Texts that often stand for missing numbers: none spells one, so they need no slower way."""
+"""Frequent texts for missing numbers, which PyArrow itself may read as null."""
 
 
 @final
 class ArrowChunks:
-    """Reads chunks of whole lines; `width` is how many cells a line is expected to have."""
+    """Reads chunks of complete lines; `width` is the expected number of cells of a line."""
 
     __slots__ = ("_form", "_kinds", "_wanted", "_width")
 
     def __init__(self, form: CsvFormat, width: int, wanted: Wanted) -> None:
         self._form, self._width, self._wanted = form, width, wanted
-        self._kinds: dict[int, bool] = {}  # a column may be asked for twice
+        # whether each column is needed as numbers only; it may be requested twice
+        self._kinds: dict[int, bool] = {}
         for place, as_number in wanted:
             self._kinds[place] = self._kinds.get(place, True) and as_number
 
@@ -258,15 +260,15 @@ class ArrowChunks:
         plain: bytes | None = chunk
         if not chunk.isascii():
             plain = _in_utf8(chunk, form) if form.by_bytes else None
-        found = None
+        columns = None
         if plain is not None and len(plain) < _LARGEST_CHUNK:
-            found = self._columns(plain, chunk)
-        return read_lines(_lines(chunk), form, self._wanted) if found is None else found
+            columns = self._columns(plain, chunk)
+        return read_lines(_lines(chunk), form, self._wanted) if columns is None else columns
 
     def _columns(self, plain: bytes, chunk: bytes) -> tuple[Any, ...] | None:
-        """Parse a chunk in UTF-8; None if PyArrow finds other rows in it than there are lines."""
-        lines, odd = newlines(plain), self._odd_lines(plain)
-        even = _without(plain, odd)
+        """Parse a chunk in UTF-8; None if PyArrow's rows are not the lines."""
+        lines, odd = newlines(plain), self._irregular_lines(plain)
+        even = _with_lines_emptied(plain, odd)
         typed = self._form.delimiter == "\t" or b"\t" not in plain  # it would trim tabs too
         width, table = self._width, self._parse(even, self._width, typed=typed)
         if table is None:
@@ -275,17 +277,17 @@ class ArrowChunks:
             if (cells != width).any():
                 width = int(np.bincount(cells).argmax())
                 odd = np.union1d(odd, np.flatnonzero(cells != width))
-                even = _without(plain, odd)
+                even = _with_lines_emptied(plain, odd)
                 table = self._parse(even, width, typed=typed)
         if table is None and typed:
             table = self._parse(even, width, typed=False)
         if table is None or any(len(column) != lines for column in table.values()):
             return None
-        columns = [self._column(table, *each, lines) for each in self._wanted]
-        return self._mended(columns, odd, chunk) if len(odd) else tuple(columns)
+        columns = [self._column(table, *entry, lines) for entry in self._wanted]
+        return self._with_irregular_lines(columns, odd, chunk) if len(odd) else tuple(columns)
 
     def _parse(self, chunk: bytes, width: int, *, typed: bool) -> dict[int, Any] | None:
-        """Return the wanted columns; None if a line has other cells or a cell is no number.
+        """Return the wanted columns; None if a line has another width or a cell is not a number.
 
         No `invalid_row_handler`: PyArrow prints a traceback for a line that it cannot decode.
         """
@@ -297,7 +299,7 @@ class ArrowChunks:
         form, texts = self._form, pa.dictionary(pa.int32(), pa.binary())
         numbers = pa.float64() if typed else pa.binary()
         places = [place for place in self._kinds if place < width]
-        # a column is parsed in any case: it tells how many rows PyArrow has found
+        # at least one column is parsed, to compare the number of rows with that of lines
         kinds = {place: numbers if self._kinds[place] else texts for place in places} or {0: texts}
         try:
             table = csv.read_csv(
@@ -324,9 +326,9 @@ class ArrowChunks:
             )
         except pa.ArrowInvalid:  # its message holds the cell
             return None
-        columns = [_combined(table.column(i)) for i in range(len(kinds))]
-        if any(map(_is_unbounded, columns)):
-            return None  # the text inf is no number, and 1e999 is
+        columns = [_as_one_array(table.column(i)) for i in range(len(kinds))]
+        if any(map(_has_infinity, columns)):
+            return None  # PyArrow reads "inf" as a number, and "1e999" as infinity
         return dict(zip(kinds, columns, strict=True))
 
     def _column(self, table: dict[int, Any], place: int, as_number: bool, lines: int) -> Any:
@@ -339,13 +341,14 @@ class ArrowChunks:
         if not as_number or isinstance(column, np.ndarray):
             return column
         texts = column.cast(pa.binary())
-        if self._form.decimal == ",":  # a dot is then in no number
+        if self._form.decimal == ",":  # a text with a dot is then not a number
             texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
         return text_numbers(texts)
 
-    def _odd_lines(self, chunk: bytes) -> _Places:
-        """Return the lines in which PyArrow would see something else than cells and an end."""
-        odd = [np.zeros(int(chunk.startswith(BOM)), dtype=np.int64)]  # part of a cell here
+    def _irregular_lines(self, chunk: bytes) -> _Places:
+        """Return the numbers of lines that PyArrow might split differently."""
+        # a byte order mark at the start of a chunk is part of a cell, which PyArrow would drop
+        odd = [np.zeros(int(chunk.startswith(BOM)), dtype=np.int64)]
         if self._quoted(chunk):
             odd.append(self._wrong_quotes(np.frombuffer(chunk, dtype=np.uint8)))
         if b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n"):
@@ -359,24 +362,30 @@ class ArrowChunks:
         return self._form.quote is not None and self._form.quote.encode() in chunk
 
     def _wrong_quotes(self, data: _Bytes) -> _Places:
-        """Return the lines whose quotes do not all open or close a cell, or come doubled in one."""
+        """Return the lines with a quote that neither opens or closes a cell nor is doubled in one.
+
+        In a correct line the first, third, … quote opens a cell or continues a doubled quote, and
+        the second, fourth, … closes one or begins a doubled quote.
+        """
         quote = ord(self._form.quote or "")
         before, after = np.zeros((2, 256), dtype=np.bool_)
         before[[ord(self._form.delimiter), _LF, quote]] = True
-        after[[ord(self._form.delimiter), _LF, quote, _CR]] = True  # a bare return is odd anyway
+        # a bare carriage return makes its line irregular anyway
+        after[[ord(self._form.delimiter), _LF, quote, _CR]] = True
         places, ends = np.flatnonzero(data == quote), np.flatnonzero(data == _LF)
         inside = np.diff(np.searchsorted(places, ends), prepend=0)
         unpaired = np.flatnonzero(inside & 1)
         if len(unpaired):
             places = places[np.repeat(inside & 1 == 0, inside)]
-        opens, closes = places[::2], places[1::2]  # of each line, as each has pairs
-        opens = opens[~before[data[opens - 1]]]  # the last byte is an LF, as before the first line
+        opens, closes = places[::2], places[1::2]  # alternating, since each line has pairs
+        # index -1, before the first byte, is the last byte: an LF
+        opens = opens[~before[data[opens - 1]]]
         closes = closes[~after[data[closes + 1]]]
         wrong = np.searchsorted(ends, np.concatenate([opens, closes]))
         return np.union1d(wrong, unpaired)
 
     def _cells_by_line(self, chunk: bytes) -> _Places:
-        """Return the number of cells of each line; all quotes are in their places."""
+        """Return the number of cells of each line, in a chunk whose quotes are all correct."""
         data = np.frombuffer(chunk, dtype=np.uint8)
         splits = data == ord(self._form.delimiter)
         if self._form.quote is not None:
@@ -384,24 +393,26 @@ class ArrowChunks:
         ends = np.flatnonzero(data == _LF)
         return np.bincount(np.searchsorted(ends, np.flatnonzero(splits)), minlength=len(ends)) + 1
 
-    def _mended(self, columns: list[Any], odd: _Places, chunk: bytes) -> tuple[Any, ...]:
-        """Return the columns with the cells of lines that were read by themselves."""
+    def _with_irregular_lines(
+        self, columns: list[Any], odd: _Places, chunk: bytes
+    ) -> tuple[Any, ...]:
+        """Return the columns with the cells of the irregular lines, each read by itself."""
         lines = _lines(chunk)
         alone = read_lines([lines[line] for line in odd], self._form, self._wanted)
         mended = []
         for column, cells in zip(columns, alone, strict=True):
             if isinstance(column, np.ndarray):
-                whole = np.array(column)
+                cells_of_column = np.array(column)
             else:
                 distinct = as_objects(column.dictionary.to_pylist())
-                whole = distinct[column.indices.to_numpy()]
-            whole[odd] = cells
-            mended.append(whole)
+                cells_of_column = distinct[column.indices.to_numpy()]
+            cells_of_column[odd] = cells
+            mended.append(cells_of_column)
         return tuple(mended)
 
 
 def _in_utf8(chunk: bytes, form: CsvFormat) -> bytes:
-    """Return the chunk in UTF-8; a byte that means nothing makes its cell undecodable there too."""
+    """Return the chunk in UTF-8; an invalid byte makes its cell undecodable in UTF-8 too."""
     if form.codec == "utf-8":
         return chunk
     return chunk.decode(form.codec, "surrogateescape").encode("utf-8", "surrogatepass")
@@ -411,8 +422,8 @@ def _lines(chunk: bytes) -> list[bytes]:
     return chunk.split(b"\n")[:-1]
 
 
-def _without(chunk: bytes, odd: _Places) -> bytes:
-    """Return the chunk with empty lines in the place of some."""
+def _with_lines_emptied(chunk: bytes, odd: _Places) -> bytes:
+    """Return the chunk with the lines of these numbers replaced by empty ones."""
     if not len(odd):
         return chunk
     lines = chunk.split(b"\n")
@@ -421,12 +432,12 @@ def _without(chunk: bytes, odd: _Places) -> bytes:
     return b"\n".join(lines)
 
 
-def _combined(column: Any) -> Any:
-    """Return the one array that a column of a table is: floats as NumPy has them, NaN for null."""
+def _as_one_array(column: Any) -> Any:
+    """Return a column of a table as one array: floats as a NumPy array with NaN for null."""
     import pyarrow as pa
 
     return column.to_numpy() if pa.types.is_floating(column.type) else column.combine_chunks()
 
 
-def _is_unbounded(column: Any) -> bool:
+def _has_infinity(column: Any) -> bool:
     return isinstance(column, np.ndarray) and bool(np.isinf(column).any())

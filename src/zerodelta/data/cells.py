@@ -1,7 +1,7 @@
-"""One cell, read by itself to its declared kind: a number, a boolean, one of the public options.
+"""Read one cell by itself to its declared kind: a number, a boolean, or one of public options.
 
 The reading of a cell never depends on another cell, nor on the type that a library gave to its
-column: a typed array is read to exactly what its cells are read to one by one. Only plain types
+column: reading a typed array equals reading its cells one by one. Only plain types
 are read, recognized by identity, so that no code of a cell ever runs: `str` and `bytes` (UTF-8),
 `bool`, `int`, `float`, `complex` with no imaginary part, `Decimal`, `Fraction`, `UUID` (its text),
 and NumPy's own texts, integers, floats and booleans. Dates, times, subclasses and all other objects
@@ -27,30 +27,36 @@ from zerodelta.exact.arrays import Array
 from zerodelta.spaces import Finite
 
 Key: TypeAlias = int | float | str | tuple[Any, ...] | None
-"""What categories are compared by: a whole number, another number, a text, several; None: missing.
+"""The value by which categories are compared: an integer, a float, a text, or a tuple of these.
+
+None is a missing cell.
 """
 
 LARGEST = sys.float_info.max
-"""What an infinity, or a number too large for float64, counts as: bounds clip it like any other."""
+"""The value of an infinity or a number too large for float64; bounds clip it like any other."""
 
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _INTEGER = re.compile(r" *([+-]?)([0-9]+) *")
-# Each part starts where the one before cannot go on, so that no text takes long to refuse.
+# In these patterns no part can begin with a character that continues the part before, so that
+# matching never backtracks for long.
 _TRUTHS = {"true": 1, "false": 0}
 _ANSWERS = {"yes": 1.0, "no": 0.0}
 _NO_CATEGORY = frozenset({"", "nan", "NaN", "null", "NULL", "None"})
-_MOST_DIGITS = 600
+_MOST_INTEGER_DIGITS = 600
 """Longer integers are compared as texts: Python may refuse to convert them (at least 640)."""
-_FEW_BITS = 1 << 10
-_LONGEST = 30_000
-"""Digits; an integer of more is missing, as a number or as a text: it takes long to compare."""
-_DEPTH = 8
+_SMALL_BITS = 1 << 10
+_MOST_DIGITS = 30_000
+"""An integer with more digits is missing, since comparing it takes long."""
+_DEEPEST_TUPLE = 8
 _FRACTION = (vars(Fraction)["_numerator"], vars(Fraction)["_denominator"])
 _UUID = vars(UUID)["int"]
-"""Where Python keeps the numbers of a fraction and of a UUID; anybody may put others there."""
-_EXACT = float(1 << 53)
+"""The slots in which Python keeps the numbers of a fraction and of a UUID.
+
+Reading them runs no code of a cell, but a caller may have stored other objects there.
+"""
+_EXACT_FLOATS = float(1 << 53)
 _BLOCK = 1 << 16
-_CACHED = 1 << 14
+_CELLS_IN_CACHE = 1 << 14
 
 
 # -- numbers ----------------------------------------------------------------------------------
@@ -61,7 +67,7 @@ def number(cell: Any) -> float:
 
     A text spells a number with ASCII digits, at most one dot, an optional sign and exponent, and
     spaces around it; `true` and `false`, in any case, are 1 and 0. Nothing else is a number: not
-    "1_000", "0x10", "1,5", "inf" or "nan". An infinity, or what is too large, is `LARGEST`.
+    "1_000", "0x10", "1,5", "inf" or "nan". An infinity, or a number too large, is `LARGEST`.
 
     >>> [number(cell) for cell in (" 1.50 ", "1e-3", True, b"TRUE", "1_000", "inf", None)]
     [1.5, 0.001, 1.0, 1.0, nan, nan, nan]
@@ -73,7 +79,7 @@ def number(cell: Any) -> float:
 
 
 def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None) -> Any:
-    """Return what `number` makes of each cell of an array, in its shape: float64.
+    """Return `number` of each cell of an array, as float64 in the array's shape.
 
     >>> numbers(np.array([[1.5, np.inf]]))[0, 0], numbers(np.array(["1.5", "x"], dtype=object))
     (np.float64(1.5), array([1.5, nan]))
@@ -84,9 +90,9 @@ def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None)
         if kind == "c":
             cells, kind = np.where(cells.imag == 0, cells.real, np.nan), "f"
         if kind == "f":
-            for start in range(0, len(cells), _CACHED):
-                part = values[start : start + _CACHED]
-                part[...] = cells[start : start + _CACHED]
+            for start in range(0, len(cells), _CELLS_IN_CACHE):
+                part = values[start : start + _CELLS_IN_CACHE]
+                part[...] = cells[start : start + _CELLS_IN_CACHE]
                 part *= 1.0  # a signaling NaN becomes a quiet one
                 np.clip(part, -LARGEST, LARGEST, out=part)  # NaN stays NaN
         elif kind in "biu":
@@ -106,7 +112,7 @@ def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         if types <= _FLOAT_OR_NONE:
             read = numbers(np.array(block, dtype=np.float64))  # None is NaN
         elif types == _ONLY_TEXT:
-            read = np.fromiter(spelled.each(block), dtype=np.float64, count=len(block))
+            read = np.fromiter(spelled.read_texts(block), dtype=np.float64, count=len(block))
         else:
             read = [number(cell) for cell in block]
         result[start : start + len(block)] = read
@@ -114,28 +120,28 @@ def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 class _ReadTexts(dict[str, Any]):
-    """Texts and what they were read to: each different text is read once."""
+    """A cache of the values of texts, so that each distinct text is read once."""
 
     def __init__(self, read: Callable[[str], Any]) -> None:
         super().__init__()
         self._read = read
 
     def __missing__(self, text: str) -> Any:
-        found = self[text] = self._read(text)
-        return found
+        value = self[text] = self._read(text)
+        return value
 
-    def each(self, texts: list[str]) -> Iterator[Any]:
+    def read_texts(self, texts: list[str]) -> Iterator[Any]:
         if len(self) > _BLOCK:
             self.clear()
         return map(self.__getitem__, texts)
 
 
 def _types(cells: npt.NDArray[Any], block: list[Any]) -> set[int]:
-    """Return the types of cells, by identity; those of an array of texts are known."""
+    """Return the identities of the types of cells; an array of texts has only one."""
     return _ONLY_TEXT if cells.dtype.kind == "U" else set(map(id, map(type, block)))
 
 
-def _within(value: float) -> float:
+def _clipped(value: float) -> float:
     if value != value:
         return math.nan  # a quiet one
     return LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
@@ -143,7 +149,7 @@ def _within(value: float) -> float:
 
 def _text_number(text: str) -> float:
     if _NUMBER.fullmatch(text):
-        return _within(float(text))
+        return _clipped(float(text))
     truth = _TRUTHS.get(text.strip(" ").lower())
     return math.nan if truth is None else float(truth)
 
@@ -154,45 +160,45 @@ def _bytes_number(cell: bytes) -> float:
 
 
 def _integer_number(cell: Any) -> float:
-    whole = int(cell)
+    integer = int(cell)
     try:
-        return float(whole)
+        return float(integer)
     except OverflowError:
-        return LARGEST if whole > 0 else -LARGEST
+        return LARGEST if integer > 0 else -LARGEST
 
 
 def _float_number(cell: Any) -> float:
-    return _within(float(cell))
+    return _clipped(float(cell))
 
 
 def _extended_number(cell: Any) -> float:
     with np.errstate(all="ignore"):
-        return _within(float(cell))
+        return _clipped(float(cell))
 
 
 def _complex_number(cell: Any) -> float:
-    return _within(float(cell.real)) if cell.imag == 0 else math.nan
+    return _clipped(float(cell.real)) if cell.imag == 0 else math.nan
 
 
 def _decimal_number(cell: Decimal) -> float:
-    return math.nan if cell.is_nan() else _within(float(cell))
+    return math.nan if cell.is_nan() else _clipped(float(cell))
 
 
 def _fraction_number(cell: Fraction) -> float:
-    return _within(_quotient(*_parts(cell)))
+    return _clipped(_quotient(*_parts(cell)))
 
 
 def _parts(cell: Fraction) -> tuple[int, int]:
-    """Return the numerator and the denominator; 0 and 0 if somebody has put others in their place.
+    """Return the numerator and the denominator; 0 and 0 if the fraction stores other objects.
 
-    What is stored there is looked at, and none of its own code is run.
+    Only the types of the stored objects are looked at, so none of their code runs.
     """
     try:
         top, bottom = (slot.__get__(cell) for slot in _FRACTION)
     except AttributeError:
         return 0, 0
-    whole = type(top) is int and type(bottom) is int and bottom > 0
-    return (top, bottom) if whole else (0, 0)
+    valid = type(top) is int and type(bottom) is int and bottom > 0
+    return (top, bottom) if valid else (0, 0)
 
 
 def _quotient(top: int, bottom: int) -> float:
@@ -208,11 +214,11 @@ def _quotient(top: int, bottom: int) -> float:
 
 
 def category(cell: Any, *, exact: bool = False) -> Key:
-    """Return what a cell is compared by as a category; None if it is missing.
+    """Return the key by which a cell is compared as a category; None if it is missing.
 
-    A text is itself. A number, or a text that spells one, is that number's shortest decimal:
-    integers and texts that spell one exactly, other numbers as float64, a float32 or float16 by its
-    own. True, and the text true in any case, is 1, false is 0. The texts "", "nan", "null" and
+    The key of a text is the text. The key of a number, or of a text that spells one, is that
+    number: integers exactly, other numbers as float64, a float32 or float16 by its own shortest
+    decimal. True, and the text true in any case, is 1, false is 0. The texts "", "nan", "null" and
     "None" are missing, and so is an integer of more than 30 000 digits. With ``exact=True`` only
     texts are compared, "01" is not "1", and a number is the text that Python writes for it.
 
@@ -228,19 +234,19 @@ def category(cell: Any, *, exact: bool = False) -> Key:
 
 
 def read_all(cells: npt.NDArray[Any], place: Callable[[Any], int]) -> npt.NDArray[np.int64]:
-    """Return `place` of each cell of an array of texts or objects; of equal texts it is one."""
+    """Return `place` of each cell of an array of texts or objects, called once for equal texts."""
     result = np.empty(len(cells), dtype=np.int64)
     known = _ReadTexts(place)
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK].tolist()
         texts = _types(cells, block) == _ONLY_TEXT
-        found = known.each(block) if texts else map(place, block)
-        result[start : start + len(block)] = np.fromiter(found, dtype=np.int64, count=len(block))
+        places = known.read_texts(block) if texts else map(place, block)
+        result[start : start + len(block)] = np.fromiter(places, dtype=np.int64, count=len(block))
     return result
 
 
 def is_readable(cell: Any) -> bool:
-    """Tell whether a cell has a type that is read at all: a public option must."""
+    """Tell whether cells of this type are read; a public option must have such a type."""
     if type(cell) is tuple:
         return all(map(is_readable, cell))
     return cell is None or id(type(cell)) in _KEYS
@@ -252,10 +258,10 @@ def _float_key(cell: Any) -> Key:
         return None
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if abs(value) < _EXACT:
-        whole = int(value)
-        return whole if whole == value else value
-    return int(Decimal(repr(value)))  # shortest decimal, written out
+    if abs(value) < _EXACT_FLOATS:
+        integer = int(value)
+        return integer if integer == value else value
+    return int(Decimal(repr(value)))  # an integer: the shortest decimal with all its digits
 
 
 def _short_key(cell: Any) -> Key:
@@ -268,32 +274,32 @@ def _extended_key(cell: Any) -> Key:
 
 
 def _integer_key(cell: Any) -> Key:
-    whole = int(cell)
-    if whole.bit_length() < _FEW_BITS or abs(whole) < _TOO_LONG:
-        return whole
-    if abs(whole) >= _FAR_TOO_LONG:
+    integer = int(cell)
+    if integer.bit_length() < _SMALL_BITS or abs(integer) < _TOO_LONG:
+        return integer
+    if abs(integer) >= _FAR_TOO_LONG:
         return None
-    return f"{'-' if whole < 0 else ''}{_digits(abs(whole))}"
+    return f"{'-' if integer < 0 else ''}{_digits(abs(integer))}"
 
 
-_TOO_LONG, _FAR_TOO_LONG = 10**_MOST_DIGITS, 10**_LONGEST
+_TOO_LONG, _FAR_TOO_LONG = 10**_MOST_INTEGER_DIGITS, 10**_MOST_DIGITS
 
 
-def _digits(whole: int) -> str:
-    """Return all digits; Python itself may refuse to write that many."""
-    if whole < _TOO_LONG:
-        return str(whole)
-    half = whole.bit_length() * 30103 // 200000
-    high, low = divmod(whole, 10**half)
+def _digits(integer: int) -> str:
+    """Return all digits of an integer, more than Python may convert at once."""
+    if integer < _TOO_LONG:
+        return str(integer)
+    half = integer.bit_length() * 30103 // 200000
+    high, low = divmod(integer, 10**half)
     return _digits(high) + _digits(low).zfill(half)
 
 
 def _text_key(text: str) -> Key:
-    if (found := _INTEGER.fullmatch(text)) is not None:
-        sign, digits = found[1], found[2].lstrip("0") or "0"
-        if len(digits) <= _MOST_DIGITS:
+    if (match := _INTEGER.fullmatch(text)) is not None:
+        sign, digits = match[1], match[2].lstrip("0") or "0"
+        if len(digits) <= _MOST_INTEGER_DIGITS:
             return int(sign + digits)
-        return None if len(digits) > _LONGEST else f"{'-' if sign == '-' else ''}{digits}"
+        return None if len(digits) > _MOST_DIGITS else f"{'-' if sign == '-' else ''}{digits}"
     if _NUMBER.fullmatch(text):
         return _float_key(float(text))
     truth = _TRUTHS.get(text.strip(" ").lower())
@@ -323,7 +329,7 @@ def _fraction_key(cell: Fraction) -> Key:
 
 
 def _uuid_key(cell: UUID) -> Key:
-    """Return the text of a UUID; None if something else is in the place of its number."""
+    """Return the text of a UUID; None if it stores something else than its number."""
     try:
         number = _UUID.__get__(cell)
     except AttributeError:
@@ -331,7 +337,7 @@ def _uuid_key(cell: UUID) -> Key:
     return str(UUID(int=number)) if type(number) is int and 0 <= number < 1 << 128 else None
 
 
-def _tuple_key(cell: tuple[Any, ...], depth: int = _DEPTH) -> Key:
+def _tuple_key(cell: tuple[Any, ...], depth: int = _DEEPEST_TUPLE) -> Key:
     if depth == 0:
         return None
     return tuple(
@@ -357,7 +363,7 @@ def _exact_key(cell: Any) -> Key:
 
 
 def text_of(cell: bytes) -> str | None:
-    """Return the text of these bytes, None if they are none (UTF-8)."""
+    """Return the text that these bytes encode in UTF-8; None if they are invalid."""
     try:
         return bytes(cell).decode()
     except UnicodeDecodeError:
@@ -389,7 +395,7 @@ def boolean(cell: Any) -> float:
 
 
 def _ids(*types: type) -> frozenset[int]:
-    """By identity: a type may have a comparison or a hash of its own."""
+    """Return the identities of types: a type may define its own comparison or hash."""
     return frozenset(map(id, types))
 
 
@@ -417,54 +423,58 @@ _NUMBERS = {id(kind): read for kinds, read, _ in _KINDS for kind in kinds}
 _KEYS = {id(kind): key for kinds, _, key in _KINDS for kind in kinds} | {id(tuple): _tuple_key}
 
 
-# -- Cells found among public options, each by itself, whatever the type of its column ------------
-# Options that are read alike are refused: one row would count for several of them.
+# -- The place of each cell among public options, whatever the type of its column -----------------
+# Two options with the same key are refused: a cell could not be told to be one or the other.
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
-_MOST_DENSE = 1 << 20
-"""Integers in a range up to this are looked up in a table, others by bisection."""
-_OPTIONS_EXACT = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
-"""Below this the whole numbers that floats of so many bytes hold are their shortest decimals."""
+_LARGEST_DENSE_RANGE = 1 << 20
+"""Options that are integers within a range of this size are looked up in a table."""
+_INTEGERS_BELOW = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
+"""By the size of a float in bytes: whole numbers below this are their own shortest decimals."""
 
 
 @final
 class OptionIndex:
-    """Where a cell is among public options; a cell is compared as a `category`.
+    """Finds the place of a cell among public options, comparing it as a `category`.
 
     A missing cell is the option None (or "", "nan", "null"), if there is one.
 
-    >>> found = OptionIndex(["f", 1, 2.5, None])
-    >>> [found.find(cell) for cell in ("f", b"f", "1.0", "True", "2.50", np.float32(2.5), "nan")]
+    >>> index = OptionIndex(["f", 1, 2.5, None])
+    >>> [index.find(cell) for cell in ("f", b"f", "1.0", "True", "2.50", np.float32(2.5), "nan")]
     [0, 0, 1, 1, 2, 2, 3]
-    >>> found.places(np.array([1, 7])), OptionIndex(3).places(np.array([2.0, 3.0, np.nan]))
+    >>> index.places(np.array([1, 7])), OptionIndex(3).places(np.array([2.0, 3.0, np.nan]))
     (array([ 1, -1]), array([ 2, -1, -1]))
     """
 
     def __init__(self, options: int | Sequence[Any] | Finite, name: str = "options") -> None:
-        given = options.options if isinstance(options, Finite) else options
-        if isinstance(options, Finite) and given is None:
-            given = options.size
-        self._size = given if isinstance(given, int) else None
-        listed = () if given is None or isinstance(given, int) else tuple(given)
+        listed_or_size = options.options if isinstance(options, Finite) else options
+        if isinstance(options, Finite) and listed_or_size is None:
+            listed_or_size = options.size
+        self._size = listed_or_size if isinstance(listed_or_size, int) else None
+        listed = (
+            ()
+            if listed_or_size is None or isinstance(listed_or_size, int)
+            else tuple(listed_or_size)
+        )
         self._index = _checked_keys(listed, name)
         self._missing = self._index.get(None, -1)
         self._integers: _PlaceTable | None = None
         self._short: dict[type, tuple[Array, Places]] = {}
 
     def find(self, cell: Any) -> int | None:
-        """Return the place of the option that a cell is, or None."""
+        """Return the place of a cell's option; None if it is not one of the options."""
         place = self._place(cell)
         return None if place < 0 else place
 
     def places(self, cells: Array) -> Places:
-        """Return the place of each cell of a one-dimensional array, -1 for none.
+        """Return the place of each cell of a one-dimensional array, -1 where `find` returns None.
 
-        Whole arrays of numbers are compared at once; each cell's place is that of `find`.
+        Arrays of numbers are compared all at once.
         """
         kind = cells.dtype.kind
         if kind in "biu":
-            return self._whole(cells)
+            return self._integer_places(cells)
         with np.errstate(all="ignore"):
             if kind == "c":
                 cells, kind = np.where(cells.imag == 0, cells.real, np.nan), "f"
@@ -479,53 +489,55 @@ class OptionIndex:
             return self._index.get(key, -1)
         return key if type(key) is int and 0 <= key < self._size else -1
 
-    def _whole(self, cells: Array) -> Places:
+    def _integer_places(self, cells: Array) -> Places:
         unsigned = cells.dtype == np.uint64
-        whole = cells if unsigned else cells.astype(np.int64, copy=False)
+        integers = cells if unsigned else cells.astype(np.int64, copy=False)
         if self._size is not None:
-            known = whole.view(np.uint64) < np.uint64(min(self._size, 1 << 63))  # negative: beyond
-            return np.where(known, whole, -1).astype(np.int64, copy=False)
+            known = integers.view(np.uint64) < np.uint64(
+                min(self._size, 1 << 63)
+            )  # negative: beyond
+            return np.where(known, integers, -1).astype(np.int64, copy=False)
         if unsigned:
-            whole = np.where(whole < 1 << 63, whole, 0).view(np.int64)
+            integers = np.where(integers < 1 << 63, integers, 0).view(np.int64)
         if self._integers is None:
             self._integers = _PlaceTable(self._index)
-        found = self._integers.places(whole)
+        places = self._integers.places(integers)
         if unsigned and (beyond := cells >= 1 << 63).any():
-            found[beyond] = [self._place(cell) for cell in cells[beyond]]
-        return found
+            places[beyond] = [self._place(cell) for cell in cells[beyond]]
+        return places
 
     def _floats(self, cells: Array) -> Places:
         if self._size is not None:
-            limit = min(self._size, _OPTIONS_EXACT[cells.dtype.itemsize])
+            limit = min(self._size, _INTEGERS_BELOW[cells.dtype.itemsize])
             known = (cells >= 0) & (cells < limit) & (cells == np.floor(cells))
-            found = np.where(known, cells, -1).astype(np.int64)
+            result = np.where(known, cells, -1).astype(np.int64)
             if self._size > limit:
                 larger = (cells >= limit) & (cells <= float(self._size) * 2)
-                found[larger] = [self._place(cell) for cell in cells[larger]]
-            return found
-        found = np.full(len(cells), -1, dtype=np.int64)
+                result[larger] = [self._place(cell) for cell in cells[larger]]
+            return result
+        result = np.full(len(cells), -1, dtype=np.int64)
         kind = cells.dtype.type
         if kind not in self._short:
             self._short[kind] = _floats_read_as(self._index, kind)
         options, places = self._short[kind]
         if len(options):
             nearest = np.minimum(np.searchsorted(options, cells), len(options) - 1)
-            found = np.where(options[nearest] == cells, places[nearest], found)
+            result = np.where(options[nearest] == cells, places[nearest], result)
         if self._missing >= 0:
-            found[np.isnan(cells)] = self._missing
-        return found
+            result[np.isnan(cells)] = self._missing
+        return result
 
 
 @final
 class _PlaceTable:
-    """The places of integers of 64 bits."""
+    """Finds the places of 64-bit integers among the options."""
 
     def __init__(self, index: dict[Key, int]) -> None:
         keys = sorted(k for k in index if type(k) is int and -(1 << 63) <= k < 1 << 63)
         self._keys = np.array(keys, dtype=np.int64)
         self._places = np.array([index[key] for key in keys], dtype=np.int64)
         self._dense: Places | None = None
-        if keys and keys[-1] - keys[0] < max(_MOST_DENSE, 16 * len(keys)):
+        if keys and keys[-1] - keys[0] < max(_LARGEST_DENSE_RANGE, 16 * len(keys)):
             self._dense = np.full(keys[-1] - keys[0] + 2, -1, dtype=np.int64)  # the last: none
             self._dense[self._keys - keys[0]] = self._places
 
@@ -534,8 +546,8 @@ class _PlaceTable:
             return np.full(len(cells), -1, dtype=np.int64)
         if self._dense is not None:
             shifted = (cells - self._keys[0]).view(np.uint64)  # wraps around beyond any key
-            found: Places = self._dense[np.minimum(shifted, np.uint64(len(self._dense) - 1))]
-            return found
+            places: Places = self._dense[np.minimum(shifted, np.uint64(len(self._dense) - 1))]
+            return places
         nearest = np.minimum(np.searchsorted(self._keys, cells), len(self._keys) - 1)
         return np.where(self._keys[nearest] == cells, self._places[nearest], -1)
 
@@ -551,7 +563,7 @@ def _floats_read_as(index: dict[Key, int], kind: type) -> tuple[Array, Places]:
             if type(key) is int or type(key) is float or key in ("inf", "-inf"):
                 near = kind(_as_float(key))
                 around = (near, np.nextafter(near, kind(-np.inf)), np.nextafter(near, kind(np.inf)))
-                for option in around:  # rounded twice on the way, it may be the next one
+                for option in around:  # rounding twice, first to float64, may miss by one float
                     if category(option) == key:
                         pairs[float(option)] = (option, place)
     ordered = [pairs[value] for value in sorted(pairs)]
@@ -573,7 +585,7 @@ def _checked_keys(options: Sequence[Any], name: str) -> dict[Key, int]:
             raise ParameterError(
                 name,
                 type(option),
-                expected="texts, numbers, booleans or None, which cells can be compared with",
+                expected="options that are texts, numbers, booleans or None",
                 remedy="name the options by texts or numbers",
             )
         first = index.setdefault(category(option), place)
@@ -581,8 +593,8 @@ def _checked_keys(options: Sequence[Any], name: str) -> dict[Key, int]:
             raise ParameterError(
                 name,
                 [options[first], option],
-                expected="options that are read differently: a number, a text that spells it and "
-                'a boolean (1, "1.0", "01", "true") are one, and so are "", "nan" and None',
-                remedy="leave one of them out, or give the items other names",
+                expected='different options: 1, "1.0", "01" and "true" are the same option, and so '
+                'are "", "nan" and None',
+                remedy="leave one of them out, or rename it",
             )
     return index

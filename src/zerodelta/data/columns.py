@@ -1,8 +1,8 @@
-"""Columns and rows of any container, kept as the caller holds them until a ticket opens them.
+"""Read the cells of columns and rows of any container, once a ticket opens it.
 
-Libraries convert whole columns because of one cell: the type of an *untyped* column (a list, an
-object array, a pandas column of objects or texts) decides nothing here. A *declared* type (Arrow,
-Polars, nullable pandas) is public; where numbers are needed all but those of numbers are refused.
+Libraries convert a complete column because of one cell. So the type of an *untyped* column (a list,
+an object array, a pandas column of objects or texts) has no influence here. A *declared* type
+(Arrow, Polars, nullable pandas) is public; where numbers are needed, other types are refused.
 """
 
 from __future__ import annotations
@@ -34,31 +34,32 @@ _PLAIN = (
     *(*_FLOATS, *_WHOLE, nw.Int128, nw.UInt128, nw.Decimal, nw.Object),
     *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
 )
-"""Types of Polars whose cells become Python's own whatever they are; other cells are missing."""
+"""Polars types whose cells can all become Python objects; cells of other types are missing."""
 _POLARS_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def array_cells(values: Array) -> Array:
-    """Return an array as one of a number type, or of objects; what is masked is NaN, else None."""
+    """Return an array without its mask: masked floats as NaN, other masked cells as None."""
     if isinstance(values, np.ma.MaskedArray):
         return _unmasked(values)
     return readable_texts(np.asarray(values))
 
 
 def readable_texts(array: Array) -> Array:
-    """Return an array, or its objects if there are texts that Python cannot have: None for these.
+    """Return an array, or its objects with None for texts that Python cannot represent.
 
-    NumPy stores any number as a character, and raises for all texts where one is too large.
+    NumPy stores any integer as a character; converting an array with one that is too large raises
+    an error for all its texts.
     """
     if array.dtype.kind != "U" or not array.size or not array.dtype.itemsize:
         return array
-    whole = np.ascontiguousarray(array.reshape(-1))
-    codes = whole.view(np.dtype(np.uint32).newbyteorder(whole.dtype.byteorder))
-    odd = (codes.reshape(len(whole), -1) > sys.maxunicode).any(axis=1)
+    flat = np.ascontiguousarray(array.reshape(-1))
+    codes = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
+    odd = (codes.reshape(len(flat), -1) > sys.maxunicode).any(axis=1)
     if not odd.any():
         return array
-    cells = np.full(len(whole), None, dtype=object)
-    cells[~odd] = whole[~odd]
+    cells = np.full(len(flat), None, dtype=object)
+    cells[~odd] = flat[~odd]
     return cells.reshape(array.shape)
 
 
@@ -72,7 +73,7 @@ def as_objects(values: Any) -> Array:
             remedy="pass a list or np.array(values)",
         )
     listed: Any = values
-    cells = own_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
+    cells = builtin_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
     return np.fromiter(cells, dtype=object, count=len(cells))  # a cell may be a list
 
 
@@ -88,7 +89,7 @@ def as_rows(rows: Sequence[Any]) -> Array:
     >>> as_rows([1, [2], [3, 4]]).tolist()
     [1, 2, None]
     """
-    rows = own_sequence(rows)
+    rows = builtin_sequence(rows)
     if not any(map(_is_row, rows)):
         return as_objects(rows)
     width = first_width(rows) or 1
@@ -104,12 +105,12 @@ def first_width(rows: Sequence[Any]) -> int | None:
     >>> first_width([[1, 2], 3]), first_width([3, [1, 2]]), first_width([])
     (2, None, None)
     """
-    rows = own_sequence(rows)
+    rows = builtin_sequence(rows)
     return len(_cells(rows[0])) if rows and _is_row(rows[0]) else None
 
 
-def own_sequence(values: Sequence[Any]) -> Sequence[Any]:
-    """Return a list or a tuple as Python itself has it; no method of a subclass is called."""
+def builtin_sequence(values: Sequence[Any]) -> Sequence[Any]:
+    """Return a list or a tuple as a built-in one, without calling a method of a subclass."""
     if type(values) in (list, tuple):
         return values
     base: Any = list if issubclass(type(values), list) else tuple
@@ -122,7 +123,7 @@ def is_series(values: Any) -> bool:
 
 
 def as_frame(data: Any, name: str = "data") -> nw.DataFrame[Any]:
-    """Return an eager data frame of any kind; what is none is refused by its type."""
+    """Return an eager data frame of any kind; refuse anything else by its type."""
     try:
         frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
         names = list(frame.columns)
@@ -141,7 +142,7 @@ def as_frame(data: Any, name: str = "data") -> nw.DataFrame[Any]:
 
 
 def as_one_column(values: Any) -> Any:
-    """Return a series, or a column that is no series yet, as a frame; all else as it is."""
+    """Return a series, or an array that can become one, as a frame; anything else unchanged."""
     series = _as_series(values)
     if not is_series(series):
         return values
@@ -162,40 +163,40 @@ def check_number_column(frame: nw.DataFrame[Any], column: str) -> None:
             f"column {column!r}",
             f"a column of {kind}",
             expected="numbers or booleans",
-            remedy="name the columns to be used, and convert this one first if it spells numbers",
+            remedy="leave the column out or, if its texts spell numbers, convert it first",
         )
 
 
 def series_cells(series: nw.Series[Any]) -> Array:
     """Return numbers of a declared type as an array of that type, anything else cell by cell.
 
-    Nothing raises: neither a cell, nor what a library makes of one.
+    No cell raises an error: one that a library cannot convert is missing.
     """
     if _is_untyped(series):
-        found = quietly(_untyped_cells, series)
+        cells = quietly(_untyped_cells, series)
     elif series.implementation.is_polars() and series.dtype not in _PLAIN:
-        found = None  # dates and lists are no cells, and Polars panics over some of them
+        cells = None  # dates and lists are no cells, and Polars panics over some of them
     else:
-        found = quietly(_number_cells, series)
-        found = as_objects(_listed(series)) if found is None else found
-    fits = found is not None and len(found) == len(series)
-    return found if fits else as_objects([None] * len(series))
+        cells = quietly(_number_cells, series)
+        cells = as_objects(_listed(series)) if cells is None else cells
+    fits = cells is not None and len(cells) == len(series)
+    return cells if fits else as_objects([None] * len(series))
 
 
 def _number_cells(series: nw.Series[Any]) -> Array | None:
     """Return numbers of a declared type without nulls, or with NaN for them; None for others."""
     series = _decoded(series)
     if series.dtype in _FLOATS:
-        found = np.asarray(series.to_numpy())  # a null is NaN
-        return found if found.dtype.kind == "f" else None
+        cells = np.asarray(series.to_numpy())  # a null is NaN
+        return cells if cells.dtype.kind == "f" else None
     if series.dtype in _WHOLE and not series.is_null().any():
-        found = np.asarray(series.to_numpy())
-        return found if found.dtype.kind in "biu" else None
+        cells = np.asarray(series.to_numpy())
+        return cells if cells.dtype.kind in "biu" else None
     return None
 
 
 def _is_untyped(series: nw.Series[Any]) -> bool:
-    """Tell whether a pandas column's type follows from its cells, which narwhals would look at."""
+    """Tell whether the type of a pandas column was inferred from its cells."""
     if not series.implementation.is_pandas_like():
         return False
     dtype = nw.to_native(series).dtype
@@ -205,10 +206,10 @@ def _is_untyped(series: nw.Series[Any]) -> bool:
 
 
 def _holds_numbers(series: nw.Series[Any]) -> bool:
-    """Tell whether the declared type is one of numbers, booleans, nothing (nulls) or any objects.
+    """Tell whether the declared type is numbers, booleans, nulls only, or objects of any type.
 
-    All other types are refused where numbers are needed: texts and bytes, dates and times,
-    intervals, lists, and types that nobody here knows.
+    Other types are refused where numbers are needed: texts and bytes, dates and times, intervals,
+    lists, and unknown types.
     """
     declared = series.dtype
     if declared != nw.Unknown:
@@ -237,8 +238,8 @@ def _untyped_cells(series: nw.Series[Any]) -> Array:
     if type(native.dtype).__name__ != "CategoricalDtype":
         return as_objects(_listed(series))
     categories = nw.from_native(_as_series(native.cat.categories), series_only=True)
-    kinds = dict(enumerate(series_cells(categories)))  # a code of none: missing
-    return as_objects([kinds.get(code) for code in native.cat.codes.tolist()])
+    cells = dict(enumerate(series_cells(categories)))
+    return as_objects([cells.get(code) for code in native.cat.codes.tolist()])  # code -1: missing
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
@@ -252,16 +253,16 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _listed(series: nw.Series[Any]) -> list[Any]:
-    """Return all cells, None for one that cannot be had."""
+    """Return all cells, None for one that cannot be converted."""
     if series.implementation.is_polars() and series.dtype in _POLARS_TEXTS:
         return _polars_texts(nw.to_native(series))
-    found = quietly(lambda: list(_decoded(series).to_list()))
-    cells: list[Any] = quietly(_items, series, otherwise=[]) if found is None else found
+    converted = quietly(lambda: list(_decoded(series).to_list()))
+    cells: list[Any] = quietly(_items, series, otherwise=[]) if converted is None else converted
     return cells
 
 
 def _polars_texts(series: Any) -> list[Any]:
-    """Return texts by their bytes: over one that is no text Polars panics, and prints that."""
+    """Return texts from their bytes: for invalid UTF-8 Polars panics and prints a message."""
     import polars
 
     stored = series.cast(polars.String).cast(polars.Binary).to_list()
@@ -273,7 +274,10 @@ def _items(series: nw.Series[Any]) -> list[Any]:
 
 
 def _as_series(values: Any) -> Any:
-    """Return columns that are no series yet as one: their own conversion changes with a null."""
+    """Return an Arrow or pandas array as a series of its own type.
+
+    Other conversions infer a type, which changes with a single null.
+    """
     arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
     if arrow is not None and isinstance(values, arrow.Array):
         return arrow.chunked_array([values])
@@ -288,7 +292,7 @@ def _as_series(values: Any) -> Any:
 
 
 def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> Array:
-    """Return the array with NaN, or None if it holds no floats, in the place of what is masked."""
+    """Return the array with NaN, or None in an array without floats, for masked cells."""
     mask, array = np.ma.getmaskarray(values), readable_texts(np.array(np.ma.getdata(values)))
     if array.dtype.kind not in "fc" and mask.any():
         array = as_objects(list(array.reshape(-1))).reshape(array.shape)
@@ -303,7 +307,10 @@ def _is_row(row: Any) -> bool:
 
 
 def _cells(row: Any) -> list[Any]:
-    """Return the cells of a row, or the one that it is; no method of a subclass is called."""
+    """Return the cells of a row, or a list of the one cell that is not a row.
+
+    No method of a subclass is called.
+    """
     if not _is_row(row):
         return [row]
     if type(row) is np.ndarray:
@@ -317,31 +324,29 @@ def _cells(row: Any) -> list[Any]:
 def _duplicates(name: str) -> ParameterError:
     return ParameterError(
         f"columns of {name}",
-        "several of one name",
-        expected="a name of its own for each column",
-        remedy="rename the columns, or drop those that are there twice",
+        "several with the same name",
+        expected="a different name for each column",
+        remedy="rename or drop the repeated columns",
     )
 
 
-# -- Unread ---------------------------------------------------------------------------------------
-# Rows as a caller holds them, none of whose cells has been read: their shape, and the rest later.
-#
+# -- Containers whose cells have not been read ----------------------------------------------------
 # Public are the number of rows, the width of the first row of a list, the names and declared types
-# of columns. What a library or a cell does when cells become arrays depends on them: so that
-# happens only once there is a ticket (`Unread.read`), and whatever it raises is a column of
-# missing cells.
+# of columns. Converting cells to arrays may call code that depends on the cells, so it happens only
+# once there is a ticket (`Unread.read`), and a column whose conversion raises an error becomes one
+# of missing cells.
 
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 _INSIDE = ("pyarrow_dtype", "subtype", "value_type", "key_type", "item_type", "storage_type")
-"""Where types of columns have others inside them."""
+"""The attributes of column types that hold other types."""
 
 
 def is_known(values: Any) -> bool:
     """Tell whether NumPy, pandas, Polars, Arrow or Python itself reads the cells of a container.
 
-    Any other container runs code of its own, and what that makes of rows is caller-asserted. So do
-    columns whose type such a library was taught by others. Lists, tuples and arrays are read by the
-    methods of `list`, `tuple` and `ndarray`, whatever class inherits these.
+    Any other container runs code of its own, so its rows are caller-asserted; so are columns of an
+    extension type from elsewhere. Subclasses of lists, tuples and arrays are known too, since they
+    are read by the methods of `list`, `tuple` and `ndarray`.
 
     >>> is_known([1]), is_known(np.zeros(3)), is_known(range(3))
     (True, True, False)
@@ -363,17 +368,18 @@ def is_known(values: Any) -> bool:
 
 
 def _arrays(values: Any) -> Iterator[type]:
-    """Yield the classes of pandas' own arrays; a class of others may inherit such a type's."""
-    columns = [] if hasattr(type(values), "levels") else [values]  # those would be read
+    """Yield the classes of the arrays inside a pandas object, which other packages may define."""
+    columns = [] if hasattr(type(values), "levels") else [values]  # a MultiIndex would be read
     if hasattr(type(values), "columns"):
         columns = [values.iloc[:, place] for place in range(values.shape[1])]
     for column in columns:
-        found = type(getattr(column, "_values", None))
-        if not issubclass(found, (np.ndarray, type(None))):
-            yield found
+        kind = type(getattr(column, "_values", None))
+        if not issubclass(kind, (np.ndarray, type(None))):
+            yield kind
 
 
 def _is_of_library(kind: type) -> bool:
+    """Tell whether a class is what its library's module has under its name."""
     module = str(kind.__module__)
     home = sys.modules.get(module) if module.partition(".")[0] in _LIBRARIES else None
     return home is not None and getattr(home, kind.__name__, None) is kind
@@ -395,7 +401,7 @@ def _is_known_type(dtype: Any) -> bool:
 
 @final
 class Unread:
-    """A column, or a table, that a caller passed; its cells are read by `read`, and only there.
+    """A column or table that a caller passed, whose cells are read by `read` only.
 
     >>> rows = Unread([[1, 2], [3, 4], 5])
     >>> rows.shape, rows.names, [cells.tolist() for cells in rows.read()]
@@ -405,11 +411,11 @@ class Unread:
     __slots__ = ("_chosen", "_frame", "_values", "known", "names", "shape")
 
     known: bool
-    """Whether no code of the caller's runs when cells are read (`is_known`)."""
+    """Whether reading the cells runs no code of the caller (`is_known`)."""
     names: tuple[Any, ...]
-    """The columns: "0", "1", … but for those of a frame."""
+    """The names of a frame's columns; "0", "1", … for other containers."""
     shape: tuple[int, ...]
-    """The number of rows and, unless this is one flat column, of columns."""
+    """The number of rows and, unless this is a one-dimensional column, of columns."""
 
     def __init__(self, values: Any) -> None:
         if not issubclass(type(values), (np.ndarray, list, tuple)):
@@ -417,7 +423,7 @@ class Unread:
         self.known, self._values, self._frame = is_known(values), values, None
         kind = type(values)
         if issubclass(kind, (list, tuple)):
-            self._values = values = own_sequence(values)
+            self._values = values = builtin_sequence(values)
             width = first_width(values)
             self.shape = (len(values),) if width is None else (len(values), width)
         elif issubclass(kind, np.ndarray):
@@ -452,14 +458,14 @@ class Unread:
         return self._frame is not None
 
     def choose(self, places: Sequence[int]) -> Unread:
-        """Keep some of the columns only, in this order."""
+        """Keep only these columns, in this order, and return this object."""
         self._chosen = tuple(self._chosen[place] for place in places)
         self.names = tuple(self.names[place] for place in places)
         self.shape = (self.rows, len(self.names))
         return self
 
     def check_numbers(self) -> Unread:
-        """Refuse columns of a frame whose declared type is not one of numbers."""
+        """Refuse columns of a frame whose declared type is not a number type."""
         if self._frame is not None:
             empty = self._frame.head(0)
             for name in self.names:
@@ -467,17 +473,17 @@ class Unread:
         return self
 
     def read(self) -> list[Array]:
-        """Return the cells of each column; called where there is a ticket, or rows are public."""
+        """Return the cells of each column; called with a ticket, or for public rows."""
         if type(self._values) is np.ndarray:
-            return self._read()  # views: nothing becomes anything else
-        found = quietly(self._read, otherwise=[]) or [None] * len(self.names)
+            return self._read()  # views, without any conversion that might fail
+        columns = quietly(self._read, otherwise=[]) or [None] * len(self.names)
         return [
             cells if cells is not None and cells.shape == (self.rows,) else _missing(self.rows)
-            for cells in found
+            for cells in columns
         ]
 
     def read_column(self) -> Array:
-        """Return the items of one column; in a list each item is one, a list or a tuple too."""
+        """Return the items of one column; every element of a list is one item, even a list."""
         if issubclass(type(self._values), (list, tuple)):
             return as_objects(self._values)
         return self.read()[0]
@@ -497,11 +503,12 @@ class Unread:
         return [table[:, place] for place in self._chosen]
 
     def _foreign_shape(self, values: Any) -> tuple[int, ...]:
-        """Return the shape of a container that we do not know, as it says itself."""
+        """Return the shape that an unknown container reports."""
         shape = getattr(values, "shape", None)
         if hasattr(values, "__array__"):
             if not (isinstance(shape, tuple) and all(type(size) is int for size in shape)):
-                # only its cells tell its shape: its own code runs now, which the caller vouches for
+                # the shape is known only after converting the cells: the container's code runs
+                # before there is a ticket, and the caller vouches for it
                 self._values = values = np.asarray(values)
                 _check_type(values.dtype)
                 shape = values.shape

@@ -1,7 +1,7 @@
-"""CSV files, plain or .gz: physical lines, and the cells of one line by itself.
+"""Read CSV files, plain or .gz, into cells: each physical line by itself.
 
-A line is decoded alone and split at delimiters. Quoting (RFC 4180) holds within the line, and an
-open quote ends with it. A cell with bytes that cannot be decoded is missing.
+A line is decoded by itself and split at delimiters. Quoting (RFC 4180) holds within the line, and
+an open quote ends with it. A cell with bytes that cannot be decoded is missing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from zerodelta.data.readers import (
     Part,
     Reader,
     attempt,
-    found_files,
     guarded,
+    matching_files,
     places,
     same_names,
     shown_files,
@@ -34,7 +34,7 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.value import value
 
 Wanted: TypeAlias = tuple[tuple[int, bool], ...]
-"""The places of the columns that are asked for, and whether each is wanted as numbers."""
+"""For each requested column its position in a line, and whether it is needed as numbers only."""
 
 BOM = codecs.BOM_UTF8
 
@@ -43,16 +43,16 @@ _TWO_BYTES = frozenset({"cp932", "gbk", "cp949", "cp950"})
 """Windows code pages in which a character's second byte may look like a delimiter, never like LF.
 """
 _UNDECODED = re.compile("[\udc80-\udcff]")
-"""What `surrogateescape` makes of bytes that mean nothing; no text that was decoded has these."""
+"""The characters that `surrogateescape` decodes invalid bytes to; no valid text has them."""
 
 
 @value
 class CsvFormat:
-    """How a CSV file is written: all of it declared, nothing guessed from the lines.
+    """The format of a CSV file, all of it declared and nothing inferred from the lines.
 
-    A quote that begins a cell opens it, and two in it are one; elsewhere quotes are characters like
-    any other, and everywhere with `quote=None`. Without a header the declared columns are the first
-    ones of each line, in their order.
+    A quote at the start of a cell opens it, and a doubled quote within it is one character;
+    elsewhere, and everywhere with `quote=None`, quotes are ordinary characters. Without a header
+    the declared columns are the first ones of each line, in their order.
     """
 
     header: bool = True
@@ -73,7 +73,7 @@ class CsvFormat:
             _is_mark(self.delimiter) and self.delimiter != '"',
             "delimiter",
             self.delimiter,
-            expected="one ASCII character that is no letter, digit, quote or line end",
+            expected="one ASCII character other than a letter, digit, quote or line end",
             remedy='pass ",", ";", "|" or "\\t"',
         )
         require(
@@ -88,25 +88,25 @@ class CsvFormat:
             "quote",
             self.quote,
             expected="None or one ASCII character other than the delimiter",
-            remedy="pass quote=None if quotes are characters like any other",
+            remedy="pass quote=None if quotes are ordinary characters",
         )
         require(
             _codec(self.encoding) is not None,
             "encoding",
             self.encoding,
-            expected="UTF-8, Latin-1 or a Windows code page, in which the byte 0A only ends lines",
+            expected="UTF-8, Latin-1 or a Windows code page, where the byte 0A always ends a line",
             remedy='convert the file to UTF-8 and pass encoding="utf-8"',
         )
 
     @property
     def codec(self) -> str:
-        """The encoding as Python names it; a BOM is taken off the file's start in any case."""
-        found = _codec(self.encoding)
-        return "utf-8" if found is None else found
+        """The encoding as Python names it; a byte order mark at the file's start is dropped."""
+        codec = _codec(self.encoding)
+        return "utf-8" if codec is None else codec
 
     @property
     def by_bytes(self) -> bool:
-        """Whether the delimiter's byte always is one, so that a line can be split undecoded."""
+        """Whether the delimiter's byte is never part of another character."""
         return self.codec not in _TWO_BYTES
 
 
@@ -128,7 +128,7 @@ def line_cells(line: bytes, form: CsvFormat) -> list[str | None]:
 
 
 def read_lines(lines: Sequence[bytes], form: CsvFormat, wanted: Wanted) -> tuple[Any, ...]:
-    """Return the wanted columns of some lines: texts, or numbers as floats; line by line."""
+    """Return the wanted columns of some lines, as texts or floats, reading one line at a time."""
     rows = [line_cells(line, form) for line in lines]
     columns: list[Any] = []
     for place, as_number in wanted:
@@ -188,18 +188,18 @@ def _is_mark(mark: object) -> bool:
 def _codec(encoding: object) -> str | None:
     """Return Python's name of an encoding in which lines can be cut as bytes, else None."""
     try:
-        found = codecs.lookup(encoding).name if isinstance(encoding, str) else ""
+        name = codecs.lookup(encoding).name if isinstance(encoding, str) else ""
     except (LookupError, ValueError):
         return None
-    if found in ("utf-8", "utf-8-sig"):
+    if name in ("utf-8", "utf-8-sig"):
         return "utf-8"
-    if found in _TWO_BYTES:
-        return found
-    return found if _SINGLE_BYTE.fullmatch(found) and _extends_ascii(found) else None
+    if name in _TWO_BYTES:
+        return name
+    return name if _SINGLE_BYTE.fullmatch(name) and _extends_ascii(name) else None
 
 
 def _extends_ascii(codec: str) -> bool:
-    """Tell whether each byte is one character, the first 128 those of ASCII and no other is."""
+    """Tell whether each byte is one character, and exactly the first 128 are those of ASCII."""
     low, high = bytes(range(128)), bytes(range(128, 256))
     text = low.decode(codec, "replace") + high.decode(codec, "replace")
     return (
@@ -209,12 +209,13 @@ def _extends_ascii(codec: str) -> bool:
     )
 
 
-# -- The physical lines of a text file, as bytes: a record ends at LF, whatever stands in it ------
-# Lines are cut before anything is decoded or split into cells, so that no line can swallow, split
-# or retype another. Threads read pieces of a file: a piece holds the lines that begin in it.
+# -- The physical lines of a text file, as bytes --------------------------------------------------
+# A record ends at LF. Lines are cut before anything is decoded or split into cells, so that no line
+# can change how another is read. Threads read parts of a file: a part has the lines that begin in
+# it.
 
 LONGEST_LINE = 1 << 20
-"""Bytes before the LF; a longer line is an empty one, that is, a row of missing cells."""
+"""The most bytes before the LF; a longer line becomes an empty one, a row of missing cells."""
 
 _BLOCK = 1 << 20
 
@@ -271,7 +272,7 @@ def line_chunks(
 ) -> Iterator[bytes]:
     r"""Yield the lines that begin in [start, stop) as chunks of whole lines, each ended by LF.
 
-    A line of more than `longest` bytes comes as an empty one; no more than that is ever held.
+    A line of more than `longest` bytes is replaced by an empty one, and never held in memory.
 
     >>> import io
     >>> list(line_chunks(io.BytesIO(b"1\n22\n333"), 1, 6))
@@ -306,10 +307,9 @@ def line_chunks(
         yield rest + b"\n"
 
 
-# -- CSV files, plain or .gz: a row is one physical line of the file, whatever stands in it -------
-# PyArrow parses whole chunks where it is installed; without it lines are read one by one, to the
-# same cells. Nothing is inferred: not the delimiter, not a type, and no line tells how another is
-# read.
+# -- The reader of CSV files ----------------------------------------------------------------------
+# PyArrow, if installed, parses chunks of lines; without it lines are read one by one, to the same
+# cells. Nothing is inferred from the lines, neither the delimiter nor a type.
 
 _PART = 1 << 24
 """Bytes of a file that one thread reads: a few hundred thousand lines."""
@@ -323,7 +323,7 @@ def csv_reader(
     part: int = _PART,
 ) -> Reader:
     """Return the reader of the lines of CSV files; `declared` names columns without a header."""
-    form, files = CsvFormat() if form is None else form, found_files(source)
+    form, files = CsvFormat() if form is None else form, matching_files(source)
     plain = (tuple(declared), 0)
     headers = {path: _header(path, form) if form.header else plain for path in files}
     return Reader(
@@ -343,12 +343,12 @@ def _ranges_of_files(
     batch: int,
     numbers: frozenset[str],
 ) -> list[Part]:
-    """Return pieces of the files by position; of a compressed file there is one."""
+    """Return parts of the files by position; a compressed file has one part."""
     parts: list[Part] = []
     for path, (names, start) in headers.items():
-        found = places(names, columns)
-        asked = tuple((at, name in numbers) for at, name in zip(found, columns, strict=True))
-        read = partial(_chunk_reader, form, len(names), asked)
+        positions = places(names, columns)
+        wanted = tuple((at, name in numbers) for at, name in zip(positions, columns, strict=True))
+        read = partial(_chunk_reader, form, len(names), wanted)
         for begin, end in _ranges(path, start, part):
             batches = partial(_batches, path, form, read, begin, end, batch)
             parts.append(partial(guarded, batches))
@@ -372,12 +372,12 @@ def _batches(
                 yield tuple(column[row : row + batch] for column in columns)
 
 
-def _chunk_reader(form: CsvFormat, width: int, asked: Wanted) -> Callable[[bytes], Batch]:
+def _chunk_reader(form: CsvFormat, width: int, wanted: Wanted) -> Callable[[bytes], Batch]:
     if find_spec("pyarrow") is None:
-        return lambda chunk: read_lines(chunk.split(b"\n")[:-1], form, asked)
+        return lambda chunk: read_lines(chunk.split(b"\n")[:-1], form, wanted)
     from zerodelta.data.arrow_cells import ArrowChunks
 
-    return ArrowChunks(form, width, asked).read
+    return ArrowChunks(form, width, wanted).read
 
 
 def _ranges(path: Path, start: int, part: int) -> list[tuple[int, int | None]]:
@@ -397,7 +397,7 @@ def _count(files: Sequence[Path], form: CsvFormat) -> int:
 
 
 def _header(path: Path, form: CsvFormat) -> tuple[tuple[str, ...], int]:
-    """Return the names in the first line, and where the lines after it begin."""
+    """Return the names in the first line, and the position of the second line."""
     try:
         with open_bytes(path) as file:
             line, start = first_line(file)

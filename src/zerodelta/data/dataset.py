@@ -1,8 +1,8 @@
-"""What `zd.open` returns: declared columns of any source, read for a ticket in pieces or as cells.
+"""Define `Dataset`, which `zd.open` returns: declared columns of any source, read with a ticket.
 
 A `Dataset` is a source of floats: numbers, and codes for categories, booleans and dates; NaN is
-missing. A row that `where` drops, or that is one too many for its unit, counts nowhere: it is a row
-of missing cells. So nothing knows how many rows are left.
+missing. A row that `where` drops, or that exceeds the rows of its unit, is ignored: it becomes a
+row of missing cells. So the number of rows that count stays unknown.
 """
 
 from __future__ import annotations
@@ -17,74 +17,76 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import Beyond, Limits
+from zerodelta.data.arrays import Limits, TooLong
 from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.chosen import PRESENT, ChosenColumns, OpenedDataset, Predicate, Unit
 from zerodelta.data.kinds import Kind, Text, skips
-from zerodelta.data.pieces import Keeping, Piece, kept
+from zerodelta.data.pieces import Keeping, Piece, copied_blocks
 from zerodelta.data.readers import Batch, Part
 from zerodelta.data.rows import UNIT, Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Protection, Source, Ticket, ours
+from zerodelta.data.source import Protection, Source, Ticket, trusted_source
 from zerodelta.data.spark import OnCluster
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, is_list, is_name, printable, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.parameters import Neighbors
 
-# -- Rows of chosen columns, read for a ticket: in pieces that threads may read, or as cells ------
-# Where rows have units, all declared columns are read once before, to know which rows count.
+# -- Rows of chosen columns: as floats, in pieces that threads may read, or as cells --------------
+# If rows have units, all declared columns are read once before, to choose the rows that count.
 
 Cells: TypeAlias = Mapping[str, Any]
 """The cells of a batch by the names of their columns."""
 
 
 def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
-    """Return the parts of the rows; those that count nowhere have no cell, or are left out.
+    """Return the parts of the rows; ignored rows are left out or have missing cells only.
 
-    With `stored` the only column is handed out as it is stored, where that says the same.
+    With `stored` a single column is yielded as a `StoredColumn` where that is equivalent.
     """
     base, needed = chosen.base, chosen.needed
     bounded: Bounded | None = None
     if base.unit is not None:
         bounding, batches = base.bounding(base.unit, _parts(chosen, ticket, base.everything))
         if base.reader.premise is not None:
-            return _held(chosen, bounding, batches)
-        bounded = _finished(bounding, batches)
+            return _query_pieces(chosen, bounding, batches)
+        bounded = _bounded(bounding, batches)
     distinct = {name: Distinct() for name in needed}
     plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
         start = 0
         for batch in part():
-            if plain and (keys := chosen.read_plainly(batch[0], distinct[needed[0]])):
-                yield keys
+            if plain and (column := chosen.read_plainly(batch[0], distinct[needed[0]])):
+                yield column
                 continue
             block = chosen.read(dict(zip(needed, batch, strict=True)), distinct)
-            here = slice(start, start + len(block))
-            yield block if bounded is None else _counting(chosen, block, bounded, place, here)
-            start = here.stop
+            rows = slice(start, start + len(block))
+            yield (
+                block if bounded is None else _rows_that_count(chosen, block, bounded, place, rows)
+            )
+            start = rows.stop
 
     parts = _parts(chosen, ticket, needed)
     return [partial(blocks, place, part) for place, part in enumerate(parts)]
 
 
 def cells_of(
-    chosen: ChosenColumns, ticket: Ticket, *, whole: frozenset[str]
+    chosen: ChosenColumns, ticket: Ticket, *, as_cells: frozenset[str]
 ) -> Iterator[tuple[Cells, npt.NDArray[np.bool_] | None]]:
-    """Yield the cells of the columns as they are, and which rows of them count (None: all).
+    """Yield the cells of the columns as they are stored, and which rows count (None: all).
 
-    For keys, which need not be numbers; columns in `whole` are not read to floats.
+    For keys, which need not be numbers; columns in `as_cells` are not converted to floats.
     """
     Ticket.use(ticket)
     base, needed = chosen.base, chosen.needed
     flags: Sequence[npt.NDArray[np.bool_]] | None = None
-    if base.reader.premise is not None:  # another run might yield other rows
-        ticket.once(base, partial(base.held, whole=whole))
-    parts = _parts(chosen, ticket, needed, whole=whole)
+    if base.reader.premise is not None:  # a query run again might yield other rows
+        ticket.compute_once(base, partial(base.read_all, as_cells=as_cells))
+    parts = _parts(chosen, ticket, needed, as_cells=as_cells)
     if base.unit is not None:
-        everything = _parts(chosen, ticket, base.everything, whole=whole)
-        flags = _finished(*base.bounding(base.unit, everything)).kept
+        everything = _parts(chosen, ticket, base.everything, as_cells=as_cells)
+        flags = _bounded(*base.bounding(base.unit, everything)).kept
     for place, part in enumerate(parts):
         start = 0
         for batch in part():
@@ -92,8 +94,8 @@ def cells_of(
             stop = start + len(batch[0])
             counts = None if flags is None else flags[place][start:stop]
             if chosen.where:
-                found = chosen.holds(named)
-                counts = found if counts is None else counts & found
+                kept = chosen.holds(named)
+                counts = kept if counts is None else counts & kept
             yield named, counts
             start = stop
 
@@ -103,35 +105,36 @@ def _parts(
     ticket: Ticket,
     names: tuple[str, ...],
     *,
-    whole: frozenset[str] = frozenset(),
+    as_cells: frozenset[str] = frozenset(),
 ) -> Sequence[Part]:
-    """Return the cells of some columns; of those that the ticket holds already, if it does."""
+    """Return the cells of some columns, from the ticket's copy of the rows if there is one."""
     base = chosen.base
-    held: list[list[Batch]] | None = ticket.made(base)
-    if held is None:
-        return base.parts(names, whole=whole)
+    batches_of_parts: list[list[Batch]] | None = ticket.computed(base)
+    if batches_of_parts is None:
+        return base.parts(names, as_cells=as_cells)
     places = [base.everything.index(name) for name in names]
-    return [partial(_columns_of, batches, places) for batches in held]
+    return [partial(_chosen_columns, batches, places) for batches in batches_of_parts]
 
 
-def _columns_of(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
+def _chosen_columns(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
+    """Yield the columns at these places of each batch."""
     return (tuple(batch[place] for place in places) for batch in batches)
 
 
-def _finished(bounding: Bounding, batches: Iterator[tuple[int, Cells]]) -> Bounded:
-    """Take all batches, and return which of their rows count."""
+def _bounded(bounding: Bounding, batches: Iterator[tuple[int, Cells]]) -> Bounded:
+    """Read all batches, and return which of their rows count."""
     for _ in batches:
         pass
     return bounding.finish()
 
 
-def _held(
+def _query_pieces(
     chosen: ChosenColumns, bounding: Bounding, batches: Iterator[tuple[int, Cells]]
 ) -> Sequence[Piece]:
     """Return the rows of a query that count.
 
-    It may yield its rows in another order when it is run again: so it is run once, and what is
-    read of its result is held until it is known which rows count, beyond a limit in a file.
+    A query may yield its rows in another order when it is run again. So it is run once, and the
+    columns read from its result are copied until it is known which rows count.
     """
     needed, places = chosen.needed, []
 
@@ -141,24 +144,30 @@ def _held(
             yield chosen.read({name: cells[name] for name in needed})
 
     keeping = chosen.base.keeping
-    half = None if keeping.memory is None else keeping.memory // 2  # of what is kept, a copy
-    held = kept(blocks(), replace(keeping, memory=half))
+    # half of the memory: the rows that count are copied once more (`Source.open` with keep)
+    half = None if keeping.memory is None else keeping.memory // 2
+    copies = copied_blocks(blocks(), replace(keeping, memory=half))
     bounded, starts, pieces = bounding.finish(), Counter[int](), []
-    for place, block in zip(places, held, strict=True):
+    for place, block in zip(places, copies, strict=True):
         here = slice(starts[place], starts[place] + len(block))
         starts[place] = here.stop
         pieces.append(partial(_piece, chosen, block, bounded, place, here))
     return pieces
 
 
-def _piece(*which: Any) -> Iterator[Block]:
-    yield _counting(*which)
+def _piece(
+    chosen: ChosenColumns, block: Block, bounded: Bounded, place: int, here: slice
+) -> Iterator[Block]:
+    yield _rows_that_count(chosen, block, bounded, place, here)
 
 
-def _counting(
+def _rows_that_count(
     chosen: ChosenColumns, block: Block, bounded: Bounded, place: int, here: slice
 ) -> Block:
-    """Return the rows that count, with the numbers of their units if the column is chosen."""
+    """Return the rows of a block that count, with their units' numbers if that column is chosen.
+
+    The block has the rows `here` of the part number `place`.
+    """
     flags = bounded.kept[place][here]
     counting: Block = block[flags]
     if UNIT in chosen.names:
@@ -166,7 +175,7 @@ def _counting(
     return counting
 
 
-@ours
+@trusted_source
 @final
 class Dataset(Source):
     """Declared columns of a source, some or all of them, and a public condition on rows.
@@ -187,7 +196,7 @@ class Dataset(Source):
         self._base, self._expected = base, expected_rows
         self.chosen = chosen or ChosenColumns(base=base, names=tuple(base.kinds))
 
-    # -- what is public of it -----------------------------------------------------------------
+    # -- public facts -------------------------------------------------------------------------
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -196,49 +205,49 @@ class Dataset(Source):
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """The chosen columns and what they were declared as."""
+        """The declared kinds of the chosen columns."""
         named = (name for name in self.columns if name not in (PRESENT, UNIT))
         return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
     def declared(self) -> Mapping[str, Kind]:
-        """All columns that were declared, by which the rows of a unit are chosen."""
+        """The kinds of all declared columns, by whose cells the rows of a unit are chosen."""
         return MappingProxyType(dict(self._base.kinds))
 
     @property
     def unit(self) -> Unit | None:
-        """Whose rows are protected together, if not each by itself."""
+        """The unit whose rows are protected together; None if each row is protected by itself."""
         return self._base.unit
 
     @property
     def name(self) -> str | None:
-        """What the data set is called."""
+        """The name of the data set in records."""
         return self._base.name
 
     @property
     def rows(self) -> int:
-        """The public number of rows to plan with: all, at most, or about as many.
+        """The public number of rows to plan with: exact, a maximum, or the expected one.
 
-        Not what `where` leaves of them, which nobody knows.
+        Without `expected_rows` it includes rows that `where` drops, since their number is private.
         """
         expected = self._planned
-        if expected is not None and not self.whole:
+        if expected is not None and not self.row_count_is_public:
             return expected
         if self._base.neighbors is Neighbors.ADD_REMOVE:
             raise ParameterError(
                 "expected_rows",
                 None,
-                expected="about how many rows there are: their number is private here",
-                remedy="pass expected_rows= to zd.open, known without the rows",
+                expected="a public estimate: the number of rows is private under add-remove",
+                remedy="pass expected_rows= to zd.open, chosen without looking at the rows",
             )
         return self._base.count()
 
     @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public, known, and each of them is yielded."""
-        guessed = self.filtered and self._planned is not None
-        alone = self._base.unit is None and self._base.neighbors is Neighbors.REPLACE
-        return alone and not guessed
+    def row_count_is_public(self) -> bool:
+        """Whether `rows` is exact and public, and all of these rows are yielded."""
+        estimated = self.filtered and self._planned is not None
+        public = self._base.unit is None and self._base.neighbors is Neighbors.REPLACE
+        return public and not estimated
 
     @property
     def filtered(self) -> bool:
@@ -247,22 +256,22 @@ class Dataset(Source):
 
     @property
     def _planned(self) -> int | None:
+        """The expected number of rows, declared in `where` or in `zd.open`."""
         return self._expected if self._expected is not None else self._base.expected_rows
 
     @property
     def may_miss(self) -> bool:
-        """Whether a cell may be missing, so that the number of those present is private."""
-        absent = any(skips(kind) for kind in self.kinds.values())
-        return bool(self.chosen.where) or not self.whole or absent
+        """Whether missing cells are ignored, which makes the number of present cells private."""
+        return self.drops_rows or any(skips(kind) for kind in self.kinds.values())
 
     @property
-    def drops(self) -> bool:
-        """Whether some rows may count nowhere."""
-        return bool(self.chosen.where) or not self.whole
+    def drops_rows(self) -> bool:
+        """Whether some rows may be ignored, which makes the number of rows that count private."""
+        return self.filtered or not self.row_count_is_public
 
     @property
     def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept."""
+        """The storage for a copy of the rows."""
         return self._base.keeping
 
     @property
@@ -272,7 +281,7 @@ class Dataset(Source):
 
     @property
     def protection(self) -> Protection:
-        """Who is protected, and what that assumes."""
+        """The protected unit, the neighboring relation and the assumptions."""
         base, reader = self._base, self._base.reader
         return Protection(
             row=reader.row,
@@ -285,13 +294,12 @@ class Dataset(Source):
         )
 
     @property
-    def row_count_sentence(self) -> str:
-        """Which number a plan uses for that of the rows, where what counts of them is private."""
+    def row_count_phrase(self) -> str:
+        """The words for the number `rows` with which a plan is made."""
         base = self._base
-        if self.whole:
+        if self.row_count_is_public:
             return "the number of all rows"
-        guessed = self._expected is not None or base.expected_rows is not None
-        if guessed or base.unit is None or base.unit.number is not None:
+        if self._planned is not None or base.unit is None or base.unit.number is not None:
             return "how many rows are expected"
         return "the number of units"
 
@@ -302,7 +310,7 @@ class Dataset(Source):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What is asked of, as JSON can write it: columns and their kinds, conditions, units."""
+        """The selection for a record in JSON: columns and their kinds, conditions, units."""
         unit = self._base.unit
         return {
             "name": self.name,
@@ -314,31 +322,34 @@ class Dataset(Source):
         }
 
     @property
-    def with_itself(self) -> Dataset:
-        """The same columns, and one more that is `row_itself`."""
+    def with_presence(self) -> Dataset:
+        """The same columns, and one more that is 1 in every row that counts."""
         names = (*self.columns, PRESENT)
         return self._with(names=names)
 
     @property
-    def row_itself(self) -> Dataset:
-        """One column that is 1 in every row that counts, and missing in all others."""
+    def presence_only(self) -> Dataset:
+        """A single column that is 1 in every row that counts, and missing in all others."""
         return self._with(names=(PRESENT,))
 
     @property
     def by_unit(self) -> Dataset | None:
-        """The same columns and the number of each row's unit; None if that is not known here."""
+        """The same columns and the number of each row's unit; None without units or on Spark."""
         if self._base.unit is None or self.remote:
             return None
         chosen = self.chosen
         return self._with(
             names=(*self.columns, UNIT),
             diagnosed_columns=chosen.diagnosed_columns,
-            beyond=chosen.beyond,
+            too_long=chosen.too_long,
         )
 
     @property
     def rows_of_a_unit(self) -> int:
-        """About how many rows that count a unit has: as many as may, unless both are declared."""
+        """The expected number of rows of a unit that count, at most `max_rows`.
+
+        It is `max_rows` unless both the number of units and that of rows are declared.
+        """
         unit, expected = self._base.unit, self._planned
         if unit is None:
             return 1
@@ -346,62 +357,65 @@ class Dataset(Source):
             return unit.max_rows
         return min(unit.max_rows, max(1, -(-expected // unit.number)))
 
-    def readings(self, limits: Limits, beyond: Beyond | None = None) -> Dataset:
-        """One column that says how each row that counts was read (`readings_of`)."""
-        diagnosed = dict(zip(self.columns, limits, strict=True))
-        return self._with(names=(PRESENT,), diagnosed_columns=diagnosed, beyond=beyond)
+    def readings(self, limits: Limits, too_long: TooLong | None = None) -> Dataset:
+        """Return a single column that says how each row that counts was read (`readings_of`)."""
+        bounds = dict(zip(self.columns, limits, strict=True))
+        return self._with(names=(PRESENT,), diagnosed_columns=bounds, too_long=too_long)
 
     # -- choosing -----------------------------------------------------------------------------
 
     def __getitem__(self, columns: str | Sequence[str]) -> Dataset:
         """Return some of the columns."""
         listed = [columns] if isinstance(columns, str) else columns
-        asked = tuple(listed) if is_list(listed) else ()
-        known = [name for name in asked if is_name(name, self._base.kinds)]
+        names = tuple(listed) if is_list(listed) else ()
+        declared = [name for name in names if is_name(name, self._base.kinds)]
         require(
-            asked and len(known) == len(asked) == len(set(asked)),
+            names and len(declared) == len(names) == len(set(names)),
             "columns",
             columns,
             expected=f"declared columns, each once, of {list(self._base.kinds)[:10]}",
             remedy="declare them in zd.open(…, columns={…})",
         )
-        return self._with(names=asked)
+        return self._with(names=names)
 
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
-        """Return the rows for which a public condition holds; how many these are is private.
+        """Return the rows for which a public condition holds; their number is private.
 
         Parameters
         ----------
         condition : str
             Comparisons of declared columns with values, joined by and, or, not; or the name of a
-            boolean column. A comparison with a missing cell does not hold. A name that is no
+            boolean column. A comparison with a missing cell does not hold. A name that is not an
             identifier, such as "0" of an array, stands between backticks: ```0` >= 18``.
         expected_rows : int, optional
-            About how many rows that will be, known without the rows; plans and forecasts use it.
-            By default the public number of all rows.
+            An estimate of their number, chosen without looking at the rows; plans and forecasts
+            use it. By default the public number of all rows.
 
         """
-        found = Predicate.of(condition, self._base.kinds)
+        predicate = Predicate.of(condition, self._base.kinds)
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
         chosen = replace(
-            self.chosen, where=(*self.chosen.where, found), diagnosed_columns=None, beyond=None
+            self.chosen,
+            where=(*self.chosen.where, predicate),
+            diagnosed_columns=None,
+            too_long=None,
         )
         return Dataset(self._base, chosen=chosen, expected_rows=expected)
 
     def _with(self, **changed: Any) -> Dataset:
-        """Return the same rows with something else chosen; diagnosed columns are not handed on."""
-        chosen = replace(self.chosen, **{"diagnosed_columns": None, "beyond": None, **changed})
+        """Return the same rows with another choice of columns, and without a diagnosis."""
+        chosen = replace(self.chosen, **{"diagnosed_columns": None, "too_long": None, **changed})
         return Dataset(self._base, chosen=chosen, expected_rows=self._expected)
 
-    def beside(self, other: Dataset) -> Dataset:
-        """Return both selections of columns as one, of the same rows."""
+    def with_columns_of(self, other: Dataset) -> Dataset:
+        """Return the columns of both selections, which must have the same rows."""
         one, two = self.protection, other.protection
         same = "the same data set, with the same condition"
         if (one.unit, one.max_rows, one.neighbors) != (two.unit, two.max_rows, two.neighbors):
-            stated = [f"{each.words or 'one row'} ({each.neighbors.value})" for each in (one, two)]
-            same += f": these protect {stated[0]}, and {stated[1]}"
+            units = [f"{side.words or 'one row'} ({side.neighbors.value})" for side in (one, two)]
+            same += f": one protects {units[0]}, the other {units[1]}"
         require(
             other._base is self._base and other.chosen.where == self.chosen.where,
             "columns",
@@ -414,63 +428,66 @@ class Dataset(Source):
     # -- reading ------------------------------------------------------------------------------
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows, for one release; those of units are chosen once, and kept."""
+        """Return the rows, for one release; rows of units are chosen once, and copied."""
         Ticket.check(ticket)
-        shared = self._shared(ticket)
-        if shared is not None:
-            return shared
+        copied = self._copied_rows(ticket)
+        if copied is not None:
+            return copied
         cluster = self._base.reader.cluster
-        if cluster is not None:  # where the rows are, they are added up
+        if cluster is not None:  # the workers that have the rows add them up
             return self._opened(OnCluster(self, cluster, ticket))
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
         return super().open(ticket, keep=keep or once)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
-        """Yield all rows; those that count nowhere have missing cells only, or are left out."""
+        """Yield all rows; ignored rows are left out or have missing cells only."""
         for piece in self.pieces(ticket):
             yield from piece()
 
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
-        """Return the parts of the rows, `stored` where that says the same; for threads."""
+        """Return the parts of the rows, as a `StoredColumn` if `stored` and equivalent."""
         Ticket.use(ticket)
-        shared = self._shared(ticket)
-        return pieces_of(self.chosen, ticket, stored=stored) if shared is None else shared.pieces()
+        copied = self._copied_rows(ticket)
+        return pieces_of(self.chosen, ticket, stored=stored) if copied is None else copied.pieces()
 
     def cells(
-        self, ticket: Ticket, *, whole: frozenset[str]
+        self, ticket: Ticket, *, as_cells: frozenset[str]
     ) -> Iterator[tuple[Mapping[str, Any], npt.NDArray[np.bool_] | None]]:
-        """Yield the cells of the columns as they are, and which rows of them count (None: all).
+        """Yield the cells of the columns as they are stored, and which rows count (None: all).
 
-        For keys, which need not be numbers; columns in `whole` are not read to floats.
+        For keys, which need not be numbers; columns in `as_cells` are not converted to floats.
         """
-        return cells_of(self.chosen, ticket, whole=whole)
+        return cells_of(self.chosen, ticket, as_cells=as_cells)
 
-    def _shared(self, ticket: Ticket) -> Rows | None:
-        """Return these columns of the one copy of a query's result, if others are asked beside."""
-        other = ticket.second_source
+    def _copied_rows(self, ticket: Ticket) -> Rows | None:
+        """Return these columns from a copy of a query's result that a diagnosis shares.
+
+        A release with a diagnosis reads the same rows twice: for its value and for the diagnosis.
+        A query may yield other rows the second time, so the columns of both are copied in one run
+        of the query, and both parts read that one copy. None if there is no diagnosis, if the
+        source is not a query, or if the copy lacks these rows or columns.
+        """
+        other = ticket.diagnosed
         if self._base.reader.premise is None or not isinstance(other, Dataset):
             return None
-        copied = ticket.once(other, other._with_diagnosed_columns)
-        alike = other._base is self._base and other.chosen.where == self.chosen.where
+        copied = ticket.compute_once(other, other._with_diagnosed_columns)
+        same_rows = other._base is self._base and other.chosen.where == self.chosen.where
         plain = PRESENT in self.columns and self.chosen.diagnosed_columns is None
         other_diagnosis = (
             self.chosen.diagnosed_columns is not None
             and self.chosen.diagnosed_columns != other.chosen.diagnosed_columns
         )
-        if (
-            self is copied
-            or not alike
-            or other_diagnosis
-            or not {*self.columns} <= {*copied.columns}
-        ):
+        has_columns = {*self.columns} <= {*copied.columns}
+        if self is copied or not same_rows or other_diagnosis or not has_columns:
             return None
-        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
-        itself = PRESENT if plain else None
-        return rows.chosen(self.columns, may_miss=self.may_miss, itself=itself)
+        rows = ticket.compute_once(copied, lambda: copied.open(ticket, keep=True))
+        # in the copy that column has the readings, of which a plain one keeps only the presence
+        presence = PRESENT if plain else None
+        return rows.chosen(self.columns, may_miss=self.may_miss, presence=presence)
 
     def _with_diagnosed_columns(self) -> Dataset:
-        """Return the diagnosed columns, and before them the one that says how each row was read."""
+        """Return the column of readings, followed by the columns that it diagnoses."""
         kinds = self._base.kinds
         names = [n for n in self.chosen.diagnosed_columns or () if not isinstance(kinds[n], Text)]
         if self.by_unit is not None:
@@ -479,7 +496,7 @@ class Dataset(Source):
         return self._with(
             names=(PRESENT, *names),
             diagnosed_columns=chosen.diagnosed_columns,
-            beyond=chosen.beyond,
+            too_long=chosen.too_long,
         )
 
     # -- showing ------------------------------------------------------------------------------

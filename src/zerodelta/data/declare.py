@@ -1,6 +1,6 @@
-"""How a caller declares the kind of a column: `zd.number`, `zd.category`, `zd.date` and the others.
+"""Declare the kind of a column: `zd.number`, `zd.category`, `zd.date` and the others.
 
-What is declared is public and never computed from the rows.
+Declarations are public and never computed from the rows.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
 # -- Dates ----------------------------------------------------------------------------------------
-# Dates: a cell is read by itself to a day, and days are counted by periods (months, weeks, ...).
+# A cell is read by itself to a day, and days are counted by periods (months, weeks, ...).
 #
-# A text is YYYY-MM-DD, or follows a declared format; what comes after a `T` or a space is ignored.
-# A binary date, or a timestamp in UTC, is its day. Only plain types are read, as in `cells`.
+# A text is YYYY-MM-DD, or follows a declared format; the text after a `T` or a space is ignored. A
+# binary date, or a timestamp in UTC, is read to its day. Only plain types are read, as in `cells`.
 
 Days: TypeAlias = npt.NDArray[np.int64]
 
 NO_DAY = np.iinfo(np.int64).min
-"""What a missing cell is among days since 1970-01-01 (as in NumPy)."""
+"""The integer for a missing cell among days since 1970-01-01 (as in NumPy)."""
 
 PERIODS = ("day", "week", "month", "quarter", "year")
 
@@ -43,23 +43,23 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DIRECTIVES = {"Y": "(?P<Y>[0-9]{4})", "y": "(?P<y>[0-9]{2})"}
 _DIRECTIVES |= {"m": "(?P<m>[0-9]{%s2})", "d": "(?P<d>[0-9]{%s2})"}
 _COARSE = {"Y": 10**5, "M": 10**6, "W": 10**6}
-"""Beyond so many of these NumPy's conversion to days may wrap around."""
+"""By unit of time, the largest number that NumPy converts to days without overflow."""
 _ZONES = (datetime.timezone, zoneinfo.ZoneInfo)
 
 
 def as_pattern(form: str | None) -> re.Pattern[str]:
-    """Return the texts that a declared format allows: %Y or %y, %m, %d, and other characters.
+    """Return a pattern of the texts in a declared format: %Y or %y, %m, %d, other characters.
 
-    %m and %d have one digit or two, and always two beside another directive.
+    %m and %d match one or two digits; next to another directive exactly two.
 
     >>> bool(as_pattern("%d.%m.%Y").fullmatch("1.12.2024")), bool(as_pattern(None).fullmatch("1"))
     (True, False)
     """
-    given = "%Y-%m-%d" if form is None else form
-    parts = re.findall(r"%.|[^%]", given, re.DOTALL) if isinstance(given, str) else []
+    written = "%Y-%m-%d" if form is None else form
+    parts = re.findall(r"%.|[^%]", written, re.DOTALL) if isinstance(written, str) else []
     named = sorted(part[1] for part in parts if part[0] == "%" and part != "%%")
     require(
-        named in (["Y", "d", "m"], ["d", "m", "y"]) and sum(map(len, parts)) == len(given),
+        named in (["Y", "d", "m"], ["d", "m", "y"]) and sum(map(len, parts)) == len(written),
         "format",
         form,
         expected="%d, %m and %Y (or %y) once each, and other characters between them",
@@ -70,9 +70,9 @@ def as_pattern(form: str | None) -> re.Pattern[str]:
         if part[0] != "%" or part == "%%":
             pattern += re.escape(part[0])
             continue
-        beside = any(p[:1] == "%" and p != "%%" for p in (before, after))
-        found = _DIRECTIVES[part[1]]
-        pattern += found.replace("%s", "" if strict or beside else "1,")
+        adjacent = any(p[:1] == "%" and p != "%%" for p in (before, after))
+        directive = _DIRECTIVES[part[1]]
+        pattern += directive.replace("%s", "" if strict or adjacent else "1,")
     return re.compile(f" *{pattern}(?:[T ].*)?", re.DOTALL)
 
 
@@ -102,28 +102,28 @@ def day(cell: Any, pattern: re.Pattern[str]) -> int:
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind is getattr(pandas, "Timestamp", None):
         return int(days(np.array([cell.to_datetime64()]), pattern)[0])  # in UTC
-    whole = category_of(cell)  # 20240131, for a format without separators
-    return _text_day(str(whole), pattern) if type(whole) is int else NO_DAY
+    integer = category_of(cell)  # 20240131, for a format without separators
+    return _text_day(str(integer), pattern) if type(integer) is int else NO_DAY
 
 
 def days(cells: Array, pattern: re.Pattern[str]) -> Days:
-    """Return what `day` makes of each cell of an array."""
+    """Return `day` of each cell of an array."""
     if cells.dtype.kind == "M":
         return _binary_days(cells)
     if cells.dtype.kind in "mV":
         return np.full(len(cells), NO_DAY)
     if cells.dtype.kind in "biufc":
         distinct, places = np.unique(cells, return_inverse=True)
-        found = [day(cell, pattern) for cell in distinct]
-        return np.array(found, dtype=np.int64)[places]
+        distinct_days = [day(cell, pattern) for cell in distinct]
+        return np.array(distinct_days, dtype=np.int64)[places]
     return read_all(cells, lambda cell: day(cell, pattern))
 
 
 def _text_day(text: str, pattern: re.Pattern[str]) -> int:
-    found = pattern.fullmatch(text)
-    if found is None:
+    match = pattern.fullmatch(text)
+    if match is None:
         return NO_DAY
-    parts = {name: int(digits) for name, digits in found.groupdict().items()}
+    parts = {name: int(digits) for name, digits in match.groupdict().items()}
     # two digits as POSIX has them
     year = parts["Y"] if "Y" in parts else parts["y"] + (1900 if parts["y"] >= 69 else 2000)
     try:
@@ -137,7 +137,7 @@ def _datetime_day(cell: datetime.datetime) -> int:
     if zone is None:
         return cell.toordinal() - _EPOCH
     if not any(type(zone) is known for known in _ZONES):
-        return NO_DAY  # its offset would come from code that we do not know
+        return NO_DAY  # its offset would come from foreign code
     try:
         return cell.astimezone(datetime.timezone.utc).toordinal() - _EPOCH
     except (OverflowError, ValueError):
@@ -149,9 +149,9 @@ def _binary_days(cells: Array) -> Days:
     native = cells.astype(cells.dtype.newbyteorder("="))
     if unit == "generic":
         return np.full(len(cells), NO_DAY)
-    most = _COARSE.get(unit, np.iinfo(np.int64).max) // step
+    largest = _COARSE.get(unit, np.iinfo(np.int64).max) // step
     raw = native.view(np.int64)
-    native[(raw > most) | (raw < -most)] = np.datetime64("NaT")
+    native[(raw > largest) | (raw < -largest)] = np.datetime64("NaT")
     return native.astype("datetime64[D]").view(np.int64)
 
 
@@ -169,8 +169,8 @@ def period(when: Days, by: str) -> Days:
     if by == "week":
         return (when + 3) // 7  # 1970-01-01 was a Thursday
     unit = "Y" if by == "year" else "M"
-    found = when.view("datetime64[D]").astype(f"datetime64[{unit}]").view(np.int64)
-    return found // 3 if by == "quarter" else found
+    numbers = when.view("datetime64[D]").astype(f"datetime64[{unit}]").view(np.int64)
+    return numbers // 3 if by == "quarter" else numbers
 
 
 def period_label(number: int, by: str) -> str:
@@ -195,7 +195,7 @@ def period_label(number: int, by: str) -> str:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Date(Coded):
-    """Days, counted by periods; made by `zd.date`. Codes: 0 for the first period, then 1, 2, ..."""
+    """Dates counted by periods; made by `zd.date`. Codes: 0 for the first period, then 1, 2, …."""
 
     first: datetime.date
     last: datetime.date
@@ -203,8 +203,8 @@ class Date(Coded):
     format: str | None = None
 
     def __post_init__(self) -> None:
-        given = [str(self.first), str(self.last)]
-        require(self.first <= self.last, "dates", given, "first <= last", "pass the earlier first")
+        ends = [str(self.first), str(self.last)]
+        require(self.first <= self.last, "dates", ends, "first <= last", "pass the earlier first")
         remedy = did_you_mean(self.by, PERIODS, 'pass by="month"')
         require(is_name(self.by, PERIODS), "by", self.by, f"one of {', '.join(PERIODS)}", remedy)
         as_pattern(self.format)
@@ -234,11 +234,11 @@ class Date(Coded):
     @property
     def declaration(self) -> dict[str, Any]:
         """{date = [2020-01-01, 2024-12-31], by = "month"} and what is not the default."""
-        found: dict[str, Any] = {"date": [self.first, self.last], "by": self.by}
-        return found | ({} if self.format is None else {"format": self.format})
+        fields: dict[str, Any] = {"date": [self.first, self.last], "by": self.by}
+        return fields | ({} if self.format is None else {"format": self.format})
 
     def read(self, column: Any) -> Array:
-        """Return the code of the period of each cell; NaN if missing, or before first or after."""
+        """Return the code of each cell's period; NaN if missing, or not from first to last."""
         pattern = as_pattern(self.format)
 
         def codes(cells: Array) -> Array:
@@ -259,19 +259,19 @@ def number(
 ) -> Number:
     """Declare a column of numbers between public bounds.
 
-    A cell is a number, or a text that spells one in ASCII digits ("1.5", " -2e3 "). What is beyond
-    the bounds, infinities too, is clipped; all else ("n/a", "1_000", NaN, null) is missing.
+    A cell is a number, or a text that spells one in ASCII digits ("1.5", " -2e3 "). Numbers beyond
+    the bounds, infinities too, are clipped; other cells ("n/a", "1_000", NaN, null) are missing.
 
     Parameters
     ----------
     lower, upper : number
-        Bounds that are known without the rows, exactly as written: 120, "0.1", Fraction(1, 3).
+        Bounds chosen without looking at the rows, exactly as written: 120, "0.1", Fraction(1, 3).
     missing : {"skip", None} or number, default "skip"
-        "skip" leaves missing cells out of sums and counts; None declares that there are none (one
-        that is there all the same counts as the middle of the bounds, at less noise for all);
-        a number takes their place.
+        "skip" leaves missing cells out of sums and counts. None declares that no cell is missing,
+        which needs less noise; a missing cell then counts as the middle of the bounds. A number
+        takes the place of missing cells.
     integer : bool, default False
-        Whether the numbers are whole; others are rounded. Quantiles are then whole, too.
+        Whether the numbers are whole; others are rounded. Quantiles are then whole too.
 
     Returns
     -------
@@ -301,19 +301,20 @@ def category(
 ) -> Category:
     """Declare a column whose cells are one of several public options.
 
-    A cell is compared as its exact text. A number, or a text that spells one, is that number: 1,
-    "1.0", "01" and True are one option, and two options that are read alike are refused. Empty
-    cells, nan and null are missing.
+    Texts are compared exactly. A number, or a text that spells one, is compared as that number: 1,
+    "1.0", "01" and True are the same option, and repeating an option is refused. Empty cells, nan
+    and null are missing.
 
     Parameters
     ----------
     options : sequence of texts, numbers or booleans
-        Known without the rows; what a frame's Categorical column lists was computed from them.
+        Chosen without looking at the rows; the categories of a frame's Categorical column were
+        computed from them.
     other : bool, default False
-        Whether all other cells are an option of their own, the last. Without it they are in none.
+        Whether to add a last option, "other", for all other cells. Without it they have no option.
     missing : bool, default False
-        Whether missing cells are an option of their own, after those listed. Without it they are
-        `other` if there is one, else in no option.
+        Whether to add an option, "missing", for missing cells. Without it they count as "other" if
+        that was added, and otherwise have no option.
     exact : bool, default False
         Whether only texts are compared: "01" is then not "1". For zip codes and the like.
 
@@ -341,12 +342,12 @@ def category(
 def boolean(*, missing: bool = False) -> Boolean:
     """Declare a column of yes and no.
 
-    true, false, yes and no in any case, and numbers equal to 1 or 0; all else is missing.
+    Cells are true, false, yes and no in any case, and numbers equal to 1 or 0; others are missing.
 
     Parameters
     ----------
     missing : bool, default False
-        Whether missing cells are an option of their own. Without it they are in none.
+        Whether to add an option, "missing", for missing cells. Without it they have no option.
 
     Returns
     -------
@@ -369,11 +370,11 @@ def text(length: int, *, alphabet: str | None = None, exact: bool = False) -> Te
     Parameters
     ----------
     length : int
-        The largest number of characters; longer texts count nowhere.
+        The largest number of characters; longer texts are ignored.
     alphabet : str, optional
-        The characters that may occur; a text with another counts nowhere. Default: any.
+        The characters that may occur; a text with another one is ignored. Default: any.
     exact : bool, default False
-        Whether a text that spells a number stays the text that it is.
+        Whether a text that spells a number is compared as a text.
 
     Returns
     -------
@@ -401,13 +402,13 @@ def date(
 ) -> Date:
     """Declare a column of dates between two public days, counted by month or another period.
 
-    A cell is a text YYYY-MM-DD (what follows a `T` or a space is ignored) or a binary date or
+    A cell is a text YYYY-MM-DD (the rest after a `T` or a space is ignored) or a binary date or
     timestamp, in UTC. Days before `first` or after `last` are in no period.
 
     Parameters
     ----------
     first, last : datetime.date or str
-        The first and the last day, known without the rows.
+        The first and the last day, chosen without looking at the rows.
     by : {"day", "week", "month", "quarter", "year"}, default "month"
         The period that dates are counted by; weeks begin on Monday.
     format : str, optional
@@ -439,19 +440,19 @@ def _option(option: Any) -> Any:
     if isinstance(option, (str, bool, np.bool_)):
         return str(option) if isinstance(option, str) else bool(option)
     plain = option is None or (is_readable(option) and not isinstance(option, tuple))
-    expected = "texts, numbers or booleans, which cells can be compared with"
+    expected = "options that are texts, numbers or booleans"
     require(plain, "options", type(option), expected, "name the options by texts or numbers")
     return category_key(option)
 
 
-def _day(given: Any, name: str) -> datetime.date:
-    if type(given) is datetime.date:
-        return given
+def _day(value: Any, name: str) -> datetime.date:
+    if type(value) is datetime.date:
+        return value
     try:
-        if isinstance(given, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", given):
-            return datetime.date.fromisoformat(given)
+        if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return datetime.date.fromisoformat(value)
     except ValueError:
         pass
     raise ParameterError(
-        name, given, expected="a date", remedy='pass "2024-12-31" or datetime.date(2024, 12, 31)'
+        name, value, expected="a date", remedy='pass "2024-12-31" or datetime.date(2024, 12, 31)'
     )

@@ -1,14 +1,14 @@
-"""Nothing is shown while code looks at rows or internal answers, whoever wrote it (A14.4, C8).
+"""Show nothing while any code looks at rows or internal answers (theory A14.4, C8).
 
-**Warnings** (`quiet`). All threads share one counted block. While somebody is inside, a filter in
-front of all others ignores every warning, and what comes past it (code inside may set filters of
-its own, and the end of another thread's `warnings.catch_warnings` takes ours away) is not shown.
-Both do nothing when nobody is inside, so whoever restores them later, or never, switches nothing
-off.
+**Warnings** (`quiet`). All threads share one list of the blocks that are entered. While it is not
+empty, a filter in front of all others ignores every warning. A warning may still pass, since the
+code inside may set filters, and the end of another thread's `warnings.catch_warnings` removes ours:
+so the function that shows warnings is replaced too. Both replacements do nothing while no block is
+entered, so that it does not matter if they are restored late or never.
 
-**Threads and finalizers** (`silenced`). Python prints what a thread or a `__del__` raises, by two
-hooks of the whole process. While a program runs, nothing that a finalizer or a thread started since
-then raises is shown; the threads that outlive the program stay silenced.
+**Threads and finalizers** (`silenced`). Python prints errors of threads and of `__del__` through
+two hooks of the process. While a program runs, errors of finalizers and of threads started since
+then are not shown; threads that outlive the program stay silenced.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ from typing import Any, ClassVar, NoReturn, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-# -- Internal -------------------------------------------------------------------------------------
-# Internal answers: numbers for the program, `<internal>` for people. A seat belt, not a vault.
-#
-# They compute like NumPy arrays (a single number is an array without axes), and whatever would
-# write them somewhere writes `<internal>`. Python cannot stop a program that insists: what leaves
-# a study besides the published value is outside its guarantee (theory C8, A14).
+# -- Internal answers: numbers for the program, `<internal>` for people ---------------------------
+# They compute like NumPy arrays (a single number is an array without axes), and show and write
+# themselves as `<internal>`. This prevents accidents only, since a Python program can get around
+# it: whatever leaves a study besides the published value is outside its guarantee (theory C8, A14).
 
 INTERNAL = "<internal>"
 
@@ -59,7 +57,7 @@ _METHODS = (
 
 @final
 class Internal(np.ndarray[Any, np.dtype[Any]]):
-    """An array or a number that shows as `<internal>`, and so does whatever is computed from it.
+    """An array or a number that is shown as `<internal>`, like everything computed from it.
 
     >>> answer = as_internal(np.array([3.0, 4.0]))
     >>> answer, f"{answer[0] + 1:.2f}", str(np.sqrt(answer @ answer))
@@ -96,7 +94,7 @@ class Internal(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def base(self) -> None:
-        """None: the plain array below stays out of sight."""
+        """None, so that the plain array below is not reachable by accident."""
         return None
 
     @property
@@ -124,7 +122,7 @@ class Internal(np.ndarray[Any, np.dtype[Any]]):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        """Compute as NumPy does; also what is written into a plain array comes back internal."""
+        """Compute as NumPy does; a result written into a plain array is returned as internal."""
         if out is not None:
             options["out"] = tuple(map(_below, out))
         options = {name: _below(option) for name, option in options.items()}
@@ -181,14 +179,14 @@ def reveal(value: Any) -> Any:
 
 
 def is_unusable(share: Any) -> bool:
-    """Tell whether a share is an internal answer and none at all: raising would show something."""
+    """Tell whether a share is an internal answer outside (0, 1], which no error may reveal."""
     number = reveal(share)
     usable = type(number) in (int, float) and 0 < number <= 1
     return type(share) is Internal and not usable
 
 
 def _plain(value: Any) -> Any:
-    if type(value) is Internal:  # isinstance would ask the value itself
+    if type(value) is Internal:  # isinstance would consult the value's own __class__
         array = value.view(np.ndarray)
         return array if array.ndim else array.item()
     return value
@@ -210,7 +208,7 @@ _inside: list[object] = []
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let no warning out, of NumPy's floating-point errors neither, until the block is left.
+    """Show no warning inside the block, floating-point warnings of NumPy included.
 
     >>> with quiet():
     ...     warnings.warn("a value says so")
@@ -218,22 +216,22 @@ def quiet() -> Iterator[None]:
     token = object()
     with _lock:
         if not _inside:
-            _restore()  # what an interrupt may have left
-            _found.append(_State())
+            _restore()  # in case an interrupt prevented it at the end of an earlier block
+            _states.append(_State())
         _inside.append(token)
         _put_in_front()
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
-        _inside.remove(token)  # at once: with nobody inside, all that is ours does nothing
+        _inside.remove(token)  # first: from here on our filter and function do nothing
         with _lock:
             if not _inside:
                 _restore()
 
 
 class _Anything:
-    """Matches every warning while somebody is inside; takes the place of a regular expression."""
+    """Matches every warning while a block is entered; stands where a filter has a pattern."""
 
     def match(self, text: str) -> bool:
         return bool(_inside)
@@ -243,7 +241,7 @@ _FILTER: Any = ("ignore", _Anything(), Warning, None, 0)
 
 
 class _State:
-    """What the first one in found; the last one out puts it back."""
+    """The filters and the function that shows warnings, saved when the first block is entered."""
 
     def __init__(self) -> None:
         self.filters: Any = warnings.filters
@@ -251,10 +249,10 @@ class _State:
         self.shows = warnings.showwarning
 
 
-_found: list[_State] = []
+_states: list[_State] = []
 _module: Any = warnings
 _show_message: Any = _module._showwarnmsg
-"""What Python calls to show a warning; unlike `showwarning`, `catch_warnings` leaves it alone."""
+"""The function that Python calls to show a warning; `catch_warnings` does not replace it."""
 
 
 def _put_in_front() -> None:
@@ -265,18 +263,18 @@ def _put_in_front() -> None:
 
 
 def _restore() -> None:
-    while _found:
-        found, present = _found[-1], warnings.filters
-        changed = list(found.filters) != [_FILTER, *found.listed]
-        found.filters[:] = found.listed
-        if present is found.filters:
-            warnings.showwarning = found.shows
-        else:  # another thread is inside catch_warnings, or has left one: it restores the rest
+    while _states:
+        state, present = _states[-1], warnings.filters
+        changed = list(state.filters) != [_FILTER, *state.listed]
+        state.filters[:] = state.listed
+        if present is state.filters:
+            warnings.showwarning = state.shows
+        else:  # another thread's catch_warnings has replaced the list, and restores it itself
             _remove(present)
         _module._showwarnmsg = _show_message
         if changed:
             _forget_decisions()
-        _found.pop()
+        _states.pop()
 
 
 def _remove(filters: Any) -> None:
@@ -284,29 +282,30 @@ def _remove(filters: Any) -> None:
 
 
 def _forget_decisions() -> None:
-    """Let Python look at the filters again, also for warnings that it has decided about."""
+    """Make Python apply the filters again to warnings that it has decided about."""
     mutated = getattr(_module, "_filters_mutated", None)
     if mutated is not None:
         mutated()
 
 
 def _show_nothing(message: Any) -> None:
-    """Show a warning only if nobody is inside."""
+    """Show a warning only if no block is entered."""
     if not _inside:
         _show_message(message)
 
 
 _hooks_lock = threading.RLock()
 _running: list[frozenset[threading.Thread]] = []
-"""For each program that runs now, the threads that were there before it."""
+"""For each program that runs now, the threads that existed before it."""
 _left_behind: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads that programs started and that outlived them."""
 _hooks: list[tuple[Any, Any]] = []
-"""The hooks that were found, while ours are in their place."""
+"""The previous hooks, while ours are installed."""
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Show nothing that finalizers, and threads started in the block, raise."""
+    """Show no error of a finalizer, or of a thread that is started in the block."""
     before = frozenset(threading.enumerate())
     with _hooks_lock:
         _running.append(before)
@@ -317,7 +316,7 @@ def silenced() -> Iterator[None]:
     try:
         yield
     finally:
-        try:  # the program's garbage goes while its finalizers are silenced
+        try:  # collect the program's garbage while its finalizers are still silenced
             gc.collect(1 if _times_aged() == aged else 2)
         finally:
             with _hooks_lock:
@@ -332,10 +331,10 @@ def is_silenced() -> bool:
 
 
 def forget(error: BaseException | None) -> None:
-    """Drop what an exception holds, the locals of the frames that it left first of all."""
+    """Drop the frames with their locals, the context and the arguments that an exception holds."""
     if error is None:
         return
-    held = vars(BaseException)  # the exception's own class may see to it that nothing is dropped
+    held = vars(BaseException)  # its own class might override these attributes
     traceback.clear_frames(held["__traceback__"].__get__(error))
     for name in ("__traceback__", "__context__", "__cause__"):
         held[name].__set__(error, None)
@@ -343,52 +342,52 @@ def forget(error: BaseException | None) -> None:
 
 
 def _times_aged() -> int:
-    """Return how often objects became old: only then can the program's be among the old ones."""
+    """Return how many collections moved objects to an older generation.
+
+    If none did while a program ran, its objects are young, and a quick collection finds them.
+    """
     return sum(generation["collections"] for generation in gc.get_stats()[1:])
 
 
 def _restore_hooks() -> None:
-    """Put back what was found, once nothing needs silence and nobody has put a hook on top."""
-    ours = sys.unraisablehook is _unraisable and threading.excepthook is _thread_failed
+    """Restore the previous hooks, unless silence is needed or others have replaced our hooks."""
+    in_place = sys.unraisablehook is _unraisable and threading.excepthook is _thread_failed
     needed = _running or any(thread.is_alive() for thread in _left_behind)
-    if ours and not needed:
+    if in_place and not needed:
         sys.unraisablehook, threading.excepthook = _hooks.pop()
 
 
 def _unraisable(raised: Any) -> None:
     with _hooks_lock:
         ignore = bool(_running) or threading.current_thread() in _left_behind
-        found = _hooks[-1][0] if _hooks else sys.__unraisablehook__
+        previous_hook = _hooks[-1][0] if _hooks else sys.__unraisablehook__
     if not ignore:
-        found(raised)
+        previous_hook(raised)
 
 
 def _thread_failed(raised: Any) -> None:
     with _hooks_lock:
         started = any(raised.thread not in before for before in _running)
         ignore = started or raised.thread in _left_behind
-        found = _hooks[-1][1] if _hooks else threading.__excepthook__
+        previous_hook = _hooks[-1][1] if _hooks else threading.__excepthook__
     if not ignore:
-        found(raised)
+        previous_hook(raised)
 
 
-# -- Interrupts -----------------------------------------------------------------------------------
-# The interrupt of a person at the keyboard, told apart from one that code raises (theory C8).
-#
-# A `KeyboardInterrupt` that a program or a function of rows raises is decided by what it has seen,
-# so it is a failure like any other. Only one that arrived as a signal may leave, and then as a
-# fresh exception, without the message, traceback and locals of the code that it stopped. Signals
-# reach the main thread only.
+# -- Interrupts by a person at the keyboard, as opposed to those that code raises (theory C8) -----
+# A `KeyboardInterrupt` that a program or a function of rows raises may depend on the rows, so it is
+# a failure like any other. Only one that arrived as a signal may leave, as a fresh exception
+# without the message, traceback and locals of the stopped code. Signals reach the main thread only.
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _tidying: set[CodeType] = set()
 
 
 def tidying(function: _Function) -> _Function:
-    """Mark a function that begins or ends a block: an interrupt right in it is only noted.
+    """Mark a function that enters or leaves a block: an interrupt inside it is only noted.
 
-    Locals of a large program are freed while its block is left, and a signal that arrived
-    meanwhile is handled at the first instruction of what comes next.
+    Leaving a block may take long, since the locals of a large program are freed; Python handles a
+    signal that arrived meanwhile at the next instruction, which may be one of this function.
     """
     known: Any = function
     _tidying.add(known.__code__)
@@ -399,9 +398,9 @@ def tidying(function: _Function) -> _Function:
 class Watch:
     """A block in which an interrupt that arrives as a signal is noted; blocks may be nested.
 
-    Leaving the block raises a fresh `KeyboardInterrupt` if one arrived, whatever the code inside
-    made of it. Any other exception passes; one that code inside raises itself is up to that code.
-    Whatever the handler that was found raises counts as an interrupt.
+    Leaving the block raises a fresh `KeyboardInterrupt` if one arrived, even if the code inside
+    caught it. Any other exception passes. Whatever the previous signal handler raises counts as an
+    interrupt.
 
     >>> with Watch() as watch:
     ...     watch.arrived
@@ -433,14 +432,14 @@ class Watch:
 
     @tidying
     def hold(self) -> None:
-        """Note interrupts, but let them stop nothing until `resume`, or until the block is left."""
+        """Note interrupts without stopping the code, until `resume` or the end of the block."""
         if self._watches and not self._holds:
             self._holds = True
             Watch._held += 1
 
     @tidying
     def resume(self) -> None:
-        """Let interrupts stop the code again; one that came meanwhile waits for the end."""
+        """Let interrupts stop the code again; a noted one is raised at the end of the block."""
         Watch._held -= self._holds
         self._holds = False
 
@@ -453,7 +452,7 @@ class Watch:
         self._watches, arrived = False, Watch._arrived
         Watch._depth -= 1
         if Watch._depth == 0:
-            if Watch._previous is not None:  # also if the code inside put its own in the place
+            if Watch._previous is not None:  # restored even if the code inside set another
                 signal.signal(signal.SIGINT, Watch._previous)
             Watch._arrived, Watch._previous = False, None
         return arrived
@@ -465,15 +464,15 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         arrived = self.leave()
-        del kind, error, trace  # a traceback shows the locals of this frame too
+        del kind, error, trace  # the traceback of the fresh error would show them
         if arrived:
             raise_fresh()
 
 
 def quietly(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
-    """Return what code that is not ours makes of rows; `otherwise` if it raises (theory A14.4).
+    """Return the result of foreign code on rows, or `otherwise` if it raises (theory A14.4).
 
-    Whatever it raises, an exit or a panic too; but a signal still interrupts.
+    It may raise anything, an exit or a panic too; only a signal still interrupts.
 
     >>> quietly(int, "x"), quietly(int, "x", otherwise=0), quietly(int, "1")
     (None, 0, 1)
@@ -488,7 +487,7 @@ def quietly(function: Callable[..., Any], *arguments: Any, otherwise: Any = None
 
 
 def raise_fresh(error: BaseException | None = None) -> NoReturn:
-    """Raise an error, by default a `KeyboardInterrupt`, that knows nothing of any other one."""
+    """Raise an error, by default a `KeyboardInterrupt`, without a context."""
     fresh = KeyboardInterrupt() if error is None else error
     try:
         raise fresh
@@ -501,15 +500,15 @@ def _tidies(frame: FrameType | None) -> bool:
 
 
 def _replace_handler() -> Any:
-    """Note interrupts before the present handler deals with them; return that handler, if any."""
+    """Install a handler that notes interrupts and calls the previous one, which is returned."""
     previous = signal.getsignal(signal.SIGINT)
-    if not callable(previous):  # ignored, or the process ends at once
+    if not callable(previous):  # the signal is ignored, or ends the process
         return None
 
     def note(number: int, frame: FrameType | None) -> None:
         try:
             previous(number, frame)
-        except BaseException:  # else the handler has dealt with it
+        except BaseException:  # a handler that does not raise has dealt with the signal
             Watch._arrived = True
             if not (Watch._held or _tidies(frame)):
                 raise
@@ -518,27 +517,27 @@ def _replace_handler() -> Any:
     return previous
 
 
-# -- Which functions are this library's own, so that what they make of rows is proven -------------
+# -- Recognizing functions of this library, whose reading of rows is proven -----------------------
 
 _ROOMS = tuple(f"zerodelta.{room}." for room in ("tasks", "clustering", "training"))
 _PLAIN = (int, float, bool, str, bytes, type(None), Fraction, np.float64, np.int64)
 
 
-def is_written_here(value: Any) -> bool:
-    """Tell whether a function is one of our tasks', and so is everything that it holds.
+def is_trusted_code(value: Any) -> bool:
+    """Tell whether this library wrote a function or object, and everything that it holds.
 
-    Functions are told by the module whose names they see, classes by being what their module calls
-    by that name, objects by both and by what they hold; numbers, texts and arrays do nothing by
-    themselves. Code that is put into a module
-    of ours on purpose cannot be told from ours: nothing in Python can.
+    A function must have the globals and the file of a module of our tasks; a class must be what its
+    module has under its name; an object's class and attributes are checked. Numbers, texts and
+    arrays of numbers run no code. Code that a caller puts into one of our modules on purpose is not
+    recognized as foreign, which Python makes impossible.
 
     >>> from zerodelta.training.models import TanhNetwork
-    >>> is_written_here(TanhNetwork(lower=(0,), upper=(1,))), is_written_here(lambda rows: rows)
+    >>> is_trusted_code(TanhNetwork(lower=(0,), upper=(1,))), is_trusted_code(lambda rows: rows)
     (True, False)
     """
     kind = type(value)
     if kind is MethodType:
-        return is_written_here(value.__func__) and is_written_here(value.__self__)
+        return is_trusted_code(value.__func__) and is_trusted_code(value.__self__)
     if kind is FunctionType:
         name = str(value.__globals__.get("__name__"))
         names = _names_of(name) if name.startswith(_ROOMS) else None
@@ -547,13 +546,13 @@ def is_written_here(value: Any) -> bool:
         if value.__code__.co_filename != names.get("__file__"):
             return False
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return all(map(is_written_here, [*held, *given]))
+        defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        return all(map(is_trusted_code, [*held, *defaults]))
     if kind is np.ndarray:
         return bool(value.dtype.kind in "biufc")  # objects may be functions
     if kind in (tuple, list):
-        return all(map(is_written_here, value))
-    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_written_here, _held(value))))
+        return all(map(is_trusted_code, value))
+    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_trusted_code, _held(value))))
 
 
 def _is_class_of_ours(kind: type) -> bool:
@@ -563,7 +562,7 @@ def _is_class_of_ours(kind: type) -> bool:
 
 
 def _held(value: Any) -> list[Any]:
-    """Return what an object holds: a gradient or a model of ours may hold the caller's function."""
+    """Return the attributes of an object: a gradient or model may hold a function of the caller."""
     slots = [name for kind in type(value).__mro__ for name in _slots_of(kind)]
     held = [getattr(value, name) for name in slots if hasattr(value, name)]
     return [*held, *getattr(value, "__dict__", {}).values()]
@@ -575,5 +574,5 @@ def _slots_of(kind: type) -> list[str]:
 
 
 def _names_of(module: str) -> dict[str, Any] | None:
-    found = sys.modules.get(module)
-    return None if found is None else vars(found)
+    loaded = sys.modules.get(module)
+    return None if loaded is None else vars(loaded)

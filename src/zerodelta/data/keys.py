@@ -1,7 +1,8 @@
-"""Rows as keys of a public universe: items of one column, groups of several (theory U).
+"""Group rows by public keys, and count items and keys of a public universe (theory U).
 
-An item is found in the universe by itself, whatever the other items are; one that is not there is
-counted nowhere, or for a public item. No item raises. Rows of a source are counted block by block.
+Each item is looked up in the universe by itself, whatever the other items are. An item that is not
+in the universe is ignored, or counted as a public item. No item raises an error. Rows of a source
+are counted block by block.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from zerodelta.data.cells import OptionIndex
 from zerodelta.data.columns import Unread, as_frame, as_objects
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Bounds, Kind, Number, Text
-from zerodelta.data.pieces import group_codes, kept, together
+from zerodelta.data.pieces import as_one_table, copied_blocks, group_codes
 from zerodelta.data.rows import Blocks, Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, ours
+from zerodelta.data.source import DerivedSource, Sealed, Source, Ticket, trusted_source
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Array, Integers
 from zerodelta.exact.rational import Rational, as_rational, number_text
@@ -36,11 +37,11 @@ from zerodelta.spaces.keys import CodeKeys, KeyUniverse, ProductKeys, RangeKeys,
 from zerodelta.value import value
 
 # -- Group keys -----------------------------------------------------------------------------------
-# Which of several public groups a row is in, by its own cells: the keys of a table (theory P).
+# The keys of a table: each row is in one of several public groups, by its own cells (theory P).
 #
 # A key is a column of codes (a category, a boolean, a date), or a column of numbers cut at public
-# edges (`zd.bins`). Groups are all combinations of keys, the last key fastest; a row with a
-# missing key is in none.
+# edges (`zd.bins`). Groups are all combinations of codes, the last key fastest; a row with a
+# missing code is in no group.
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 Inside: TypeAlias = npt.NDArray[np.bool_]
@@ -48,9 +49,9 @@ Inside: TypeAlias = npt.NDArray[np.bool_]
 
 @value
 class Bins:
-    """Intervals between public edges, each with its lower edge, the last with both.
+    """Intervals between public edges, made by `zd.bins`.
 
-    Made by `zd.bins`.
+    Each interval includes its lower edge; the last one includes both of its edges.
     """
 
     edges: tuple[Fraction, ...]
@@ -61,8 +62,8 @@ class Bins:
             len(floats) >= 2 and all(a < b for a, b in itertools.pairwise(floats)),
             "bins",
             [number_text(edge) for edge in self.edges],
-            expected="two edges or more, each larger than the one before",
-            remedy="pass them in rising order, as in zd.bins([0, 18, 65, 120])",
+            expected="two or more edges, each larger than the one before",
+            remedy="pass edges in rising order, as in zd.bins([0, 18, 65, 120])",
         )
 
     @property
@@ -77,12 +78,12 @@ class Bins:
         >>> bins([0, "0.5", 2]).labels
         ('[0, 0.5)', '[0.5, 2]')
         """
-        ends = [_shown(edge) for edge in self.edges]
+        ends = [_edge_text(edge) for edge in self.edges]
         pairs = list(itertools.pairwise(ends))
         return (*(f"[{a}, {b})" for a, b in pairs[:-1]), f"[{pairs[-1][0]}, {pairs[-1][1]}]")
 
     def codes(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the place of each number among the bins; NaN beyond the edges, and for NaN.
+        """Return the number of the bin that holds each value; NaN outside the edges and for NaN.
 
         >>> bins([0, 18, 65]).codes(np.array([-1.0, 0.0, 18.0, 65.0, 66.0, np.nan]))
         array([nan,  0.,  1.,  1., nan, nan])
@@ -95,15 +96,15 @@ class Bins:
 
 
 def bins(edges: Iterable[Rational]) -> Bins:
-    """Declare the public edges by which a column of numbers is cut into groups.
+    """Declare public edges that cut a column of numbers into groups.
 
-    A bin has its lower edge, the last one both, as in `np.histogram`; a number beyond the edges is
-    in none.
+    As in `np.histogram`, a bin includes its lower edge and the last bin both edges; a number
+    outside the edges is in no bin.
 
     Parameters
     ----------
     edges : list of numbers
-        In rising order, known without the rows.
+        The edges in rising order, chosen without looking at the rows.
 
     Returns
     -------
@@ -115,32 +116,32 @@ def bins(edges: Iterable[Rational]) -> Bins:
     >>> bins([0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
     """
-    remedy = "pass them in rising order, as in zd.bins([0, 18, 65, 120])"
+    remedy = "pass edges in rising order, as in zd.bins([0, 18, 65, 120])"
     require(is_list(edges), "bins", edges, "a list of edges", remedy)
     return Bins(edges=tuple(as_rational(edge, "bins") for edge in edges))
 
 
 @value
 class GroupKey:
-    """One column by which rows are grouped, what its codes stand for, and how these are found.
+    """One column by which rows are grouped, and the labels of its codes.
 
-    `bins`: the column holds numbers, clipped to `ends` if they have declared bounds, which are cut
-    there; otherwise it holds codes 0, 1, … itself.
+    With `bins` the column holds numbers, which are clipped to `clip_bounds` (if declared) and cut
+    at the bins' edges. Without `bins` it holds the codes 0, 1, … themselves.
     """
 
     name: str
     labels: tuple[Any, ...]
     bins: Bins | None = None
-    ends: Bounds | None = None
+    clip_bounds: Bounds | None = None
     complete: bool = False
     """Whether every row that counts has a code."""
 
     def codes(self, column: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the code of each cell; NaN, or no code at all, where it is in no group."""
+        """Return the code of each cell; NaN or another number for a cell in no group."""
         if self.bins is None:
             return column
-        if self.ends is not None:
-            column = np.clip(column, float(self.ends[0]), float(self.ends[1]))
+        if self.clip_bounds is not None:
+            column = np.clip(column, float(self.clip_bounds[0]), float(self.clip_bounds[1]))
         return self.bins.codes(column)
 
 
@@ -150,7 +151,7 @@ class GroupKeys:
 
     keys: tuple[GroupKey, ...] = ()
     possible: int | None = None
-    """How many groups there can be, where keys are yet to be found: these have no labels."""
+    """The largest number of groups, where keys are found by a release and have no labels yet."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -178,28 +179,28 @@ class GroupKeys:
 
     def codes(self, block: Block) -> tuple[Codes, Inside]:
         """Return the group of each row, and whether it is in one, from the columns of the keys."""
-        found = (key.codes(block[:, place]) for place, key in enumerate(self.keys))
-        return group_codes(found, self.sizes, len(block))
+        codes = (key.codes(block[:, place]) for place, key in enumerate(self.keys))
+        return group_codes(codes, self.sizes, len(block))
 
 
-def _shown(edge: Fraction) -> str:
-    """Return an edge as it is read best."""
+def _edge_text(edge: Fraction) -> str:
+    """Return an edge as a short text; different edges of a `Bins` have different texts."""
     if edge.denominator == 1 and abs(edge) < 10**15:
         return str(edge.numerator)
-    return repr(float(edge))  # of different edges never the same
+    return repr(float(edge))  # the edges differ as floats, so their reprs differ
 
 
-_MOST_DENSE = 1 << 24
-"""Up to here one counter for each item of the universe is cheaper than sorting the items."""
-_FEW = 1 << 12
-"""A table of so many counts is made of each block of rows."""
+_LARGEST_DENSE = 1 << 24
+"""The largest universe that gets a counter for each item; in a larger one items are sorted."""
+_LARGEST_BLOCK_TABLE = 1 << 12
+"""The largest table that is computed for each block; a larger one is added to item by item."""
 _BLOCK = 1 << 17
-_WAITING = 1 << 22
+_MOST_WAITING = 1 << 22
 
 
 @value
 class KeyCounts:
-    """The indices that occur, in rising order, and how often; all others occur 0 times."""
+    """The indices that occur, in rising order, and their counts; all others have count 0."""
 
     indices: Integers
     counts: Integers
@@ -214,8 +215,8 @@ class KeyCounts:
 def as_items(items: Any, column: str | None = None) -> tuple[Source | Sealed[Any], int]:
     """Return one column of items, closed until there is a ticket, and their public number.
 
-    `column` names one of a data frame. A text, a mapping, a set, a single number or a generator is
-    refused by its type, several columns by their shape; no item is read.
+    `column` names a column of a data frame. A text, a mapping, a set, a single number or a
+    generator is refused by its type, several columns by their shape; no item is read.
 
     >>> as_items("abc")
     Traceback (most recent call last):
@@ -224,7 +225,7 @@ def as_items(items: Any, column: str | None = None) -> tuple[Source | Sealed[Any
 list, an array or a series with one item for each row.
     """
     if column is not None:
-        items = _named(items, column)
+        items = _frame_column(items, column)
     if isinstance(items, Source):
         shape: tuple[int, ...] = (items.rows, len(items.columns))
     else:
@@ -239,7 +240,7 @@ list, an array or a series with one item for each row.
             remedy="pass a list, an array or a series with one item for each row",
         )
         unread = Unread(items)
-        # in a list each item is one, a list or a tuple too
+        # every element of a list is one item, even if it is a list or a tuple
         shape = unread.shape[:1] if isinstance(items, (list, tuple)) else unread.shape
     require(
         shape[1:] in ((), (1,)),
@@ -253,7 +254,7 @@ list, an array or a series with one item for each row.
     return Sealed(items, known=unread.known, read=unread.read_column), unread.rows
 
 
-def _named(items: Any, column: str) -> Any:
+def _frame_column(items: Any, column: str) -> Any:
     """Return one column of a data frame."""
     frame = None if isinstance(items, (Source, np.ndarray, list, tuple)) else as_frame(items)
     require(
@@ -267,33 +268,42 @@ def _named(items: Any, column: str) -> Any:
 
 
 def column(rows: Rows) -> Block:
-    """Return the first column of opened rows as floats, NaN for what is no number."""
+    """Return the first column of opened rows as floats, NaN for a non-numeric cell."""
     first = (block[:, :1] for block in rows.blocks())
-    many, keeping = rows.rows, rows.keeping
-    return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
+    table = as_one_table(
+        first,
+        1,
+        planned=rows.rows,
+        keeping=rows.keeping,
+        count_is_public=rows.row_count_is_public,
+    )
+    return table[:, 0]
 
 
 def tally(items: Any, space: Finite, *, unknown: int | None = None) -> KeyCounts:
-    """Count opened items; what is no item of the universe counts at `unknown`, or nowhere.
+    """Count opened items; one outside the universe counts as item `unknown`, or is ignored if None.
 
-    Replacing one item moves at most two counts, each by one.
+    Replacing one item changes at most two counts, each by one.
     """
     options = OptionIndex(space)
-    if space.size <= _MOST_DENSE and isinstance(items, Rows):
-        found, missing = _added(items, options, space.size)
+    if space.size <= _LARGEST_DENSE and isinstance(items, Rows):
+        known, outside = _total_counts(items, options, space.size)
     else:
         places = (options.places(cells) for cells in _blocks(items))
-        found, missing = _sparse(places) if space.size > _MOST_DENSE else _dense(places, space.size)
-    if unknown is None or missing == 0:
-        return found
-    place = int(np.searchsorted(found.indices, unknown))
-    if place < len(found.indices) and found.indices[place] == unknown:
-        counts = found.counts.copy()
-        counts[place] += missing
-        return KeyCounts(indices=found.indices, counts=counts)
+        if space.size > _LARGEST_DENSE:
+            known, outside = _sparse_counts(places)
+        else:
+            known, outside = _dense_counts(places, space.size)
+    if unknown is None or outside == 0:
+        return known
+    place = int(np.searchsorted(known.indices, unknown))
+    if place < len(known.indices) and known.indices[place] == unknown:
+        counts = known.counts.copy()
+        counts[place] += outside
+        return KeyCounts(indices=known.indices, counts=counts)
     return KeyCounts(
-        indices=np.insert(found.indices, place, unknown),
-        counts=np.insert(found.counts, place, missing),
+        indices=np.insert(known.indices, place, unknown),
+        counts=np.insert(known.counts, place, outside),
     )
 
 
@@ -307,36 +317,37 @@ def _blocks(items: Any) -> Iterator[npt.NDArray[Any]]:
     yield from (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
 
 
-def _dense(blocks: Iterator[Integers], size: int) -> tuple[KeyCounts, int]:
-    """Return the tally of places 0..size-1, and how often the place is -1."""
-    every = np.zeros(size + 1, dtype=np.int64)  # the first: of no item
+def _dense_counts(blocks: Iterator[Integers], size: int) -> tuple[KeyCounts, int]:
+    """Return the counts of the places 0..size-1, and the number of places that are -1."""
+    every = np.zeros(size + 1, dtype=np.int64)  # the first counter is for place -1
     for places in blocks:
         if size < len(places):
             every += np.bincount(places + 1, minlength=size + 1)
         else:
             np.add.at(every, places + 1, 1)
-    return _of_counts(every)
+    return _split_counts(every)
 
 
-def _of_counts(every: Integers) -> tuple[KeyCounts, int]:
+def _split_counts(every: Integers) -> tuple[KeyCounts, int]:
+    """Return the counts of places from the second counter on, and the first counter."""
     indices = np.flatnonzero(every[1:])
     return KeyCounts(indices=indices, counts=every[1:][indices]), int(every[0])
 
 
-def _added(rows: Rows, options: OptionIndex, size: int) -> tuple[KeyCounts, int]:
-    """Return the same of the first column of rows, counted where these are."""
-    keyed = size > _FEW
+def _total_counts(rows: Rows, options: OptionIndex, size: int) -> tuple[KeyCounts, int]:
+    """Return what `_dense_counts` does for the first column of rows, counted where the rows are."""
+    keyed = size > _LARGEST_BLOCK_TABLE
 
     def counted(values: Block) -> IntegerArray:
         places = options.places(values[:, 0]) + 1
         return places if keyed else np.bincount(places, minlength=size + 1)
 
     every = rows.total(counted, [0], shape=(size + 1,), bound=1, keyed=keyed)
-    return _of_counts(every.astype(np.int64))
+    return _split_counts(every.astype(np.int64))
 
 
-def _sparse(blocks: Iterator[Integers]) -> tuple[KeyCounts, int]:
-    """Return the same in memory for the places that occur."""
+def _sparse_counts(blocks: Iterator[Integers]) -> tuple[KeyCounts, int]:
+    """Return what `_dense_counts` does, with memory only for the places that occur."""
     indices, counts = np.zeros((2, 0), dtype=np.int64)
     waiting: list[Integers] = []
     missing = 0
@@ -344,7 +355,7 @@ def _sparse(blocks: Iterator[Integers]) -> tuple[KeyCounts, int]:
         if places is not None:
             waiting.append(places[places >= 0])
             missing += len(places) - len(waiting[-1])
-        if places is None or sum(map(len, waiting)) > max(_WAITING, len(indices)):
+        if places is None or sum(map(len, waiting)) > max(_MOST_WAITING, len(indices)):
             joined = np.concatenate([indices, *waiting])
             added = np.ones(len(joined), dtype=np.int64)
             added[: len(indices)] = counts
@@ -355,16 +366,16 @@ def _sparse(blocks: Iterator[Integers]) -> tuple[KeyCounts, int]:
     return KeyCounts(indices=indices, counts=counts), missing
 
 
-# -- Rows as keys: how often each key of a public universe occurs, from any columns (theory U) ----
-# A key is one cell, or a tuple of several, read by itself; a row whose key is not in the universe
-# (a text that is too long, a number out of range, a missing cell) counts nowhere. Nothing is
-# listed but the keys that occur.
+# -- Counts of the keys of a public universe, from any columns (theory U) -------------------------
+# A key is one cell, or a tuple of several, each read by itself. A row whose key is not in the
+# universe (a text that is too long, a number out of range, a missing cell) is ignored. Only keys
+# that occur are held in memory.
 
 _EXACT_FLOATS = 1 << 53
 
 
 def universe_of(kinds: Mapping[str, Kind]) -> KeyUniverse:
-    """Return the keys that columns of these kinds can have; one without a size is refused.
+    """Return the universe of keys of columns of these kinds; one without a size is refused.
 
     >>> from zerodelta.data.declare import number
     >>> universe_of({"hash": number(0, 2**64 - 1, integer=True)}).size == 2**64
@@ -380,8 +391,8 @@ def _universe(name: str, kind: Kind) -> KeyUniverse:
             raise ParameterError(
                 f"column {name!r}",
                 str(kind),
-                expected="a universe of keys with a size: texts over a public alphabet",
-                remedy=f"declare zd.text({kind.length}, alphabet=…), all letters there can be",
+                expected="texts over a public alphabet, so that the possible keys are known",
+                remedy=f"declare zd.text({kind.length}, alphabet=…) with all characters to expect",
             )
         return TextKeys(alphabet=kind.alphabet, length=kind.length)
     if isinstance(kind, Number):
@@ -389,20 +400,20 @@ def _universe(name: str, kind: Kind) -> KeyUniverse:
             kind.integer,
             f"column {name!r}",
             str(kind),
-            expected="a universe of keys with a size: whole numbers",
-            remedy="declare zd.number(lower, upper, integer=True), or ask for a histogram",
+            expected="whole numbers, so that the possible keys are known",
+            remedy="declare zd.number(lower, upper, integer=True), or use zd.histogram",
         )
         return RangeKeys(lower=int(kind.lower), upper=int(kind.upper))
     return CodeKeys(labels=kind.labels or ())
 
 
-@ours
+@trusted_source
 @final
 class KeySource(DerivedSource):
-    """The keys of a data set's columns; opened by a ticket they are counted.
+    """The keys of a data set's columns; a ticket opens it as the counts of these keys.
 
-    As a source it has one column, 1 where a row has a key of the universe; with columns of numbers
-    (`of`) it has these, and opened it is a `KeyedRows`.
+    As a source it has one column, which is 1 where a row has a key of the universe. With columns of
+    numbers (`of`) it has those columns, and a ticket opens it as `KeyedRows`.
     """
 
     __slots__ = ("_keys", "_numbers", "universe")
@@ -416,7 +427,7 @@ class KeySource(DerivedSource):
             "data",
             "a Spark DataFrame",
             expected="rows that this process reads: keys are not counted on a cluster",
-            remedy="group and count there by a query of your own, or collect the key columns",
+            remedy="collect the key columns, or declare the keys as a category",
         )
         self._keys, self._numbers = keys, keys[list(of)] if of else None
         self._of = keys if not of else keys[list(dict.fromkeys([*keys.columns, *of]))]
@@ -424,52 +435,58 @@ class KeySource(DerivedSource):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of numbers; else the key."""
+        """The columns of numbers; without any, the key."""
         return ("key",) if self._numbers is None else self._numbers.columns
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """The columns of which a key is made, and what they were declared as."""
+        """The declared kinds of the columns of the key."""
         return self._keys.kinds
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
-        """Yield the columns of numbers; else 1 for each row that has a key, NaN for all others."""
+        """Yield the columns of numbers; without any, 1 for a row with a key and NaN for others."""
         if self._numbers is not None:
             yield from self._numbers.blocks(ticket)
             return
-        for keys in self._found(ticket):
+        for keys in self._keys_of_rows(ticket):
             yield np.array([[np.nan if is_absent(key) else 1.0] for key in keys]).reshape(-1, 1)
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
-        """Return how often each key occurs, in no order that means anything; or `KeyedRows`."""
-        if keep:  # for programs that ask many times
+        """Return the count of each key, in an order without meaning; or `KeyedRows`."""
+        if keep:  # for the program of a study, which reads the rows many times
             return super().open(ticket, keep=keep)
         if self._numbers is not None:
             Ticket.check(ticket)
             return KeyedRows(self, ticket)
         counts: Counter[Any] = Counter()
-        for keys in self._found(ticket):
+        for keys in self._keys_of_rows(ticket):
             counts.update(keys)
         return {key: count for key, count in counts.items() if not is_absent(key)}
 
-    def _found(self, ticket: Ticket) -> Iterator[list[Any]]:
+    def _keys_of_rows(self, ticket: Ticket) -> Iterator[list[Any]]:
         kinds = self.kinds
-        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+        for cells, counts in self._of.cells(ticket, as_cells=not_floats(kinds)):
             yield keys_in(kinds, cells, counts)
 
-    def coded(self, ticket: Ticket, known: dict[Any, int]) -> Iterator[Block]:
-        """Yield the rows that count: the number of their key, -1 without one, and their numbers."""
+    def coded(self, ticket: Ticket, codes_of_keys: dict[Any, int]) -> Iterator[Block]:
+        """Yield the rows that count: the code of their key, -1 without one, and their numbers.
+
+        New keys are added to `codes_of_keys`.
+        """
         kinds, values = self.kinds, (self._numbers or self._of).chosen
-        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
+        for cells, counts in self._of.cells(ticket, as_cells=not_floats(kinds)):
             block = values.read({name: cells[name] for name in values.needed})
-            found = keys_in(kinds, cells, counts)
-            codes = [-1 if is_absent(key) else known.setdefault(key, len(known)) for key in found]
+            keys = keys_in(kinds, cells, counts)
+            codes = [
+                -1 if is_absent(key) else codes_of_keys.setdefault(key, len(codes_of_keys))
+                for key in keys
+            ]
             kept_rows = block if counts is None else block[counts]
             yield np.column_stack([np.array(codes, dtype=np.float64), kept_rows])
 
 
 def not_floats(kinds: Mapping[str, Kind]) -> frozenset[str]:
-    """Return the columns of keys that are numbers: floats would not tell them apart."""
+    """Return the columns of keys that are numbers: as floats, large ones would become equal."""
     return frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))
 
 
@@ -477,7 +494,7 @@ def keys_in(
     kinds: Mapping[str, Kind], cells: Mapping[str, Any], counts: npt.NDArray[np.bool_] | None
 ) -> list[Any]:
     """Return the key of each row of a batch that counts (None: all do); see `is_absent`."""
-    columns = [_read(kind, cells[name]) for name, kind in kinds.items()]
+    columns = [_keys_of_column(kind, cells[name]) for name, kind in kinds.items()]
     if counts is not None:
         columns = [column[counts] for column in columns]
     lists = [column.tolist() for column in columns]
@@ -489,109 +506,112 @@ def is_absent(key: Any) -> bool:
     return key is None or (type(key) is tuple and None in key)
 
 
-def _read(kind: Kind, cells: Any) -> Array:
-    """Return the key of each cell, each by itself; None where there is none."""
+def _keys_of_column(kind: Kind, cells: Any) -> Array:
+    """Return the key of each cell, from that cell alone; None for a cell without one."""
     if isinstance(kind, Text):
         return kind.read(cells)
     if isinstance(kind, Number):
         lower, upper = int(kind.lower), int(kind.upper)
-        return read_column(cells, lambda found: _whole_numbers(found, lower, upper))
+        return read_column(cells, lambda column: _exact_integers(column, lower, upper))
     codes = kind.read(cells)
-    here = ~np.isnan(codes)
-    keys = np.where(here, codes, 0).astype(np.int64)
-    return keys if here.all() else _or_none(keys, here)
+    present = ~np.isnan(codes)
+    keys = np.where(present, codes, 0).astype(np.int64)
+    return keys if present.all() else _none_where_absent(keys, present)
 
 
-def _whole_numbers(cells: Array, lower: int, upper: int) -> Array:
-    """Return whole numbers exactly, 64 bits and beyond; None for those out of range."""
+def _exact_integers(cells: Array, lower: int, upper: int) -> Array:
+    """Return whole numbers exactly, of any size; None for those out of range."""
     if cells.dtype.kind in "iu":
-        here = _within(cells, lower, upper)
-        return cells if here.all() else _or_none(cells, here)
+        in_range = _in_range(cells, lower, upper)
+        return cells if in_range.all() else _none_where_absent(cells, in_range)
     if cells.dtype.kind == "f":
         with np.errstate(all="ignore"):  # a signaling NaN must not warn
             rounded = np.rint(cells.astype(np.float64))
             fits = np.abs(rounded) < _EXACT_FLOATS
         if fits.all():
-            return _whole_numbers(rounded.astype(np.int64), lower, upper)
-    keys = [_whole(one_cell.category(cell)) for cell in cells.tolist()]
+            return _exact_integers(rounded.astype(np.int64), lower, upper)
+    keys = [_integer_key(one_cell.category(cell)) for cell in cells.tolist()]
     inside = [None if key is None or not lower <= key <= upper else key for key in keys]
     return as_objects(inside)
 
 
-def _or_none(keys: Array, here: npt.NDArray[np.bool_]) -> Array:
+def _none_where_absent(keys: Array, present: npt.NDArray[np.bool_]) -> Array:
     objects = keys.astype(object)
-    objects[~here] = None
+    objects[~present] = None
     return objects
 
 
-def _within(cells: Array, lower: int, upper: int) -> npt.NDArray[np.bool_]:
-    """Compare with ends that may not fit the array's own type."""
+def _in_range(cells: Array, lower: int, upper: int) -> npt.NDArray[np.bool_]:
+    """Tell which integers are between two ends, which may not fit the type of the array."""
     info = np.iinfo(cells.dtype)
-    here: npt.NDArray[np.bool_] = np.full(len(cells), lower <= info.max and upper >= info.min)
+    in_range: npt.NDArray[np.bool_] = np.full(len(cells), lower <= info.max and upper >= info.min)
     if lower > info.min and lower <= info.max:
-        here &= cells >= cells.dtype.type(lower)
+        in_range &= cells >= cells.dtype.type(lower)
     if info.min <= upper < info.max:
-        here &= cells <= cells.dtype.type(upper)
-    return here
+        in_range &= cells <= cells.dtype.type(upper)
+    return in_range
 
 
-def _whole(key: Any) -> int | None:
+def _integer_key(key: Any) -> int | None:
     if type(key) is int:
         return key
     return round(key) if type(key) is float and abs(key) < _EXACT_FLOATS else None
 
 
 # -- Rows by key ----------------------------------------------------------------------------------
-# Rows with a key each and numbers beside it, read once: keys are found first, then summed up.
+# Rows with a key and numbers. A release first chooses keys by their noisy counts, and then releases
+# sums of the numbers by these keys.
 #
-# A query may yield other rows the next time, so both come from one copy. In the copy a key is a
-# number, in the order in which keys occur; only the groups that were found leave it.
+# A query may yield other rows the next time, so both steps read one copy. In the copy a key is its
+# code, numbered in the order in which keys occur.
 
 GROUP = "\1"
-"""The name of the column with the group of each row: no source has such a name."""
+"""The name of the column with the group of each row, which no declared column can have."""
 
 
 @final
 class KeyedRows:
-    """Rows that a ticket has opened: how often each key occurs, then rows by groups of keys."""
+    """Rows that a ticket has opened: the count of each key, then the rows by groups of keys."""
 
-    __slots__ = ("_blocks", "_numbers", "_source", "_ticket")
+    __slots__ = ("_blocks", "_codes", "_source", "_ticket")
 
     def __init__(self, source: KeySource, ticket: Ticket) -> None:
         self._source, self._ticket = source, ticket
-        self._numbers: dict[Any, int] = {}
+        self._codes: dict[Any, int] = {}
         self._blocks: tuple[Block, ...] | None = None
 
     def _copy(self) -> tuple[Block, ...]:
         if self._blocks is None:
-            read = self._source.coded(self._ticket, self._numbers)
-            self._blocks = kept(read, self._source.keeping)
+            blocks = self._source.coded(self._ticket, self._codes)
+            self._blocks = copied_blocks(blocks, self._source.keeping)
         return self._blocks
 
     def counts(self) -> dict[Any, int]:
-        """Return how often each key occurs, in no order that means anything."""
-        blocks = self._copy()
-        total = np.zeros(len(self._numbers), dtype=np.int64)
+        """Return the count of each key, in an order without meaning."""
+        blocks = self._copy()  # first, since it fills `_codes`
+        total = np.zeros(len(self._codes), dtype=np.int64)
         for block in blocks:
             codes = block[:, 0].astype(np.int64)
             total += np.bincount(codes[codes >= 0], minlength=len(total))
-        return dict(zip(self._numbers, total.tolist(), strict=True))
+        return dict(zip(self._codes, total.tolist(), strict=True))
 
     def by_group(self, groups: Mapping[Any, int], rest: int) -> Rows:
-        """Return the same rows with a column `GROUP`: that of their key, `rest` for all others."""
+        """Return the rows with a column `GROUP`: the group of their key, `rest` for other keys."""
         blocks = self._copy()
-        codes = np.full(len(self._numbers) + 1, rest, dtype=np.float64)  # the last: without a key
+        # one more entry, at index -1, for rows without a key
+        group_of_code = np.full(len(self._codes) + 1, rest, dtype=np.float64)
         for key, group in groups.items():
-            if key in self._numbers:
-                codes[self._numbers[key]] = group
+            if key in self._codes:
+                group_of_code[self._codes[key]] = group
         copied = Rows(
             held=Blocks(blocks, self._source.keeping),
             rows=self._source.rows,
             columns=(GROUP, *self._source.columns),
-            whole=False,  # rows that count nowhere were left out
+            row_count_is_public=False,  # ignored rows were left out
         )
-        return copied.mapped(partial(_with_group, codes), copied.columns, may_miss=True)
+        return copied.mapped(partial(_with_group, group_of_code), copied.columns, may_miss=True)
 
 
-def _with_group(codes: Block, block: Block) -> Block:
-    return np.column_stack([codes[block[:, 0].astype(np.int64)], block[:, 1:]])
+def _with_group(group_of_code: Block, block: Block) -> Block:
+    """Return the rows with the group in the place of the key's code, their first column."""
+    return np.column_stack([group_of_code[block[:, 0].astype(np.int64)], block[:, 1:]])

@@ -1,7 +1,8 @@
-"""The kinds of columns: numbers, categories, booleans and texts (`declare` has dates).
+"""Define the kinds of columns: numbers, categories, booleans and texts.
 
 Each cell is read by itself, whatever the physical type of its column: an array of objects, a typed
-array and an Arrow array of the same cells are read alike. `declare` has what a caller writes.
+array and an Arrow array of the same cells give the same result. `declare` has dates, and the
+functions that callers use.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, number_text
 from zerodelta.value import value
 
-# -- What a declared kind of column is: public, and the reading of each cell by itself ------------
+# -- The interface of a kind: public facts, and how each cell is read by itself -------------------
 
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 
 
 class Kind(ABC):
-    """What the cells of a column are read to."""
+    """A declared kind of column, which reads its cells to numbers, codes or texts."""
 
     @property
     @abstractmethod
     def size(self) -> int | None:
-        """The number of codes 0, 1, ... that cells are read to; None for numbers and texts."""
+        """The number of codes 0, 1, … of the cells; None for numbers and texts."""
 
     @property
     @abstractmethod
@@ -44,12 +45,12 @@ class Kind(ABC):
     @property
     @abstractmethod
     def labels(self) -> tuple[Any, ...] | None:
-        """What each code stands for; None where there are no codes."""
+        """The option or text that each code stands for; None without codes."""
 
     @property
     @abstractmethod
     def declaration(self) -> dict[str, Any]:
-        """The kind as a schema file has it: its name with what it must have, then options."""
+        """The kind as in a schema file: its name with the required values, then options."""
 
     @abstractmethod
     def read(self, column: Any) -> Array:
@@ -62,8 +63,8 @@ class Kind(ABC):
         """
 
     def __str__(self) -> str:
-        (name, given), *options = self.declaration.items()
-        listed = given if name in ("number", "date") else [given]
+        (name, required), *options = self.declaration.items()
+        listed = required if name in ("number", "date") else [required]
         shown = [] if name == "boolean" else [_short(value) for value in listed]
         return f"{name}({', '.join(shown + [f'{key}={_short(v)}' for key, v in options])})"
 
@@ -90,7 +91,7 @@ def _short(value: Any) -> str:
 _FARTHEST = Fraction(1 << 500)
 _OTHER, _MISSING = "other", "missing"
 _UNREADABLE = "mMV"
-"""Kinds of NumPy arrays whose cells are missing, but for a date: times and records."""
+"""NumPy type codes of times and records, whose cells are missing for every kind but a date."""
 
 
 @value
@@ -103,17 +104,17 @@ class Number(Kind):
     integer: bool = False
 
     def __post_init__(self) -> None:
-        ends, given = self.bounds, [number_text(end) for end in self.bounds]
-        require(ends[0] < ends[1], "bounds", given, "lower < upper", "pass the smaller end first")
+        ends, shown = self.bounds, [number_text(end) for end in self.bounds]
+        require(ends[0] < ends[1], "bounds", shown, "lower < upper", "pass the lower bound first")
         require(
             max(-ends[0], ends[1]) <= _FARTHEST,
             "bounds",
-            given,
-            expected="ends of at most 2^500 in magnitude",
-            remedy="rescale the column, so that floats can hold its sums",
+            shown,
+            expected="bounds of at most 2^500 in magnitude",
+            remedy="rescale the column, so that sums fit into floats",
         )
-        whole = not self.integer or all(end.denominator == 1 for end in ends)
-        require(whole, "bounds", given, "whole numbers", "pass whole bounds, or integer=False")
+        integral = not self.integer or all(end.denominator == 1 for end in ends)
+        require(integral, "bounds", shown, "whole numbers", "pass whole bounds, or integer=False")
         if isinstance(self.missing, Fraction):
             inside = ends[0] <= self.missing <= ends[1]
             remedy = 'pass a number between lower and upper, or "skip"'
@@ -135,10 +136,10 @@ class Number(Kind):
     @property
     def declaration(self) -> dict[str, Any]:
         """{number = [0, 120]} and what is not the default."""
-        found: dict[str, Any] = {"number": [_number(self.lower), _number(self.upper)]}
+        fields: dict[str, Any] = {"number": [_number(self.lower), _number(self.upper)]}
         if self.missing != "skip":
-            found["missing"] = "none" if self.missing is None else _number(self.missing)
-        return found | ({"integer": True} if self.integer else {})
+            fields["missing"] = "none" if self.missing is None else _number(self.missing)
+        return fields | ({"integer": True} if self.integer else {})
 
     def read(self, column: Any) -> Array:
         """Return the number of each cell, not clipped; rounded to an integer if declared so."""
@@ -154,7 +155,7 @@ class Number(Kind):
         return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
-        """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
+        """Return the numbers with missing ones replaced as declared, by a number or the center."""
         if self.missing == "skip" or not (absent := np.isnan(values)).any():
             return values
         center = (self.lower + self.upper) / 2
@@ -179,24 +180,24 @@ class Category(Coded):
     exact: bool = False
 
     def __post_init__(self) -> None:
-        remedy = 'name all options, as in zd.category(["f", "m"], other=True)'
+        remedy = 'list all options, as in zd.category(["f", "m"], other=True)'
         require(self.options, "options", self.options, "one option or more", remedy)
         texts = not self.exact or all(type(option) is str for option in self.options)
         require(texts, "options", self.options, "texts", 'pass exact=False, or write "7" for 7')
         keys = [one_cell.category(option, exact=self.exact) for option in self.options]
-        none = "options that a cell can be: an empty text, nan and None are missing cells"
-        require(None not in keys, "options", self.options, none, "pass missing=True instead")
+        expected = "options other than an empty text, nan and None, which are missing cells"
+        require(None not in keys, "options", self.options, expected, "pass missing=True instead")
         for extra, there in ((_OTHER, self.other), (_MISSING, self.missing)):
             require(
                 not (there and extra in self.options),
                 "options",
                 self.options,
-                expected=f"no option {extra!r} beside {extra}=True",
-                remedy="leave it out of the list",
+                expected=f"no option {extra!r}, which {extra}=True adds",
+                remedy=f"remove {extra!r} from the list",
             )
         if self.exact:
             distinct = len(set(keys)) == len(keys)
-            require(distinct, "options", self.options, "different texts", "leave one out")
+            require(distinct, "options", self.options, "different texts", "remove the repeated one")
         else:
             _ = self._places  # refuses options that are read alike
 
@@ -226,7 +227,7 @@ class Category(Coded):
 
     @cached_property
     def _codes(self) -> Array:
-        """The code at each place: of the options, of a missing cell, of another cell (-1)."""
+        """The code for each place of `_places`: the options, a missing cell, and -1 for others."""
         other = float(self.size - 1) if self.other else np.nan
         missing = float(len(self.options)) if self.missing else other
         return np.array([*range(len(self.options)), missing, other])
@@ -293,12 +294,12 @@ class Text(Kind):
 
     def __post_init__(self) -> None:
         as_count(self.length, "length", minimum=1)
-        given = self.alphabet
-        distinct = given is None or (
-            type(given) is str and bool(given) and len(set(given)) == len(given)
+        alphabet = self.alphabet
+        distinct = alphabet is None or (
+            type(alphabet) is str and bool(alphabet) and len(set(alphabet)) == len(alphabet)
         )
         remedy = 'pass alphabet="abcdefghijklmnopqrstuvwxyz"'
-        require(distinct, "alphabet", given, "a text of different characters", remedy)
+        require(distinct, "alphabet", alphabet, "a text of different characters", remedy)
 
     @property
     def size(self) -> None:
@@ -315,9 +316,9 @@ class Text(Kind):
     @property
     def declaration(self) -> dict[str, Any]:
         """{text = 20} (the length) and what is not the default."""
-        found: dict[str, Any] = {"text": self.length}
-        found |= {} if self.alphabet is None else {"alphabet": self.alphabet}
-        return found | ({"exact": True} if self.exact else {})
+        fields: dict[str, Any] = {"text": self.length}
+        fields |= {} if self.alphabet is None else {"alphabet": self.alphabet}
+        return fields | ({"exact": True} if self.exact else {})
 
     def read(self, column: Any) -> Array:
         """Return the text of each cell; None where it is missing, too long or not allowed."""
@@ -328,18 +329,18 @@ class Text(Kind):
             if cells.dtype.kind in "biu":
                 distinct, places = np.unique(cells, return_inverse=True)
                 return as_objects([self._text(cell) for cell in distinct])[places]
-            found: list[str | None] = [None]
-            known: dict[str | None, int] = {None: 0}
+            known: list[str | None] = [None]
+            place_of_text: dict[str | None, int] = {None: 0}
 
             def place(cell: Any) -> int:
                 text = self._text(cell)
-                if text not in known:
-                    known[text] = len(found)
-                    found.append(text)
-                return known[text]
+                if text not in place_of_text:
+                    place_of_text[text] = len(known)
+                    known.append(text)
+                return place_of_text[text]
 
             places = one_cell.read_all(_objects(cells), place)
-            return as_objects(found)[places]
+            return as_objects(known)[places]
 
         return read_column(column, texts)
 
@@ -362,7 +363,7 @@ class Text(Kind):
 
 
 def skips(kind: Kind) -> bool:
-    """Tell whether a cell of the column may count nowhere."""
+    """Tell whether cells of the column may be ignored."""
     if isinstance(kind, Number):
         return kind.missing == "skip"
     if isinstance(kind, Category):
@@ -381,7 +382,7 @@ def _truth(cell: Any) -> int:
 
 
 def _number(exact: Fraction) -> int | float | str:
-    """Return a number as a schema file has it: it is read to the same fraction."""
+    """Return a number for a schema file, which reads back as the same fraction."""
     if exact.denominator == 1:
         return exact.numerator
     return float(exact) if Fraction(float(exact)) == exact else str(exact)

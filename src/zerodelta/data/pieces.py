@@ -1,4 +1,4 @@
-"""Rows taken in pieces: by threads, from a kept copy, with progress, into exact running sums."""
+"""Copy, count and add up blocks of rows: in files, by threads, into exact sums, with progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar, final
@@ -24,8 +24,9 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.sums import INT64_MOST, IntegerArray
 from zerodelta.value import value
 
-# -- A copy of rows, read once: in memory up to a limit, the rest in a file that has no name ------
-# Every later pass over the rows of a release reads the copy, so changing the data changes nothing.
+# -- A copy of rows: in memory up to a limit, the rest in a file that has no name -----------------
+# The rows of a release are read once; every later pass reads the copy, so a release sees one state
+# of the data.
 
 _Array = npt.NDArray[Any]
 
@@ -35,19 +36,20 @@ class Keeping:
     """Where a copy of rows may be kept."""
 
     memory: int | None = None
-    """How many bytes of it in memory; None for all."""
+    """The number of bytes kept in memory; None keeps the whole copy there."""
     folder: str | None = None
-    """Where the file with the rest is made; None for the system's temporary folder."""
+    """The folder of the file with the rest; None for the system's temporary folder."""
 
 
-def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
+def copied_blocks(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
     """Return read-only copies of the blocks, in which each column is contiguous.
 
-    The file, readable by its owner only, loses its name as soon as it is made (on Windows when it
-    is closed): whatever happens, nothing of it stays behind. Whatever fails on the way is one fixed
-    message.
+    The file, readable by its owner only, loses its name as soon as it is created (on Windows when
+    it is closed), so that nothing is left behind after a crash either. Every failure raises the
+    same message.
 
-    >>> [block.tolist() for block in kept([np.zeros((2, 1)), np.ones((1, 1))], Keeping(memory=16))]
+    >>> copies = copied_blocks([np.zeros((2, 1)), np.ones((1, 1))], Keeping(memory=16))
+    >>> [block.tolist() for block in copies]
     [[[0.0], [0.0]], [[1.0]]]
     """
     held: list[_Array] = []
@@ -59,7 +61,7 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
             used += block.nbytes
             if file is None or (limit is not None and used <= limit):
                 data = np.asarray(block).tobytes(order="F")
-                # bytes cannot be made writable again, whatever a function of rows tries
+                # a view of bytes stays read-only: a caller's function of rows cannot change it
                 held.append(_view(data, 0, block.shape, block.dtype))
                 continue
             places.append((file.tell(), block.shape, block.dtype))
@@ -72,42 +74,48 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
             ]
     finally:
         if file is not None:
-            quietly(file.close)  # the map keeps what it needs; a full disk fails here once more
+            quietly(file.close)  # the memory map stays valid; a full disk fails here once more
     return tuple(held)
 
 
-def together(
-    blocks: Iterable[_Array], width: int, *, planned: int, keeping: Keeping, whole: bool = False
+def as_one_table(
+    blocks: Iterable[_Array],
+    width: int,
+    *,
+    planned: int,
+    keeping: Keeping,
+    count_is_public: bool = False,
 ) -> npt.NDArray[np.float64]:
-    """Return all rows as one array, for what needs them at the same time.
+    """Return all rows as one array, for methods that need them at the same time.
 
-    In memory as long as there are no more than `planned`, which is public; should more come, all
-    of them go to a file as that of `kept`, and nothing is raised: how many come may be private.
-    It is made before the first row, unless their number is public (`whole`).
+    The array is in memory as long as there are at most `planned` rows, a public number. If there
+    are more, all of them go to a file like that of `copied_blocks` and nothing is raised: the
+    number of rows may be private. Unless it is public (`count_is_public`), the file is created
+    before the first row, so that a full disk fails whatever the rows are.
 
-    >>> together([np.ones((2, 1)), np.zeros((1, 1))], 1, planned=2, keeping=Keeping()).tolist()
+    >>> as_one_table([np.ones((2, 1)), np.zeros((1, 1))], 1, planned=2, keeping=Keeping()).tolist()
     [[1.0], [1.0], [0.0]]
     """
-    table, start, held = np.empty((planned, width)), 0, True
-    file = None if whole else _new_file(keeping)
+    table, start, in_memory = np.empty((planned, width)), 0, True
+    file = None if count_is_public else _new_file(keeping)
     try:
         for block in blocks:
             stop = start + len(block)
-            if held and stop > planned:
+            if in_memory and stop > planned:
                 file = _new_file(keeping) if file is None else file
                 _write(file, table[:start].T)
-                table, held = np.empty((0, width)), False
-            if held:
+                table, in_memory = np.empty((0, width)), False
+            if in_memory:
                 table[start:stop] = block
             else:
                 _write(file, np.ascontiguousarray(block, np.float64).T)
             start = stop
-        if held:
+        if in_memory:
             return table[:start]
         return np.frombuffer(_mapped(file), np.float64).reshape(start, width)
     finally:
         if file is not None:
-            quietly(file.close)  # the map keeps what it needs; a full disk fails here once more
+            quietly(file.close)  # the memory map stays valid; a full disk fails here once more
 
 
 def _new_file(keeping: Keeping) -> Any:
@@ -137,74 +145,72 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Array:
     return np.empty(shape, dtype)
 
 
-# -- A progress bar for what takes longer than two seconds, of public numbers only ----------------
-# It goes to a terminal's stderr, and nowhere else. Rows are shown where their number is public;
-# nothing is shown while a study's program runs, whose queries follow from internal answers. Switch
-# it off by ``zerodelta.progress = False`` or in the environment by ``ZERODELTA_PROGRESS=0``.
+# -- A progress bar for work that takes longer than two seconds, of public numbers only -----------
+# The bar is drawn on a terminal's stderr only. It counts rows only where their number is public,
+# and is off while a study's program runs, since that program's queries depend on internal answers.
+# Switch it off by ``zerodelta.progress = False`` or in the environment by ``ZERODELTA_PROGRESS=0``.
 
-PATIENCE = 2.0
-"""After how many seconds a bar appears."""
+BAR_DELAY = 2.0
+"""The seconds after which a bar appears."""
 
-_REFRESH = 0.1
+_REFRESH_INTERVAL = 0.1
 
 T = TypeVar("T")
 
 
-def shown(
-    items: Iterable[T], what: str, total: int | None, size: Callable[[T], int] | None = None
+def with_progress(
+    items: Iterable[T], label: str, total: int | None, size: Callable[[T], int] | None = None
 ) -> Generator[T, None, None]:
-    """Yield the items; if they take long, show how many of the total (None: not how many) are done.
+    """Yield the items, with a progress bar if that takes long.
 
-    >>> list(shown(range(3), "rounds", 3))
+    The bar has the label and the sum of the `size` of the items so far (default: 1 each) out of
+    `total`; with None it shows no numbers.
+
+    >>> list(with_progress(range(3), "rounds", 3))
     [0, 1, 2]
     """
-    if not _wanted():
+    if not _is_bar_wanted():
         yield from items
         return
     bar: Any = None
-    done, begun, last = 0, time.monotonic(), 0.0
+    done, started, last = 0, time.monotonic(), 0.0
     try:
         for item in items:
             yield item
             done += 1 if size is None else size(item)
             now = time.monotonic()
-            if now - begun < PATIENCE or now - last < _REFRESH:
+            if now - started < BAR_DELAY or now - last < _REFRESH_INTERVAL:
                 continue
             last = now
             if bar is None:
                 bar = _bar()
-                task = bar.add_task(what, total=total)
+                task = bar.add_task(label, total=total)
             bar.update(task, completed=0 if total is None else done, refresh=True)
     finally:
         if bar is not None:
             bar.stop()
 
 
-def rows_in(block: Sized) -> int:
-    """Return how many rows a block has."""
-    return len(block)
-
-
-def _wanted() -> bool:
-    """Tell whether somebody looks: public grounds only."""
+def _is_bar_wanted() -> bool:
+    """Tell whether to draw a bar: decided by settings and the terminal, never by rows."""
     package = sys.modules.get("zerodelta")
-    chosen = getattr(package, "progress", True)
-    named = os.environ.get("ZERODELTA_PROGRESS", "").strip().lower()
-    if chosen is not True or named in ("0", "false", "no", "off"):
+    setting = getattr(package, "progress", True)
+    variable = os.environ.get("ZERODELTA_PROGRESS", "").strip().lower()
+    if setting is not True or variable in ("0", "false", "no", "off"):
         return False
-    main = threading.current_thread() is threading.main_thread()
-    return main and not is_silenced() and _is_terminal()
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return in_main_thread and not is_silenced() and _is_terminal()
 
 
 def _is_terminal() -> bool:
     try:
         return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # stderr is None, or closed
         return False
 
 
 def _bar() -> Any:
-    """Return a bar that has begun, drawn only when it is told to: it starts no thread."""
+    """Return a started bar that is drawn only on `update(refresh=True)`, so it needs no thread."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -215,13 +221,16 @@ def _bar() -> Any:
     return bar
 
 
-CACHED = 1 << 14
-"""Keys that are looked at while they are in the cache."""
+KEYS_IN_CACHE = 1 << 14
+"""Keys counted at a time: few enough to stay in the processor's cache."""
 
 
 @final
-class Keys:
-    """One column of a batch as it is stored: integers, or places in a short list of values."""
+class StoredColumn:
+    """One column of a batch as it is stored: integers, or positions in a short list of values.
+
+    Counting such a column directly is faster than turning it into floats first.
+    """
 
     __slots__ = ("_places", "_values")
 
@@ -234,39 +243,42 @@ class Keys:
         return len(self._places)
 
     def counts(self, size: int, invalid: int | None) -> npt.NDArray[np.int64]:
-        """Return how many rows have each key 0..size-1; all others count as `invalid`, if given.
+        """Return the number of rows with each key 0..size-1.
 
-        >>> Keys(np.array([0, 1, 1, 0]), np.array([2.0, np.nan])).counts(3, None)
+        Other keys count as the key `invalid`, or not at all if that is None.
+
+        >>> StoredColumn(np.array([0, 1, 1, 0]), np.array([2.0, np.nan])).counts(3, None)
         array([0, 0, 2])
         """
-        found = np.zeros(size, dtype=np.int64)
+        counts = np.zeros(size, dtype=np.int64)
         if self._values is None:
-            for start in range(0, len(self), CACHED):
-                part = codes_of(self._places[start : start + CACHED], size, invalid)
-                found += np.bincount(part, minlength=size)
-            return found
-        listed = len(self._values)
-        rows = np.zeros(listed, dtype=np.int64)
-        for start in range(0, len(self), CACHED):
-            rows += np.bincount(self._places[start : start + CACHED], minlength=listed)[:listed]
+            for start in range(0, len(self), KEYS_IN_CACHE):
+                part = codes_of(self._places[start : start + KEYS_IN_CACHE], size, invalid)
+                counts += np.bincount(part, minlength=size)
+            return counts
+        value_count = len(self._values)
+        rows = np.zeros(value_count, dtype=np.int64)
+        for start in range(0, len(self), KEYS_IN_CACHE):
+            part = self._places[start : start + KEYS_IN_CACHE]
+            rows += np.bincount(part, minlength=value_count)[:value_count]
         codes = codes_of(self._values, size, size if invalid is None else invalid)
-        inside = codes < size
-        np.add.at(found, codes[inside], rows[inside])
-        return found
+        is_key = codes < size
+        np.add.at(counts, codes[is_key], rows[is_key])
+        return counts
 
 
-_LIMB = 31
-"""Bits of the lower half of numbers whose sums do not fit a float."""
+_LOWER_BITS = 31
+"""The width of the lower halves into which large integers are split before floats add them."""
 
-_FEW = 1 << 16
-"""Rows that are worth a call."""
+_FEWEST_ROWS = 1 << 16
+"""If floats can add fewer rows than this at a time, integers are split into halves."""
 
 
 @final
 class RunningSum:
-    """An exact sum in 64 bits, and in Python integers beyond what these hold."""
+    """An exact sum in 64-bit integers, and in Python integers once those might overflow."""
 
-    __slots__ = ("_bound", "_keyed", "_many", "_part", "_room", "_sums")
+    __slots__ = ("_bound", "_keyed", "_large", "_part", "_room", "_sums")
 
     def __init__(
         self,
@@ -279,17 +291,17 @@ class RunningSum:
         self._part, self._bound, self._keyed = part, bound, keyed
         self._sums: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self._room = INT64_MOST // bound
-        """How many more rows fit, whatever is in them."""
-        self._many: npt.NDArray[np.object_] | None = None
+        """The number of further rows that cannot overflow 64 bits, whatever is in them."""
+        self._large: npt.NDArray[np.object_] | None = None
 
     def add(self, block: Block) -> None:
-        """Add what the rows of a block have."""
+        """Add the integers (or count the keys) that `part` computes from a block."""
         added: npt.NDArray[Any] = self._part(block)
         if len(block) > self._room:
-            self._many, self._room = self._exact(), INT64_MOST // self._bound
+            self._large, self._room = self._exact(), INT64_MOST // self._bound
             self._sums[...] = 0
         if added.dtype == np.object_:
-            self._many = added if self._many is None else self._many + added
+            self._large = added if self._large is None else self._large + added
         elif self._keyed:
             np.add.at(self._sums, added, 1)
         else:
@@ -298,20 +310,20 @@ class RunningSum:
 
     def total(self) -> IntegerArray:
         """Return the sum."""
-        return self._sums if self._many is None else self._exact()
+        return self._sums if self._large is None else self._exact()
 
     def _exact(self) -> npt.NDArray[np.object_]:
-        known = self._sums.astype(np.object_)
-        return known if self._many is None else known + self._many
+        sums = self._sums.astype(np.object_)
+        return sums if self._large is None else sums + self._large
 
 
-def codes_of(found: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDArray[np.int64]:
-    """Return the keys 0..size-1 among some numbers, and `invalid` for all others, or nothing."""
+def codes_of(keys: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDArray[np.int64]:
+    """Return the keys that are integers 0..size-1; others as `invalid`, or left out if None."""
     with np.errstate(all="ignore"):
-        codes = found.astype(np.int64, copy=False)
+        codes = keys.astype(np.int64, copy=False)
     valid = codes.view(np.uint64) < np.uint64(size)
-    if found.dtype.kind == "f":
-        valid &= codes == found  # NaN and fractions: not valid
+    if keys.dtype.kind == "f":
+        valid &= codes == keys  # NaN and fractions: not valid
     if valid.all():
         return codes
     return codes[valid] if invalid is None else np.where(valid, codes, invalid)
@@ -320,103 +332,112 @@ def codes_of(found: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDA
 def group_codes(
     columns: Iterable[npt.NDArray[np.float64]], sizes: Sequence[int], rows: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the group of each row, by columns of codes 0..size-1; and which rows are in one.
+    """Return the group of each row, from columns of codes 0..size-1, and which rows are in one.
 
     >>> group_codes([np.array([1.0, 0.0]), np.array([2.0, np.nan])], (2, 3), rows=2)
     (array([5, 0]), array([ True, False]))
     """
     codes, inside = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
     for column, size in zip(columns, sizes, strict=True):
-        known = (column >= 0) & (column < size)  # NaN: in no group
-        if not known.all():
-            column = np.where(known, column, 0)
-            inside &= known
+        valid = (column >= 0) & (column < size)  # NaN: in no group
+        if not valid.all():
+            column = np.where(valid, column, 0)
+            inside &= valid
         codes *= size
         codes += column.astype(np.int64)
     return codes, inside
 
 
 def add_powers(
-    found: IntegerArray,
+    sums: IntegerArray,
     codes: npt.NDArray[np.int64],
     values: Block,
     lattice: FixedPoint | None,
     degree: int,
 ) -> None:
-    """Add to each group the number of its values, and the sums of their powers, exactly."""
+    """Add to each group's row of `sums` the count of its values and the exact sums of powers.
+
+    Column 1 gets the number of values that are present, column 1 + p the sum of k^p for the
+    quantized values k and p = 1, …, degree.
+    """
     present = ~np.isnan(values[:, 0])
     if not present.all():
         codes, values = codes[present], values[present]
-    found[:, 1] = np.bincount(codes, minlength=len(found))
+    sums[:, 1] = np.bincount(codes, minlength=len(sums))
     if lattice is None:
         return
     integers = lattice.quantize(values)[:, 0]
     for power in range(1, degree + 1):
         bound = lattice.steps**power
         if bound >= 1 << 62:
-            np.add.at(found[:, 1 + power], codes, integers.astype(np.object_) ** power)
+            np.add.at(sums[:, 1 + power], codes, integers.astype(np.object_) ** power)
         else:
-            found[:, 1 + power] += _by_group(integers**power, bound, codes, len(found))
+            sums[:, 1 + power] += _by_group(integers**power, bound, codes, len(sums))
 
 
 def _by_group(
     added: npt.NDArray[np.int64], bound: int, codes: npt.NDArray[np.int64], groups: int
 ) -> IntegerArray:
-    """Return the exact sum of each group, in 64 bits if these hold it whatever is in the rows."""
+    """Return the exact sum of each group, in 64-bit integers if they cannot overflow.
+
+    `np.bincount` adds floats. Their sum is exact while it stays within 2^53, so rows are added in
+    slices of 2^53 // bound; if these are too short, the two halves of the bits are added by
+    themselves.
+    """
     fits = len(added) * bound <= INT64_MOST
     if groups == 1 and fits:
         return np.array([added.sum()])
-    most = (1 << 53) // bound
-    if most < _FEW:  # sums of floats are exact for halves of the bits
-        high = _by_group(added >> _LIMB, (bound >> _LIMB) + 1, codes, groups)
-        low = _by_group(added & ((1 << _LIMB) - 1), 1 << _LIMB, codes, groups)
+    exact_rows = (1 << 53) // bound
+    if exact_rows < _FEWEST_ROWS:
+        high = _by_group(added >> _LOWER_BITS, (bound >> _LOWER_BITS) + 1, codes, groups)
+        low = _by_group(added & ((1 << _LOWER_BITS) - 1), 1 << _LOWER_BITS, codes, groups)
         wide: Any = high if fits else high.astype(np.object_)
-        joined: IntegerArray = wide * (1 << _LIMB) + low
+        joined: IntegerArray = wide * (1 << _LOWER_BITS) + low
         return joined
     total: IntegerArray = np.zeros(groups, dtype=np.int64)
-    for start in range(0, len(codes), most):
-        part = slice(start, start + most)
+    for start in range(0, len(codes), exact_rows):
+        part = slice(start, start + exact_rows)
         weights = added[part].astype(np.float64)
         total += np.bincount(codes[part], weights=weights, minlength=groups).astype(np.int64)
     return total
 
 
-# -- Blocks of rows taken by several threads, each of which adds up what it takes -----------------
+# -- Threads that share blocks of rows, each with a tally of its own ------------------------------
 # Integers are added, so it does not matter which thread takes which rows. A thread reads a piece
-# (a row group, a range of a file) to its end; when no piece is left it takes turns with the others
-# at theirs, so that what can only be read in one piece is still worked on by all. Each holds one
-# block at a time.
+# (a row group, a range of a file) to its end; when no unread piece is left it takes blocks of a
+# piece that another thread has begun, so that a source in one piece still uses all threads. Each
+# thread holds one block at a time.
 
 Piece: TypeAlias = Callable[[], Iterator[Block]]
-"""Reads one part of the rows, in a thread of its own if need be."""
+"""A function that yields the blocks of one part of the rows; any thread may call it."""
 
 
-_PATIENCE = 0.2
-"""Seconds after which an interrupt is seen at the latest."""
+_LONGEST_WAIT = 0.2
+"""The seconds after which an interrupt is noticed at the latest."""
 
 
 class Accumulator(Protocol):
-    """What a thread adds up."""
+    """A tally to which one thread adds blocks."""
 
     def add(self, block: Block) -> None:
-        """Add what one block has."""
+        """Add one block."""
 
 
-Reading = TypeVar("Reading", bound=Accumulator)
+Tally = TypeVar("Tally", bound=Accumulator)
 
 
-def each_tally(
+def tally_blocks(
     pieces: Sequence[Piece],
-    begin: Callable[[], Reading],
+    begin: Callable[[], Tally],
     *,
     threads: int | None = None,
     rows: int | None = None,
-) -> Iterator[Reading]:
-    """Yield tallies that together have added every block once, one from each thread.
+) -> Iterator[Tally]:
+    """Yield one tally from each thread; together they have added every block once.
 
-    By default as many threads as there are processors, each with one thread of BLAS. What a thread
-    raises is raised here, once all have stopped. `rows` is the public number of rows, if there is
-    one, for the progress bar.
+    There are as many threads as processors by default, each with one thread of BLAS. An exception
+    in a thread is raised here, once all threads have stopped. `rows` is the number of rows for the
+    progress bar, None where it is private.
     """
     count = processors() if threads is None else threads
     if count <= 1:
@@ -426,9 +447,9 @@ def each_tally(
                 tally.add(block)
         yield tally
         return
-    shared = _Blocks(pieces)
+    shared = _SharedBlocks(pieces)
 
-    def work() -> Reading:
+    def work() -> Tally:
         tally = begin()
         with quiet():
             try:
@@ -442,71 +463,71 @@ def each_tally(
     with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         try:
             waiting = {pool.submit(work) for _ in range(count)}
-            for done in shown(_ended(waiting), "rows", rows, lambda _: shared.taken()):
-                yield from (each.result() for each in done)
+            for done in with_progress(_finished(waiting), "rows", rows, lambda _: shared.taken()):
+                yield from (future.result() for future in done)
         finally:
-            shared.stop()  # an interrupt, or a thread that failed: the others end with their block
+            shared.stop()  # after an interrupt or an error the other threads finish their block
 
 
-def _ended(waiting: set[Future[Reading]]) -> Iterator[set[Future[Reading]]]:
-    """Yield those that have ended since; none of them now and then."""
+def _finished(waiting: set[Future[Tally]]) -> Iterator[set[Future[Tally]]]:
+    """Yield sets of futures as they finish; an empty set after each wait without one."""
     while waiting:
-        # not for ever: a signal that comes right before is seen when the wait ends
-        done, waiting = wait(waiting, _PATIENCE, return_when=FIRST_COMPLETED)
+        # with a time limit: Python handles a signal that came just before only after the wait
+        done, waiting = wait(waiting, _LONGEST_WAIT, return_when=FIRST_COMPLETED)
         yield done
 
 
 @final
-class _Blocks:
-    """The blocks of all pieces, each handed out once, to whichever thread asks."""
+class _SharedBlocks:
+    """The blocks of all pieces; each is given to one of the threads that iterate over this."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self._waiting = list(reversed(pieces))
-        self._open: list[_Reading] = []
+        self._open: list[_OpenPiece] = []
         self._lock = threading.Lock()
         self._stopped = False
         self._taken = 0
 
     def taken(self) -> int:
-        """Return how many rows were handed out since this was asked."""
+        """Return the number of rows handed out since the last call."""
         with self._lock:
-            found, self._taken = self._taken, 0
-        return found
+            rows, self._taken = self._taken, 0
+        return rows
 
     def stop(self) -> None:
-        """Hand out no more."""
+        """Hand out no more blocks."""
         self._stopped = True
 
     def __iter__(self) -> Iterator[Block]:
-        mine = self._next(None)
+        piece = self._next(None)
         try:
-            while mine is not None and not self._stopped:
-                block = mine.take()
+            while piece is not None and not self._stopped:
+                block = piece.take()
                 if block is None:
-                    mine = self._next(mine)
+                    piece = self._next(piece)
                 else:
                     with self._lock:
                         self._taken += len(block)
                     yield block
         finally:
-            if mine is not None:
-                mine.close()
+            if piece is not None:
+                piece.close()
 
-    def _next(self, ended: _Reading | None) -> _Reading | None:
-        """Return a piece that nobody reads yet, else one that somebody else does, else None."""
+    def _next(self, ended: _OpenPiece | None) -> _OpenPiece | None:
+        """Return an unread piece, else the open one with the fewest readers, else None."""
         with self._lock:
             if ended in self._open:
                 self._open.remove(ended)
             if self._waiting:
-                found = _Reading(self._waiting.pop())
-                self._open.append(found)
-                return found
-            return min(self._open, key=lambda each: each.readers, default=None)
+                piece = _OpenPiece(self._waiting.pop())
+                self._open.append(piece)
+                return piece
+            return min(self._open, key=lambda piece: piece.readers, default=None)
 
 
 @final
-class _Reading:
-    """One piece, read by one thread at a time."""
+class _OpenPiece:
+    """A piece that threads take blocks from, one thread at a time."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
@@ -521,13 +542,13 @@ class _Reading:
             with self._lock:
                 if self._blocks is None:
                     self._blocks = iter(self._piece())
-                found: Block | None = next(self._blocks, None)
-                return found
+                block: Block | None = next(self._blocks, None)
+                return block
         finally:
             self.readers -= 1
 
     def close(self) -> None:
-        """End the reading: an open result may block its connection."""
+        """Close the iterator: an open query result may block its connection."""
         with self._lock:
             close = getattr(self._blocks, "close", None)
             if close is not None:
@@ -535,12 +556,12 @@ class _Reading:
 
 
 def processors() -> int:
-    """Return how many threads can run at the same time."""
+    """Return the number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
 def _blas() -> Any:
-    """Return what limits the threads of the BLAS libraries loaded by now, NumPy's among them."""
+    """Return a controller of the threads of all BLAS libraries loaded by now, such as NumPy's."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""Where cells come from: Arrow tables and streams, Parquet files, DuckDB, patterns of files."""
+"""Read cells from Arrow tables and streams, Parquet files, DuckDB and patterns of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from zerodelta.data.columns import own_sequence
+from zerodelta.data.columns import builtin_sequence
 from zerodelta.data.isolation import quietly
 from zerodelta.errors import ParameterError, may_be_url, require, require_extra
 from zerodelta.value import value
@@ -18,50 +18,50 @@ from zerodelta.value import value
 if TYPE_CHECKING:
     from zerodelta.data.spark import Cluster
 
-# -- Paths and patterns of files that hold one table together, in the order of their names --------
+# -- Paths and patterns of files that together hold one table, sorted by name ---------------------
 
 
 def is_path(source: object) -> bool:
     """Tell whether this is a path or pattern, or a list of `pathlib.Path`.
 
-    A list of texts is a column: that would have to be decided by what its rows are.
+    A list of texts is a column of cells: telling paths from cells would depend on the cells.
     """
     if isinstance(source, (list, tuple)):
-        # a cell may be there: nothing but its type is looked at
-        return any(issubclass(type(first), PurePath) for first in own_sequence(source)[:1])
+        # the first element may be a cell, so only its type is looked at
+        return any(issubclass(type(first), PurePath) for first in builtin_sequence(source)[:1])
     return isinstance(source, (str, PathLike))
 
 
-def found_files(source: Any) -> tuple[Path, ...]:
+def matching_files(source: Any) -> tuple[Path, ...]:
     """Return the files that a path, a pattern or a list of them names, sorted by name."""
-    given = source if isinstance(source, (list, tuple)) else [source]
+    paths = source if isinstance(source, (list, tuple)) else [source]
     files: set[Path] = set()
-    for each in given:
+    for path in paths:
         require(
-            isinstance(each, (str, PathLike)),
+            isinstance(path, (str, PathLike)),
             "source",
-            type(each),
+            type(path),
             expected="paths",
             remedy="pass a list of pathlib.Path",
         )
-        name = fspath(each)
+        name = fspath(path)
         try:
             matched = _matching(name)
-        except (OSError, ValueError, RuntimeError):  # no path of this system
+        except (OSError, ValueError, RuntimeError):  # not a valid path on this system
             matched = []
         if not matched and may_be_url(name):
             raise ParameterError(
                 "source",
-                expected="a path of this machine: a URL is neither opened nor repeated here, as it "
-                "may hold a password",
-                remedy="open what it leads to with DuckDB, Polars or Spark, and pass that",
+                expected="a local path; a URL is not opened, nor shown here, since it may hold a "
+                "password",
+                remedy="open the URL with DuckDB, Polars or Spark, and pass the result",
             )
         if not matched:
             raise ParameterError(
                 "source",
                 name,
-                expected="a file, or a pattern that matches some",
-                remedy='check the path; name the files of a folder as "folder/*.parquet"',
+                expected="an existing file, or a pattern that matches files",
+                remedy='check the path; for the files of a folder pass "folder/*.parquet"',
             )
         files.update(matched)
     return tuple(sorted(files, key=str))
@@ -71,24 +71,24 @@ def _matching(name: str) -> list[Path]:
     path = Path(name).expanduser()
     if path.is_file():
         return [path]
-    found = [Path(each) for each in glob.glob(str(path), recursive=True)]
-    return [each for each in found if each.is_file()]
+    matches = [Path(match) for match in glob.glob(str(path), recursive=True)]
+    return [match for match in matches if match.is_file()]
 
 
 def same_names(names: Sequence[tuple[str, ...]], kind: str) -> tuple[str, ...]:
-    """Return the names of the columns, which all files must have, in any order."""
+    """Return the column names of the first file; refuse files with other names (in any order)."""
     first = sorted(names[0])
     require(
-        all(sorted(each) == first for each in names),
+        all(sorted(columns) == first for columns in names),
         "source",
         expected=f"{kind} files with the same column names",
-        remedy="open files of other columns by themselves",
+        remedy="open files with other columns separately",
     )
     return names[0]
 
 
 def shown_files(source: Any, files: Sequence[Path], kind: str) -> str:
-    """Return what a source of files is, in one line: its own name, no contents."""
+    """Return a line that describes the files by kind, number and name, without their contents."""
     if len(files) == 1:
         return f"{kind} file {files[0].name}"
     if isinstance(source, (str, PathLike)):
@@ -96,22 +96,22 @@ def shown_files(source: Any, files: Sequence[Path], kind: str) -> str:
     return f"{len(files)} {kind} files"
 
 
-# -- Where cells come from: files, frames, databases; what a cell means is decided elsewhere ------
-# A reader hands out the cells of a column as they are stored. What they are read to (a number, a
-# category, a date) is declared, and a `kind` reads each by itself. Whatever an engine raises while
-# it reads rows may depend on one of them, so it becomes one fixed message that chains nothing.
+# -- Readers of files, frames and databases -------------------------------------------------------
+# A reader yields the cells of a column as they are stored. Whether a cell is a number, a category
+# or a date is declared, and a `Kind` reads each cell by itself. An error of an engine may depend on
+# a row, so every error becomes the same message, without a cause or context.
 
 Batch: TypeAlias = tuple[Any, ...]
-"""Columns in the order asked, all of one length: NumPy arrays of cells, or Arrow arrays."""
+"""Columns of equal length, in the order of the request: NumPy arrays of cells, or Arrow arrays."""
 
 Part: TypeAlias = Callable[[], Iterator[Batch]]
-"""A piece of the rows; threads may read several at the same time, each as often as it likes."""
+"""A function that yields the batches of one part of the rows; any thread may call it again."""
 
 FOREIGN_CODE = "the query treats base rows one by one, is deterministic and does not fail"
-"""The premise of sources that run code we did not write: SQL, lazy frames, clusters."""
+"""The premise of sources that run foreign code: SQL, lazy frames, clusters."""
 
 Scan: TypeAlias = Callable[[tuple[str, ...], int, frozenset[str]], Sequence[Part]]
-"""What `Reader.parts` returns, for columns that are there: their names, the batch, `numbers`."""
+"""Returns the parts of some columns, given their names, the rows of a batch, and `numbers`."""
 
 T = TypeVar("T")
 
@@ -119,7 +119,7 @@ _ENDED: Any = object()
 _FAILED: Any = object()
 
 
-@value(eq=False, repr=False)  # what holds rows is never compared, and never shown
+@value(eq=False, repr=False)  # an object that holds rows is never compared, and never shown
 class Reader:
     """Cells of named columns, batch by batch; every row is in exactly one batch.
 
@@ -129,27 +129,27 @@ class Reader:
     text: str
     """The source in one line, without any of its contents."""
     names: tuple[str, ...]
-    """The physical names of all columns, which are public; one may be there twice."""
+    """The names of all columns in the source, which are public; a name may occur twice."""
     row: str
-    """What one row is, in the words of a certificate: "one line of the file"."""
+    """The meaning of one row, in the words of a certificate: "one line of the file"."""
     count: Callable[[], int]
-    """Returns the number of rows; asked only where it is public."""
+    """Returns the number of rows; called only where it is public."""
     scan: Scan
-    """Returns the rows of some columns in independent pieces."""
+    """Returns the rows of some columns in independent parts."""
     premise: str | None = None
-    """None for a plain scan by this library; else what the caller asserts of other code."""
+    """The caller's assertion about foreign code; None for a plain scan by this library."""
     bare: bool = False
     """Whether the caller prepared the columns, so that their types are assumed to be public."""
     cluster: Cluster | None = None
-    """The workers that add up the rows where these are, if they do."""
+    """The workers of a cluster that add up the rows; None if this process reads them."""
 
     def parts(
         self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
     ) -> Sequence[Part]:
-        """Return the rows of some columns in independent pieces, at most `batch` rows at a time.
+        """Return the rows of some columns in independent parts, at most `batch` rows at a time.
 
-        A column in `numbers` is wanted as numbers only: a reader of texts may hand it out as
-        floats, read by the rules of `cells.number`, NaN for what is missing.
+        A column in `numbers` is needed as numbers only: a reader of texts may return it as floats,
+        read by the rules of `cells.number`, with NaN for missing cells.
         """
         places(self.names, columns)
         return self.scan(columns, batch, numbers)
@@ -161,9 +161,9 @@ def query_reader(
     count: Callable[[], Any],
     rows: Callable[[tuple[str, ...], int], Iterator[Batch]],
 ) -> Reader:
-    """Return the reader of a query, whose rows are protected; its code is not ours.
+    """Return the reader of a query that foreign code runs; the rows of its result are protected.
 
-    ``rows(columns, batch)`` runs the query. Whether columns were prepared is part of the premise.
+    ``rows(columns, batch)`` runs the query. That columns were prepared is part of the premise.
     """
     return Reader(
         text=text,
@@ -185,26 +185,26 @@ def one_part(
     batch: int,
     _: frozenset[str],
 ) -> list[Part]:
-    """Return all rows as one part, which an engine yields."""
+    """Return all rows that an engine yields as one part."""
     return [partial(guarded, partial(rows, columns, batch))]
 
 
-def made_once(make: Callable[[], T]) -> Callable[[], T]:
+def computed_once(compute: Callable[[], T]) -> Callable[[], T]:
     """Return a function that calls `make` the first time only, whichever thread asks."""
-    made: list[T] = []
+    results: list[T] = []
     lock = threading.Lock()
 
     def get() -> T:
         with lock:
-            if not made:
-                made.append(make())
-            return made[0]
+            if not results:
+                results.append(compute())
+            return results[0]
 
     return get
 
 
 def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
-    """Return where each wanted column stands among the names; it must be there once.
+    """Return the position of each column among the names; it must occur exactly once.
 
     >>> places(("age", "income"), ("income",))
     [1]
@@ -212,25 +212,25 @@ def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
     standing: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         standing.setdefault(name, []).append(place)
-    found = []
+    positions = []
     for column in columns:
         here = standing.get(column, [])
         if len(here) != 1:
-            # no name of the source: where a header is missing, its "names" are a person's cells
+            # the message shows no name of the source: without a header they are a person's cells
             raise ParameterError(
                 f"column {column!r}",
-                expected="one column of that name in the source",
+                expected="exactly one column of that name in the source",
                 remedy="rename or drop the others" if here else "check the name in the source",
             )
-        found += here
-    return found
+        positions += here
+    return positions
 
 
 def attempt(function: Callable[[], T]) -> T:
-    """Return what an engine does with rows: without warnings, and with one fixed message."""
-    found: Any = quietly(function, otherwise=_FAILED)
-    if found is not _FAILED:
-        result: T = found
+    """Return the result of an engine's code on rows; any error raises the same message instead."""
+    outcome: Any = quietly(function, otherwise=_FAILED)
+    if outcome is not _FAILED:
+        result: T = outcome
         return result
     raise ParameterError(
         "source",
@@ -240,24 +240,24 @@ def attempt(function: Callable[[], T]) -> T:
 
 
 def guarded(batches: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Yield what an engine yields, each batch by `attempt`."""
+    """Yield the batches that an engine yields, each by `attempt`."""
     iterator = attempt(batches)
     try:
-        while (found := attempt(lambda: next(iterator, _ENDED))) is not _ENDED:
-            yield found
+        while (batch := attempt(lambda: next(iterator, _ENDED))) is not _ENDED:
+            yield batch
     finally:
         close = getattr(iterator, "close", None)  # an open result may block its connection
         if close is not None:
             attempt(close)
 
 
-# -- DuckDB relations, and SQL with its connection: rows of a result that DuckDB computes ---------
+# -- DuckDB relations, and SQL with its connection ------------------------------------------------
 
 
 def duckdb_reader(source: Any) -> Reader:
     """Return the reader of a relation, or of a query on a connection.
 
-    One part, and one pass at a time: an open result blocks its connection.
+    It has one part, read by one pass at a time: an open result blocks its connection.
     """
     require_extra("pyarrow", "data")  # rows come as Arrow batches
     text, relation = "DuckDB relation", source
@@ -278,44 +278,44 @@ def _rows(relation: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch
     to_reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_arrow_reader
     reader = to_reader(batch)
     try:
-        for found in reader:
-            yield tuple(found.column(distinct.index(name)) for name in columns)
+        for record_batch in reader:
+            yield tuple(record_batch.column(distinct.index(name)) for name in columns)
     finally:
         reader.close()  # else the connection stays blocked
 
 
 def _bound(query: str, connection: Any) -> Any:
-    """Return the relation of a query, which is not run yet; DuckDB's own message is not shown."""
+    """Return the relation of a query without running it; DuckDB's own message is not shown."""
     try:
-        found = connection.sql(query)
+        relation = connection.sql(query)
     except Exception:
-        found = None
-    if found is None:
+        relation = None
+    if relation is None:
         raise ParameterError(
             "source",
             query,
             expected="a query that selects rows from tables of its connection",
             remedy="run the query with connection.sql first",
         )
-    return found
+    return relation
 
 
-# -- Parquet files, row group by row group, in bounded memory: the file's own types are public ----
-# Each part opens its file again with a small read buffer; without one PyArrow holds a whole row
-# group in memory (`bench/data.py`).
+# -- Parquet files, one part for each row group, in bounded memory --------------------------------
+# The types of the columns in the file are public. Each part opens its file again with a small read
+# buffer; without one PyArrow holds a complete row group in memory (`bench/data.py`).
 
 _BUFFER = 1 << 20
 
 
 def parquet_reader(source: Any) -> Reader:
-    """Return the reader of Parquet files, which all have the columns of the first; by row group."""
+    """Return the reader of Parquet files, all with the columns of the first."""
     require_extra("pyarrow", "data")
-    files = found_files(source)
+    files = matching_files(source)
     footers = {path: _footer(path) for path in files}
     schemas = {path: footer.schema.to_arrow_schema() for path, footer in footers.items()}
     return Reader(
         text=shown_files(source, files, "Parquet"),
-        names=same_names([tuple(each.names) for each in schemas.values()], "Parquet"),
+        names=same_names([tuple(schema.names) for schema in schemas.values()], "Parquet"),
         row="one row of the file, its column types fixed",
         count=partial(_rows_of_files, footers),
         scan=partial(_row_groups, footers, schemas),
@@ -336,11 +336,11 @@ def _row_groups(
     parts: list[Part] = []
     for path, footer in footers.items():
         schema = schemas[path]
-        found = places(schema.names, columns)
-        # distinct texts only: what a text is read to is then looked up once
+        positions = places(schema.names, columns)
+        # as dictionaries, so that each distinct text is read once
         coded = [
             name
-            for name, place in zip(columns, found, strict=True)
+            for name, place in zip(columns, positions, strict=True)
             if name not in numbers and _is_text(schema.field(place).type)
         ]
         for group in range(footer.num_row_groups):
@@ -360,9 +360,12 @@ def _read(
         batches = file.iter_batches(
             batch, row_groups=[group], columns=list(dict.fromkeys(columns)), use_threads=False
         )
-        for found in batches:
-            # by name: PyArrow orders columns as the file does, and "a.b" is also b of the struct a
-            yield tuple(found.column(found.schema.get_field_index(name)) for name in columns)
+        for record_batch in batches:
+            # not by name or position: PyArrow takes "a.b" for a field of the struct a, and orders
+            # columns as the file does
+            yield tuple(
+                record_batch.column(record_batch.schema.get_field_index(name)) for name in columns
+            )
 
 
 def _footer(path: Path) -> Any:
@@ -375,8 +378,8 @@ def _footer(path: Path) -> Any:
     raise ParameterError(
         "source",
         path.name,
-        expected="a whole Parquet file",
-        remedy="write or copy the file again: its end cannot be read",
+        expected="a complete Parquet file, whose footer can be read",
+        remedy="write or copy the file again",
     )
 
 
@@ -390,7 +393,7 @@ _PART = 1 << 20
 
 
 def row_ranges(rows: int, part: int = _PART) -> list[range]:
-    """Return the rows in pieces, each for one thread.
+    """Return consecutive ranges of at most `part` rows, each for one thread.
 
     >>> row_ranges(5, 2)
     [range(0, 2), range(2, 4), range(4, 5)]
@@ -399,21 +402,25 @@ def row_ranges(rows: int, part: int = _PART) -> list[range]:
 
 
 def arrow_reader(source: Any) -> Reader:
-    """Return the reader of a table or a record batch; a stream is read into a table, once."""
+    """Return the reader of a table or a record batch; a stream is read into a table once."""
     import pyarrow as pa
 
-    premise, table = None, made_once(lambda: source)
+    premise, table = None, computed_once(lambda: source)
     if isinstance(source, pa.RecordBatch):
-        table = made_once(lambda: pa.Table.from_batches([source]))
-    elif not isinstance(source, pa.Table):  # it is made by code that is not ours
-        unread = [source]  # one that failed is empty by then: what it has left is not its rows
-        premise, table = FOREIGN_CODE, made_once(lambda: attempt(lambda: unread.pop().read_all()))
+        table = computed_once(lambda: pa.Table.from_batches([source]))
+    elif not isinstance(source, pa.Table):  # a stream, which foreign code produces
+        # popped, so that a stream that failed is not read again from where it stopped
+        unread = [source]
+        premise, table = (
+            FOREIGN_CODE,
+            computed_once(lambda: attempt(lambda: unread.pop().read_all())),
+        )
     names = tuple(source.schema.names)
 
     def scan(columns: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
-        whole = table()
-        chosen = [whole.column(place) for place in places(names, columns)]
-        return [partial(_slices, chosen, rows, batch) for rows in row_ranges(whole.num_rows)]
+        loaded = table()
+        chosen = [loaded.column(place) for place in places(names, columns)]
+        return [partial(_slices, chosen, rows, batch) for rows in row_ranges(loaded.num_rows)]
 
     return Reader(
         text=f"Arrow {type(source).__name__}",
@@ -433,18 +440,18 @@ def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
 
 
 def _scan(dataset: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
-    found = dataset.to_batches(
+    record_batches = dataset.to_batches(
         columns=list(dict.fromkeys(columns)), batch_size=batch, batch_readahead=1
     )
-    for each in found:
-        yield tuple(each.column(name) for name in columns)
+    for record_batch in record_batches:
+        yield tuple(record_batch.column(name) for name in columns)
 
 
 def dataset_reader(dataset: Any) -> Reader:
-    """Return the reader of a dataset: local Parquet files without a filter are plainly scanned.
+    """Return the reader of a dataset; local Parquet files without a filter are a plain scan.
 
-    Any other is asserted: PyArrow casts what it reads to the dataset's types, and a value that does
-    not fit fails; partitions and filters are code of others.
+    Any other dataset is caller-asserted: PyArrow casts cells to the dataset's types and fails if
+    one does not fit, and partitions and filters are foreign code.
     """
     from pyarrow import dataset as datasets
     from pyarrow import fs
@@ -464,7 +471,7 @@ def dataset_reader(dataset: Any) -> Reader:
         not isinstance(dataset.format, (datasets.CsvFileFormat, datasets.JsonFileFormat)),
         "source",
         "a dataset of CSV or JSON files",
-        expected="a dataset of files with types of their own: PyArrow infers these from rows",
+        expected="a dataset of files that store their types; PyArrow infers those of CSV from rows",
         remedy='pass the CSV files themselves, as "folder/*.csv"',
     )
     plain = (

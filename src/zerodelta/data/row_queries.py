@@ -1,7 +1,7 @@
-"""What is asked of rows: exact integer sums of bounded functions, and their sensitivity.
+"""Define row queries: exact integer sums of bounded functions of rows, and their sensitivity.
 
-A row query is made of public numbers and of a function that was tried on public rows, before any
-row of the data is read (theory C0, C8).
+A row query consists of public numbers and a function that was tried on public rows, before any row
+of the data is read (theory C0, C8).
 """
 
 from __future__ import annotations
@@ -37,25 +37,24 @@ Bounds: TypeAlias = tuple[Any, Any]
 """(lower, upper): two numbers for all coordinates, or two sequences with one for each."""
 
 STEPS = 1 << 20
-"""Half a bounded range in quanta: rounding moves a mean by at most 2^-21 of the range."""
+"""The number of quanta in half a bounded range: rounding moves a mean by at most 2^-21 of it."""
 
 GRAM_STEPS = 1 << 15
-"""The norm of a row in quanta, where products of two entries are summed."""
+"""The number of quanta in the norm of a row, where products of two entries are summed."""
 
 
 def trial_rows(table: Block, names: tuple[str, ...], *, rows: int | None = None) -> Rows:
-    """Return made-up rows under the data's own column names, for trying a program.
+    """Return made-up rows with the column names of the data, for trying a program.
 
-    They stand for `rows` rows (by default for themselves): sums and counts are those of the
-    made-up rows, times the number of rows that each stands for, so that they are to the noise what
-    the data's will be.
+    They stand for `rows` rows (by default as many as there are): sums and counts are scaled up to
+    that number, so that the ratio of noise to sum is the same as for the data.
     """
     count = len(table)
     return Rows(
         held=Blocks((table,), Keeping()),
         rows=count if rows is None else rows,
         columns=names,
-        prepare=np.array,  # a copy: whoever looks at it may write into it
+        prepare=np.array,  # a copy, which the program may overwrite
         name=None,
         sample=count,
     )
@@ -69,7 +68,7 @@ class RowQuery:
     lattice: FixedPoint
     rowwise: bool
     allowed: bool = True
-    """Whether the plan covers it: a study of named columns answers no function of the caller's."""
+    """Whether the plan covers it: a study planned for named columns answers no other function."""
 
     @property
     def sensitivity_squared(self) -> int:
@@ -87,28 +86,28 @@ class RowQuery:
 
     @property
     def joint(self) -> bool:
-        """Whether a row is there or missing as a whole: its values share one norm."""
+        """Whether a row with a missing value counts as missing: its values share one norm."""
         return self.lattice.norm != math.inf
 
     def present_sums(self, source: Rows) -> IntegerArray:
-        """Return how many values there are, and their exact sums."""
+        """Return the number of present values, and their exact sums."""
         return source.present_sums(
             self.function, self.lattice, rowwise=self.rowwise, joint=self.joint
         )
 
     def present_gram(self, source: Rows) -> tuple[int, IntegerArray]:
-        """Return how many rows are complete, and the exact sum of their k kᵀ."""
+        """Return the number of complete rows, and the exact sum of their k kᵀ."""
         return source.present_gram(self.function, self.lattice, rowwise=self.rowwise)
 
     def scales(self) -> list[tuple[Fraction, Fraction]]:
         """Return the center and the quantum of each coordinate."""
         d, ends = self.lattice.dimension, (self.lattice.center, self.lattice.quantum)
-        each = [list(end) if isinstance(end, tuple) else [end] * d for end in ends]
-        return list(zip(*each, strict=True))
+        columns = [list(end) if isinstance(end, tuple) else [end] * d for end in ends]
+        return list(zip(*columns, strict=True))
 
 
 def is_callers(function: Callable[[Block], Any]) -> bool:
-    """Tell whether a query's function (`as_function`) is code of the caller's."""
+    """Tell whether the caller wrote a query's function (as returned by `as_function`)."""
     return type(function) is not Rowwise and not is_columns(function)
 
 
@@ -124,9 +123,9 @@ def row_query(
 ) -> RowQuery:
     """Return the query, after trying its function on the public rows of `probe`.
 
-    `lattice` makes one for the number of values a row has; a function that fails on every public
-    row, or does not treat rows one by one there, is refused before data is touched. What it raised
-    is not quoted if `quiet`: it may know internal answers.
+    `lattice` returns the lattice for the number of values of a row. A function that fails on every
+    public row, or does not treat them one by one, is refused before data is read. With `quiet` its
+    error is not quoted, since it may know internal answers.
     """
     mapped = as_function(function, columns)
     if type(mapped) is NamedColumns:
@@ -145,16 +144,17 @@ def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int],
             "bounds",
             bounds,
             expected="a public pair (lower, upper)",
-            remedy="pass bounds=(0, 1) or what the function surely lies in; it is clipped to that",
+            remedy="pass bounds=(lower, upper) of the function's values, which are clipped to them",
         )
     lower, upper = _usable(*bounds) if any(isinstance(end, Internal) for end in bounds) else bounds
     return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)
 
 
 def _usable(lower: Any, upper: Any) -> Bounds:
-    """Return bounds that follow from internal answers; (0, 1) if they are none.
+    """Return bounds computed from internal answers; (0, 1) if they are not valid bounds.
 
-    Refusing them would show something of the answers (theory C8), and any lattice is as private.
+    An error would reveal something about the answers (theory C8), and the noise is calibrated to
+    whatever lattice is used.
     """
     with np.errstate(all="ignore"):
         ends = np.stack(np.broadcast_arrays(reveal(lower), reveal(upper))).astype(np.float64)
@@ -171,7 +171,7 @@ def norm_lattice(
             name,
             None,
             expected="a public bound on the l2 norm of a row's values",
-            remedy=f"pass {name}=1.0, say; longer rows are scaled down to it",
+            remedy=f"pass {name}=1.0, for example; longer rows are scaled down to it",
         )
     return lambda width: FixedPoint.ball(dimension=width, bound=bound, steps=steps)
 
@@ -179,9 +179,10 @@ def norm_lattice(
 def public_rows(
     columns: int, bounds: Bounds | None, data_norm: Rational | None, *, count: int = 7
 ) -> Block:
-    """Return a few made-up rows on which functions are tried: a fixed sequence within the bounds.
+    """Return made-up rows on which functions are tried: a fixed sequence within the bounds.
 
-    Several columns are far from linear in each other once there are more rows than columns.
+    Columns are multiples of different irrational numbers modulo 1, so that with more rows than
+    columns no column is nearly a linear function of the others.
 
     >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
     [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
@@ -207,13 +208,13 @@ def primes(count: int) -> list[int]:
     >>> primes(4)
     [2, 3, 5, 7]
     """
-    found: list[int] = []
+    primes_so_far: list[int] = []
     candidate = 2
-    while len(found) < count:
-        if all(candidate % prime for prime in found):
-            found.append(candidate)
+    while len(primes_so_far) < count:
+        if all(candidate % prime for prime in primes_so_far):
+            primes_so_far.append(candidate)
         candidate += 1
-    return found
+    return primes_so_far
 
 
 def _width(
@@ -224,9 +225,9 @@ def _width(
     single: bool,
     quiet: bool,
 ) -> int:
-    """Return how many numbers the function makes of a row, as seen on public rows.
+    """Return how many numbers the function returns for a row, by trying it on public rows.
 
-    A function that makes something else of a row among, or after, other rows is refused.
+    A function whose value for a row depends on the other rows, or on earlier calls, is refused.
     """
     widths: set[int] = set()
     errors: list[BaseException] = []
@@ -251,18 +252,17 @@ def _width(
             if not _same(together, None if single else tried(probe[::-1], watch), alone):
                 _check_row_by_row(function, probe, width, single=single)
             return width
-    told = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"
+    reason = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"
     raise ParameterError(
         "function",
-        f"raised{told}" if errors else f"{sorted(widths)} numbers a row",
+        f"raised{reason}" if errors else f"{sorted(widths)} numbers a row",
         expected=f"(n,) or (n, d) real numbers for n public rows of {len(columns)} columns",
-        remedy="mend it, try it in Study.run, which rehearses, or pass Study(example=…), public "
-        "made-up rows on which it works",
+        remedy="correct the function, or pass Study(example=…) with made-up rows on which it works",
     )
 
 
 def _same(together: Any, backwards: Any, alone: list[Any]) -> bool:
-    """Tell whether a function gave the very same numbers each way: the common case, cheaply."""
+    """Tell whether all three evaluations gave identical numbers, a quick test that most pass."""
     if together is None or backwards is None or any(values is None for values in alone):
         return False
     one_by_one = np.concatenate([values.ravel() for values in alone])
@@ -274,7 +274,7 @@ def _same(together: Any, backwards: Any, alone: list[Any]) -> bool:
 def _check_row_by_row(
     function: Callable[[Block], Any], probe: Block, width: int, *, single: bool
 ) -> None:
-    """Refuse a function that makes something else of a row among, or after, other rows."""
+    """Refuse a function whose value for a row depends on other rows, up to rounding."""
     together = evaluate(function, probe, width=width, rowwise=single)
     backwards = evaluate(function, probe[::-1], width=width, rowwise=single)[::-1]
     alone = evaluate(function, probe, width=width, rowwise=True)
@@ -284,7 +284,7 @@ def _check_row_by_row(
             for other in (backwards, alone)
         ),
         "function",
-        "a row's value changes with the rows beside it",
+        "a row's value changes with the other rows",
         expected="a function that treats rows one by one",
         remedy="compute means, ranks or random numbers outside, from public numbers",
     )

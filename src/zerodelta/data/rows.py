@@ -1,7 +1,7 @@
-"""Rows that a ticket has opened: they answer exact integer sums, and exact counts by key.
+"""Answer exact integer sums, and exact counts by key, from rows that a ticket has opened.
 
-Each row is turned into integers by itself, and integers are added, so the batch size, the order of
-the rows and the number of threads and machines never change an answer (theory C0).
+Each row becomes integers by itself, and integers are added, so the batch size, the order of the
+rows and the number of threads and machines never change an answer (theory C0).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy.typing as npt
 
 from zerodelta.data.pieces import (
     Keeping,
-    Keys,
     Piece,
     RunningSum,
+    StoredColumn,
     add_powers,
     codes_of,
-    each_tally,
     group_codes,
     processors,
+    tally_blocks,
 )
 from zerodelta.data.rowwise import (
     Block,
     Column,
-    OwnColumn,
+    ExtraColumn,
     RowFunction,
     Rowwise,
     evaluate,
@@ -45,57 +45,60 @@ from zerodelta.exact.rational import as_count
 from zerodelta.exact.sums import INT64_MOST, IntegerArray, arithmetic, exact_product
 from zerodelta.value import value
 
-MOST_HERE = 1 << 27
-"""Numbers that may come from a cluster, for tasks that need rows together: 1 GiB."""
+MOST_COLLECTED = 1 << 27
+"""The most numbers that are brought from a cluster to this process: 1 GiB."""
 
-_FEW_ENTRIES = 1 << 21
-"""Fewer entries than this are added by one thread: the others would cost more than they do."""
+_FEWEST_ENTRIES = 1 << 21
+"""Fewer entries than this are added by one thread: starting more would take longer."""
 
-_MOST_ENTRIES = 1 << 25
-"""Entries of all threads' sums together."""
+_MOST_THREAD_ENTRIES = 1 << 25
+"""The most entries in the sums of all threads together."""
 
 _LARGE_TABLE = 1 << 12
-"""Counts of more keys than this are added where they are, not as a table for each block."""
+"""With more keys than this, each row adds to one running table, not each block a new table."""
 
 
-_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
-"""How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
+_MOST_KEPT_SUMS, _LARGEST_KEPT_SUM = 256, 1 << 14
+"""The number of sums of named columns that are kept, and the entries of each: at most 32 MiB."""
 
-UNIT: Any = OwnColumn.UNIT
-"""What stands for the name of a column with the number of each row's unit."""
+UNIT: Any = ExtraColumn.UNIT
+"""The name of the extra column with the number of each row's unit."""
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 class Held(ABC):
-    """Blocks of rows that a ticket has opened: in this process, unless said otherwise."""
+    """Blocks of rows that a ticket has opened: in this process or, if not `here`, on a cluster."""
 
     __slots__ = ()
 
     keeping: Keeping = Keeping()
-    """Where what is made of the rows may be kept."""
+    """The storage for copies of the rows."""
     here: bool = True
-    """Whether sums are added up in this process, and not where the rows are."""
+    """Whether sums are added up in this process, not by the workers of a cluster."""
     sums: dict[Hashable, IntegerArray] | None = None
-    """Sums of named columns by what was asked; None where the next reading may be another."""
+    """Sums of named columns by query; None if reading the rows again may give other rows."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+        """Yield all rows once, as (n, columns) arrays of floats; a missing cell is NaN."""
 
     def blocks_once(self) -> Iterator[Block]:
-        """Yield all rows, for the last time: no copy of them is needed afterwards."""
+        """Yield all rows for the last time, so that no copy has to be made."""
         return self.blocks()
 
     def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time.
 
-        If `stored`, the only column may be there as `Keys`, as it is stored.
+        With `stored`, rows of one column may come as `StoredColumn`.
         """
         return [self.blocks]
 
     def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Return what `part`, a function of this library's, picks from all blocks, in any order."""
+        """Return the integers that `part`, a function of this library, picks from all blocks.
+
+        Their order depends on the order in which blocks are read.
+        """
         return np.concatenate([np.zeros(0, np.int64), *map(part, self.blocks())])
 
     def partials(
@@ -107,12 +110,12 @@ class Held(ABC):
         keyed: bool,
         threads: int,
         stored: bool,
-        number: int | None,
+        row_count: int | None,
     ) -> Iterator[IntegerArray]:
-        """Yield what `work` makes of all rows, added up in several parts.
+        """Yield partial sums, one from each thread, of what `work` computes from the blocks.
 
-        If `stored`, it knows what to do with a column as it is stored. `number` is that of the
-        rows, where it is public.
+        With `stored`, `work` accepts a `StoredColumn` too. `row_count` is the number of rows for
+        the progress bar, None where it is private.
         """
         pieces: Sequence[Piece] = [self.blocks]
         if threads > 1:
@@ -121,7 +124,9 @@ class Held(ABC):
         def begin() -> RunningSum:
             return RunningSum(work, shape, bound, keyed=keyed)
 
-        return (tally.total() for tally in each_tally(pieces, begin, threads=threads, rows=number))
+        return (
+            tally.total() for tally in tally_blocks(pieces, begin, threads=threads, rows=row_count)
+        )
 
 
 @final
@@ -134,7 +139,7 @@ class Blocks(Held):
         self._blocks, self.keeping = blocks, keeping
 
     def blocks(self) -> Iterator[Block]:
-        """Yield them."""
+        """Yield the blocks."""
         return iter(self._blocks)
 
 
@@ -143,58 +148,63 @@ class Rows:
     """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
 
     held: Held
-    """Who has them: this process, or a cluster."""
+    """The blocks, in this process or on a cluster."""
     rows: int
-    """The number of rows, or where that is private (not `whole`) one to plan with."""
+    """The number of rows; where that is private, a public number to plan with."""
     columns: tuple[str, ...]
     """The public names of the columns, in the order in which a function sees them."""
-    whole: bool = True
-    """Whether there are just `rows` rows."""
+    row_count_is_public: bool = True
+    """Whether `rows` is the exact number of rows, which is then public."""
     may_miss: bool = False
-    """Whether missing cells count nowhere; then a row without any cell is no row at all."""
+    """Whether missing cells are ignored; a row without any cell is then ignored too."""
     prepare: Callable[[Block], Block] | None = None
-    """What is made of each block that is held: of each row by itself, by this library."""
+    """A function of this library, row by row, applied to each held block; None changes nothing."""
     name: Hashable = ()
-    """What tells their sums from others of the same blocks; None: no sum is kept."""
+    """The part of the key of kept sums that names these rows; None: no sum is kept."""
     numbered: Callable[[], Rows] | None = None
-    """Returns the rows with one more column, the number of their unit; None: each is one."""
+    """Returns the rows with one more column, the number of their unit; None without units."""
     sample: int | None = None
-    """How many made-up rows stand for all of them, if they do."""
+    """The number of made-up rows held, if they stand for `rows` rows."""
 
     @property
     def keeping(self) -> Keeping:
-        """Where what is made of the rows may be kept."""
+        """The storage for copies of the rows."""
         return self.held.keeping
 
     @property
     def adds_here(self) -> bool:
-        """Whether sums are added up in this process, and not where the rows are."""
+        """Whether sums are added up in this process, not by the workers of a cluster."""
         return self.held.here
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+        """Yield all rows once, as (n, columns) arrays of floats; a missing cell is NaN."""
         blocks = self.held.blocks()
         return blocks if self.prepare is None else map(self.prepare, blocks)
 
     def blocks_once(self) -> Iterator[Block]:
-        """Yield all rows, for the last time: no copy of them is needed afterwards."""
+        """Yield all rows for the last time, so that no copy has to be made."""
         return self.held.blocks_once() if self.prepare is None else self.blocks()
 
     def pieces(self) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time."""
         pieces, prepare = self.held.pieces(), self.prepare
-        return pieces if prepare is None else [partial(_prepared, each, prepare) for each in pieces]
+        if prepare is None:
+            return pieces
+        return [partial(_prepared, piece, prepare) for piece in pieces]
 
     def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Return what `part`, a function of this library's, picks from all blocks, in any order."""
+        """Return the integers that `part`, a function of this library, picks from all blocks.
+
+        Their order depends on the order in which blocks are read.
+        """
         return self.held.gathered(self._after(part))
 
     def mapped(
         self, prepare: Callable[[Block], Block], columns: tuple[str, ...], *, may_miss: bool = False
     ) -> Rows:
-        """Return what a function of this library's makes of the rows, of each by itself.
+        """Return rows computed from these, each from one row, by a function of this library.
 
-        It is made where the rows are, each time.
+        They are computed on every pass, where the rows are.
         """
         return replace(
             self,
@@ -205,56 +215,60 @@ class Rows:
             numbered=None,
         )
 
-    def chosen(self, names: tuple[str, ...], *, may_miss: bool, itself: str | None = None) -> Rows:
-        """Return some columns, by name and in any order; `may_miss` is theirs.
+    def chosen(
+        self, names: tuple[str, ...], *, may_miss: bool, presence: str | None = None
+    ) -> Rows:
+        """Return some columns, by name and in any order; `may_miss` is that of these columns.
 
-        Of the column `itself`, if named, only whether it is there is taken: as 1. The number of
-        each row's unit, if known, is the last column.
+        The cells of the column named `presence`, if any, become 1, or NaN where they are missing.
+        If the last column of these rows is the number of each row's unit, so is that of the rows
+        that `by_unit` of the result returns.
         """
         places = [self.columns.index(name) for name in names]
-        together = places == list(range(places[0], places[0] + len(places)))
-        choice = _Choice(
-            # then a block is only looked at, not copied
-            places=slice(places[0], places[0] + len(places)) if together else places,
-            itself=None if itself is None else names.index(itself),
+        contiguous = places == list(range(places[0], places[0] + len(places)))
+        choice = _ChosenColumns(
+            # a slice is a view of the block, a list a copy
+            places=slice(places[0], places[0] + len(places)) if contiguous else places,
+            presence=None if presence is None else names.index(presence),
         )
-        known = self.columns[-1] is UNIT
-        again = partial(self.chosen, (*names, UNIT), may_miss=may_miss, itself=itself)
-        # sums name columns by their places, which are those of other columns of the copy
-        name = None if self.name is None else (self.name, names, itself)
+        has_units = self.columns[-1] is UNIT
+        with_units = partial(self.chosen, (*names, UNIT), may_miss=may_miss, presence=presence)
+        # the keys of kept sums hold positions of columns, so the name says of which columns
+        name = None if self.name is None else (self.name, names, presence)
         return replace(
             self.mapped(choice, names, may_miss=may_miss),
             name=name,
-            numbered=again if known else None,
+            numbered=with_units if has_units else None,
         )
 
     def by_unit(self) -> Rows | None:
-        """Return the rows with one more column, the number of their unit; None: each is one."""
+        """Return the rows with one more column, the number of their unit; None without units."""
         return None if self.numbered is None else self.numbered()
 
-    def _after(self, work: Callable[[Block], _Made]) -> Callable[[Block], _Made]:
-        """Return what is made of a block that is held: it may be sent to where the rows are."""
-        return work if self.prepare is None else partial(_made_of, self.prepare, work)
+    def _after(self, work: Callable[[Block], _Result]) -> Callable[[Block], _Result]:
+        """Return `work` of a prepared block as a function of a held one, for workers too."""
+        return work if self.prepare is None else partial(_composed, self.prepare, work)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        """Return the computed sum over the rows; a `key` names an answer that may be kept."""
+        """Return the sum that `compute` returns, or the one kept under `key` (None: not kept)."""
         sums = self.held.sums
         if sums is None or key is None or self.name is None:
             total = compute()
-            return total if self.sample is None else self._enlarged(total, self.sample)
-        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
-        named = (self.name, key)
-        known = sums.get(named)
-        if known is None:
-            known = compute()
-            if known.size <= _LARGEST_SUM:
-                while len(sums) >= _MOST_SUMS:
-                    del sums[next(iter(sums))]
-                sums[named] = known
-        answer: IntegerArray = known.copy()
+            return total if self.sample is None else self._scaled_up(total, self.sample)
+        # an exact sum of the copy never changes: each release adds fresh noise to it
+        full_key = (self.name, key)
+        kept = sums.get(full_key)
+        if kept is None:
+            kept = compute()
+            if kept.size <= _LARGEST_KEPT_SUM:
+                while len(sums) >= _MOST_KEPT_SUMS:
+                    del sums[next(iter(sums))]  # the oldest
+                sums[full_key] = kept
+        answer: IntegerArray = kept.copy()
         return answer
 
-    def _enlarged(self, total: IntegerArray, sample: int) -> IntegerArray:
+    def _scaled_up(self, total: IntegerArray, sample: int) -> IntegerArray:
+        """Return the sum of `sample` made-up rows times the number of rows each stands for."""
         exact = [int(entry) * self.rows // sample for entry in total.ravel()]
         scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
         return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
@@ -272,8 +286,8 @@ class Rows:
         `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
         A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
         center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
-        ``rowwise=True`` it only ever sees one row at a time, which is slower. Whether it is proven
-        to treat rows one by one: see `RowFunction`.
+        ``rowwise=True`` the function sees one row at a time, which is slower. `RowFunction` says
+        when a function is proven to treat rows one by one.
 
         The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
         """
@@ -295,18 +309,19 @@ class Rows:
         rowwise: bool = False,
         joint: bool = False,
     ) -> IntegerArray:
-        """Return, of shape (2, dimension), how many values there are and the `sum` of them.
+        """Return the number of present values and their `sum`, as an array (2, dimension).
 
-        What is NaN is missing, with ``joint=True`` in all of its row. With (s, k) for a value
-        that is there, s the lattice's steps, and (0, 0) for one that is not, this has the
-        sensitivity of the sum alone: 2s for each coordinate of a box, for a row in an l2 ball.
+        A NaN is missing; with ``joint=True`` all values of its row are. With the numbers multiplied
+        by s, the lattice's steps, a present value k adds (s, k) and a missing one (0, 0). Since
+        |k| ≤ s, such pairs have the sensitivity of the sum alone: 2s for each coordinate of a box,
+        or for a row in an l2 ball.
         """
         width = lattice.dimension
 
         def counted(values: Block) -> IntegerArray:
-            found = whole_rows(values) if joint else values
-            present = len(found) - np.count_nonzero(np.isnan(found), axis=0)
-            return np.stack([present, lattice.sum(found)])
+            kept_rows = whole_rows(values) if joint else values
+            present = len(kept_rows) - np.count_nonzero(np.isnan(kept_rows), axis=0)
+            return np.stack([present, lattice.sum(kept_rows)])
 
         return self._total(
             function,
@@ -321,20 +336,21 @@ class Rows:
     def present_gram(
         self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
     ) -> tuple[int, IntegerArray]:
-        """Return how many rows are complete, and their `gram`.
+        """Return the number of complete rows, and their `gram`.
 
-        With s² for a complete row beside its k kᵀ the sensitivity is that of the matrix, √2·s².
+        With the number multiplied by s², s the norm of a row in steps, a complete row adds s² and
+        its matrix k kᵀ: both together have the sensitivity of the matrix alone, √2·s².
         """
         width, steps = lattice.dimension, lattice.steps
 
         def product(values: Block) -> IntegerArray:
-            found = whole_rows(values)
-            integers = lattice.quantize(found)
+            complete_rows = whole_rows(values)
+            integers = lattice.quantize(complete_rows)
             gram = exact_product(integers, integers, bounds=(steps, steps))
-            present = len(found) - np.count_nonzero(np.isnan(found[:, 0]))
-            joined: Any = np.append(gram.ravel(), present)
-            together: IntegerArray = joined
-            return together
+            present = len(complete_rows) - np.count_nonzero(np.isnan(complete_rows[:, 0]))
+            flat: Any = np.append(gram.ravel(), present)
+            answer: IntegerArray = flat
+            return answer
 
         total = self._total(
             function,
@@ -352,9 +368,8 @@ class Rows:
     ) -> IntegerArray:
         """Return the exact sum over rows of k kᵀ, k = lattice.quantize(function(row)).
 
-        This is a `sum` too, of d² products for each row, computed by exact matrix products. A row
-        with a NaN counts as the zero row.
-        Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
+        It is computed by exact matrix products. A row with a NaN counts as the zero row. For rows
+        in an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
         """
         width = lattice.dimension
         return self._total(
@@ -375,11 +390,11 @@ class Rows:
         invalid: int | None = None,
         rowwise: bool = False,
     ) -> npt.NDArray[np.int64]:
-        """Return how many rows have each key 0..size-1.
+        """Return the number of rows with each key 0..size-1.
 
         `keys` maps an (n, columns) array to n numbers, or names a column. A key that is not one of
-        the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) is counted at the
-        public key `invalid`, or nowhere if that is None.
+        the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) counts as the
+        public key `invalid`, or is ignored if that is None.
 
         Replacing one row changes at most two counts, each by one: l1 sensitivity 2, l2 √2.
         """
@@ -393,12 +408,12 @@ class Rows:
                 remedy="pass such a key or None",
             )
 
-        def counted(values: Block | Keys) -> IntegerArray:
-            if isinstance(values, Keys):
+        def counted(values: Block | StoredColumn) -> IntegerArray:
+            if isinstance(values, StoredColumn):
                 return values.counts(size, invalid)
             if large:
                 return codes_of(values[:, 0], size, invalid)
-            return Keys(values[:, 0]).counts(size, invalid)
+            return StoredColumn(values[:, 0]).counts(size, invalid)
 
         large = size > _LARGE_TABLE
         total = self._total(
@@ -423,27 +438,27 @@ class Rows:
         *,
         degree: int = 1,
     ) -> IntegerArray:
-        """Return for each group its rows, those with a value, and the sums of k, k², … of these.
+        """Return for each group the number of its rows, of its values, and the sums of k, k², ….
 
         `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
-        fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
-        k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
-        `of`.
+        fastest; a row with a missing code is in no group. Values are the cells of the column `of`
+        that are present; k is the value quantized by the lattice, with powers up to k^degree. The
+        shape is (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without `of`.
         """
         count, named = math.prod(sizes), [*by, *([] if of is None else [of])]
         steps = 1 if lattice is None else lattice.steps
         width = 1 if of is None else 2 + (0 if lattice is None else degree)
 
         def tabulated(values: Block) -> IntegerArray:
-            sums = np.int64 if len(values) * bound <= INT64_MOST else np.object_
-            found: Any = np.zeros((count, width), dtype=sums)
+            dtype = np.int64 if len(values) * bound <= INT64_MOST else np.object_
+            sums: Any = np.zeros((count, width), dtype=dtype)
             codes, inside = group_codes(values.T[: len(by)], sizes, len(values))
             if not inside.all():
                 codes, values = codes[inside], values[inside]
-            found[:, 0] = np.bincount(codes, minlength=count)
+            sums[:, 0] = np.bincount(codes, minlength=count)
             if of is not None:
-                add_powers(found, codes, values[:, len(by) :], lattice, degree)
-            return np.asarray(found)
+                add_powers(sums, codes, values[:, len(by) :], lattice, degree)
+            return np.asarray(sums)
 
         bound = max(1, steps**degree)
         return self._total(
@@ -464,10 +479,11 @@ class Rows:
         bound: int,
         keyed: bool = False,
     ) -> IntegerArray:
-        """Add up what `part`, a function of this library's, makes of some columns of each block.
+        """Return the sum over blocks of what `part`, a function of this library, computes.
 
-        A row adds at most `bound` to an entry, and nothing that another row decides. If `keyed`,
-        `part` makes keys, places in an array of that shape, which are counted.
+        `part` gets some columns of a block. A row adds at most `bound` to an entry, whatever the
+        other rows are. If `keyed`, `part` returns a key for each row, a position in an array of
+        the given shape, and keys are counted.
         """
         return self._total(columns, part, width=len(columns), shape=shape, bound=bound, keyed=keyed)
 
@@ -484,29 +500,30 @@ class Rows:
         keyed: bool = False,
         stored: bool = False,
     ) -> IntegerArray:
-        """Add up what `part` makes of the values in each block; a row adds at most `bound`.
+        """Return the sum over blocks of what `part` computes from the function's values.
 
-        The values are the `width` numbers that the function makes of each row. If `keyed`, `part`
-        makes keys of them, which are counted. If `stored`, it also knows what to do with a column
-        as it is stored. The sum may be kept under a `key`.
+        The values are the `width` numbers that the function returns for each row. A row adds at
+        most `bound` to an entry. If `keyed`, `part` returns keys, which are counted; if `stored`,
+        it accepts a `StoredColumn` too. The sum is kept under `key` if that is not None.
         """
         mapped = row_function(function, self.columns, width=width)
 
-        def work(block: Block | Keys) -> IntegerArray:  # holds nothing of self: may run elsewhere
-            if isinstance(block, Keys):
+        # holds nothing of self, since it may be sent to the workers of a cluster
+        def work(block: Block | StoredColumn) -> IntegerArray:
+            if isinstance(block, StoredColumn):
                 return part(block)
-            found = evaluate(mapped, block, width=width, rowwise=rowwise)
-            # what a function makes of a row that was dropped is nothing
-            return part(without_blanks(found, block) if blanks else found)
+            values = evaluate(mapped, block, width=width, rowwise=rowwise)
+            # a dropped row has no cells: the function's value for it is ignored
+            return part(without_blanks(values, block) if blanks else values)
 
         def added() -> IntegerArray:
-            # a number of rows that is not public must not decide anything
-            fits = self.whole and arithmetic(self.rows, bound) != "python"
+            # a private number of rows must not decide the type of the result
+            fits = self.row_count_is_public and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             threads = 1
-            # code of the caller's runs where it was started, on one block after the other
-            if (named or type(mapped) is Rowwise) and self.rows * width >= _FEW_ENTRIES:
-                threads = min(processors(), max(1, _MOST_ENTRIES // math.prod(shape)))
+            # the caller's code runs in the calling thread, on one block after the other
+            if (named or type(mapped) is Rowwise) and self.rows * width >= _FEWEST_ENTRIES:
+                threads = min(processors(), max(1, _MOST_THREAD_ENTRIES // math.prod(shape)))
             partials = self.held.partials(
                 self._after(work),
                 shape,
@@ -514,32 +531,32 @@ class Rows:
                 keyed=keyed,
                 threads=threads,
                 stored=stored and named and self.prepare is None and len(self.columns) == 1,
-                number=self.rows if self.whole else None,
+                row_count=self.rows if self.row_count_is_public else None,
             )
-            for found in partials:
-                total += found
+            for partial_sum in partials:
+                total += partial_sum
             return total
 
         named = is_columns(mapped)
         blanks = self.may_miss and not named
-        # what a function makes of rows is computed each time
+        # sums of a function are computed each time: only those of named columns have a key
         if key is None or not named:
             return self._answer(None, added)
         return self._answer((mapped, *key), added)
 
 
 @value
-class _Choice:
-    """Some columns of a block, one of which may say only that it is there."""
+class _ChosenColumns:
+    """Chooses columns of a block; the cells of column `presence` become 1, or NaN if missing."""
 
     places: slice | list[int]
-    itself: int | None
+    presence: int | None
 
     def __call__(self, block: Block) -> Block:
         chosen: Block = block[:, self.places]
-        if self.itself is not None:
+        if self.presence is not None:
             chosen = np.array(chosen)
-            chosen[:, self.itself] = np.where(np.isnan(chosen[:, self.itself]), np.nan, 1.0)
+            chosen[:, self.presence] = np.where(np.isnan(chosen[:, self.presence]), np.nan, 1.0)
         return chosen
 
 
@@ -547,7 +564,7 @@ def _prepared(piece: Piece, prepare: Callable[[Block], Block]) -> Iterator[Block
     return map(prepare, piece())
 
 
-def _made_of(
-    prepare: Callable[[Block], Block], work: Callable[[Block], _Made], block: Block
-) -> _Made:
+def _composed(
+    prepare: Callable[[Block], Block], work: Callable[[Block], _Result], block: Block
+) -> _Result:
     return work(prepare(block))

@@ -1,7 +1,7 @@
-"""A function of rows, evaluated so that no row can raise, warn, or change another's value (C0).
+"""Evaluate a function of rows so that no row can raise, warn or change another's value (theory C0).
 
-A block of rows is evaluated at once. If that raises or returns something of another shape, the
-rows that do so by themselves are found; they become NaN, which the lattice maps to the zero row.
+A block of rows is evaluated at once. If that raises an error or returns another shape, rows are
+evaluated one by one; those that fail become NaN, which the lattice maps to the zero row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.isolation import Watch, is_written_here, quiet
+from zerodelta.data.isolation import Watch, is_trusted_code, quiet
 from zerodelta.errors import ParameterError, require
 from zerodelta.value import value
 
@@ -23,31 +23,31 @@ Block: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
-class OwnColumn(Enum):
-    """A column that a data set has of its own: no text names it, so none that is declared is it."""
+class ExtraColumn(Enum):
+    """A column that a data set adds to the declared ones; not a text, so that no name equals it."""
 
     PRESENT = "1 in every row that counts"
     UNIT = "the number of each row's unit"
 
 
-Column: TypeAlias = int | str | OwnColumn | np.integer[Any]
+Column: TypeAlias = int | str | ExtraColumn | np.integer[Any]
 
 RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 """A function of a block of rows, one column, or several columns.
 
-That columns treat each row by itself is proven. A function is asserted to make of row i something
-that depends on that row, on i and on the number of rows only, to the last bit: ``rows -
+Columns are proven to treat each row by itself. A function is caller-asserted: its value for row i
+must depend on that row, on i and on the number of rows only, to the last bit. ``rows -
 rows.mean(axis=0)`` is not such a function. ``rows @ weights`` is, but BLAS rounds by the layout of
 the batch, so its last bits, unlike those of elementwise functions, change with the batch size and
-the order of the rows. One that is only ever shown one row at a time may still remember the rows
-before.
+the order of the rows. Even a function that sees one row at a time may remember earlier rows, so it
+is caller-asserted too.
 """
 
 
 def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Block], Any]:
-    """Return named columns as our own function of blocks, and a function as it is.
+    """Return named columns as a `NamedColumns`, and a function unchanged.
 
-    What was asked is looked at once, here: an object may be something else when asked again.
+    The argument is inspected here only: a caller's object may behave differently the next time.
 
     >>> is_columns(as_function(["b"], ("a", "b"))), is_columns(as_function(len, ("a", "b")))
     (True, False)
@@ -73,17 +73,17 @@ def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Bloc
 def row_function(
     function: RowFunction, columns: Sequence[str], *, width: int
 ) -> Callable[[Block], Any]:
-    """Return a function of blocks, refusing columns that are not `width`, by public names.
+    """Return a function of blocks, refusing named columns that are not `width` many.
 
-    A function is not tried: it may know internal answers, and what it does then must not show.
-    Try it before there are any, with `try_function`.
+    A caller's function is not tried: it may know internal answers, and an error would reveal
+    something about them. Try it before there are internal answers, with `try_function`.
     """
     mapped = as_function(function, columns)
     if type(mapped) is NamedColumns and mapped.width != width:
         raise ParameterError(
             "columns",
             function,
-            expected=f"{width} of them, the dimension of the result",
+            expected=f"{width} columns, the dimension of the result",
             remedy="name as many columns as the lattice has dimensions (one for keys)",
         )
     return mapped
@@ -91,7 +91,7 @@ def row_function(
 
 @value
 class NamedColumns:
-    """The chosen columns of a block: our own function, which needs no copy of the others."""
+    """A function that returns the chosen columns of a block, without copying the others."""
 
     positions: tuple[int, ...]
 
@@ -101,7 +101,7 @@ class NamedColumns:
         return len(self.positions)
 
     def __call__(self, rows: Block) -> Block:
-        """Return the columns; neighboring ones as a view."""
+        """Return the columns, as a view if they are contiguous."""
         first = self.positions[0]
         if self.positions == tuple(range(first, first + self.width)):
             return rows[:, first : first + self.width]
@@ -109,7 +109,7 @@ class NamedColumns:
 
 
 def is_columns(function: object) -> bool:
-    """Tell whether this is what `as_function` makes of named columns."""
+    """Tell whether a function is that of named columns."""
     return type(function) is NamedColumns
 
 
@@ -118,31 +118,31 @@ def is_columns(function: object) -> bool:
 class Rowwise:
     """A function of this library's tasks: elementwise, so that no row changes another's value.
 
-    It is evaluated on whole blocks and is `proven`. So no function or class of the caller's can
-    pass for one of ours (`is_written_here`).
+    It is evaluated on blocks and its treatment of rows is `proven`, so a function or class of the
+    caller is refused (`is_trusted_code`).
     """
 
     function: Callable[[Block], Any]
 
     def __post_init__(self) -> None:
         require(
-            is_written_here(self.function),
+            is_trusted_code(self.function),
             "function",
             type(self.function),
-            expected="a function of this library's tasks, which holds nothing of the caller's",
+            expected="a function of this library's tasks that holds no object of the caller",
             remedy="pass the function itself to the study",
         )
 
     def __call__(self, rows: Block) -> Any:
-        """Return what the function makes of a block."""
+        """Return the function's values for a block."""
         return self.function(rows)
 
 
 def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:
-    """Return an (n, width) array of what `function` makes of each row; NaN where it fails.
+    """Return the function's values for each row as an (n, width) array; NaN where it fails.
 
-    The function sees a read-only block first, and, should that fail, a copy that it may overwrite.
-    What is returned may share memory with the block: do not write into it.
+    The function gets a read-only block first and, if that fails, a copy that it may overwrite. The
+    result may share memory with the block: do not write into it.
 
     >>> evaluate(lambda rows: 1 / rows, np.array([[4.0], [0.0]]), width=1, rowwise=False)
     array([[0.25],
@@ -152,11 +152,11 @@ def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwi
         return function(rows)
     with quiet(), Watch() as watch:
         if not rowwise:
-            whole = _attempt(function, _read_only(rows), width, watch)
-            if whole is None:
-                whole = _attempt(function, rows.copy(), width, watch)
-            if whole is not None:
-                return whole
+            values = _attempt(function, _read_only(rows), width, watch)
+            if values is None:
+                values = _attempt(function, rows.copy(), width, watch)
+            if values is not None:
+                return values
         return _one_by_one(function, rows, width, rowwise, watch)
 
 
@@ -167,9 +167,9 @@ def _read_only(rows: Block) -> Block:
 
 
 def whole_rows(rows: Block) -> Block:
-    """Return the rows; one in which a number is missing is missing throughout.
+    """Return the rows, with NaN throughout a row in which any number is missing.
 
-    For what looks at the numbers of a row together: the lattice makes the zero row of it.
+    For statistics that use the numbers of a row together; the lattice maps such a row to zero.
 
     >>> whole_rows(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
     [[1.0, 2.0], [nan, nan]]
@@ -191,24 +191,24 @@ def _one_by_one(
             result[i] = single[0]
     if rowwise or failed.all():
         return result
-    # A single row may round differently from the same row inside a block (BLAS), so that one row
-    # that raises would move all others. So the block is run again in its own layout, with a row
-    # that works in the place of each that does not.
+    # BLAS may round a single row differently from the same row inside a block, so that one row that
+    # fails would change the values of all others. So the block is evaluated again in its own
+    # layout, with a row that works in the place of each failed one.
     repaired = rows.copy()
     repaired[failed] = rows[np.argmin(failed)]
-    whole = _attempt(function, repaired, width, watch)
-    if whole is not None:
-        result[~failed] = whole[~failed]
+    values = _attempt(function, repaired, width, watch)
+    if values is not None:
+        result[~failed] = values[~failed]
     return result
 
 
 def _attempt(
     function: Callable[[Block], Any], rows: Block, width: int, watch: Watch
 ) -> Block | None:
-    """Return the function's values as (n, width) floats, or None if they are anything else."""
+    """Return the function's values as (n, width) floats; None if it fails or has another shape."""
     try:
         values = np.asarray(function(rows))
-    except BaseException:  # whatever it was, it must not become an output
+    except BaseException:  # no error of any kind may become an output
         if watch.arrived:
             raise
         return None
@@ -216,7 +216,7 @@ def _attempt(
 
 
 def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
-    # Objects and texts are not read: NumPy picks such a type for a whole block because of one row.
+    # Objects and texts are not read: NumPy chooses such a type for a block because of one row.
     if values.dtype.kind not in "biuf":
         return None
     one_number_each = width == 1 and values.shape == (rows,)
@@ -227,10 +227,10 @@ def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
 
 
 def try_function(function: Callable[[Block], Any], columns: int, *, width: int) -> None:
-    """Refuse a function that certainly does not give `width` numbers a row: call it while planning.
+    """Refuse a function that does not return `width` numbers for a public row of zeros.
 
-    It is tried on one row of zeros, which is public; if it raises there, nothing is known and it
-    is accepted.
+    Called while planning. A function that raises an error for that row is accepted, since it may
+    work for others.
     """
     with quiet(), Watch() as watch:
         try:
@@ -251,10 +251,10 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 
 
 def _position(column: Any, columns: Sequence[str]) -> int:
-    if isinstance(column, (str, OwnColumn)) and column in columns:
+    if isinstance(column, (str, ExtraColumn)) and column in columns:
         return list[Any](columns).index(column)
-    whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
-    if whole and 0 <= column < len(columns):
+    is_integer = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+    if is_integer and 0 <= column < len(columns):
         return int(column)
     raise ParameterError(
         "column",
@@ -265,7 +265,7 @@ def _position(column: Any, columns: Sequence[str]) -> int:
 
 
 def without_blanks(values: Block, rows: Block) -> Block:
-    """Return what a function made of the rows; nothing, which is NaN, of a row without any cell.
+    """Return a function's values for the rows, with NaN for a row without any cell.
 
     >>> without_blanks(np.array([[1.0], [0.0]]), np.array([[3.0, np.nan], [np.nan, np.nan]]))
     array([[ 1.],

@@ -1,6 +1,6 @@
-"""All that is declared of a data set, in one place, as a file too; and made-up rows for it.
+"""Define the schema of a data set, read and write it as a TOML file, and make up rows for it.
 
-A schema is public. It is written in code or in a TOML file, and is never read off the rows.
+A schema is public: it is written in code or in a file, and never computed from the rows.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _BARE = re.compile("[A-Za-z0-9_-]+")
 
 @value
 class Schema:
-    """The declared kind of each column, how a file is written, and who is protected.
+    """The declared kind of each column, the format of a file, and the protected unit.
 
     Parameters
     ----------
     columns : dict of kinds
         The columns that may be used, by name, as made by `zd.number` and the others.
     file : dict, optional
-        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
+        The format of a CSV file: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
     unit : str, optional
-        The column that names who is protected; by default each row is.
+        The column with the ids of protected units; by default each row is protected by itself.
     max_rows : int, optional
-        How many rows of one unit count.
+        The number of rows of one unit that count at most.
     units : int, optional
-        How many units there are, if that is known.
+        The number of units, if it is known without looking at the rows.
     neighbors : {"replace", "add-remove"}, optional
         The neighboring relation; see `zd.records.Neighbors`.
     name : str, optional
-        What the data set is called in records.
+        The name of the data set in records.
 
     Examples
     --------
@@ -87,16 +87,16 @@ class Schema:
     def __post_init__(self) -> None:
         check_names(self.columns)
         for column, kind in self.columns.items():
-            remedy = f"write it as {column!r}: zd.number(0, 100), say"
+            remedy = f"pass {column!r}: zd.number(0, 100), for example"
             require(isinstance(kind, Kind), f"column {column!r}", kind, "a declared kind", remedy)
         _known(self.file, _FILE, "file")
         if self.max_rows is not None:
             as_count(self.max_rows, "max_rows", minimum=1)
         if self.units is not None:
             as_count(self.units, "units", minimum=1)
-        for name, given in (("unit", self.unit), ("name", self.name)):
-            plain = given is None or isinstance(given, str)
-            require(plain, name, given, "a text", f'pass {name}="customers"')
+        for name, text in (("unit", self.unit), ("name", self.name)):
+            plain = text is None or isinstance(text, str)
+            require(plain, name, text, "a text", f'pass {name}="customers"')
         if self.unit is not None:
             check_names([self.unit], "unit")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -104,7 +104,7 @@ class Schema:
         object.__setattr__(self, "neighbors", _relation(self.neighbors))
 
     def to_toml(self) -> str:
-        """Return the schema as the text of a file that `zd.data.read_schema` reads to the same."""
+        """Return the schema as the text of a file that `zd.data.read_schema` reads."""
         relation = self.neighbors
         top = {"name": self.name}
         top["neighbors"] = relation.value if isinstance(relation, Neighbors) else None
@@ -121,28 +121,28 @@ class Schema:
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        """Return the schema that a text in TOML declares; see `zd.data.read_schema`."""
+        """Return the schema that a TOML text declares; see `zd.data.read_schema`."""
         try:
-            given = tomllib.loads(text)
+            parsed = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, TypeError) as error:
             remedy = "see docs/data.md for an example"
             raise ParameterError("schema", expected=f"TOML ({error})", remedy=remedy) from None
-        _known(given, _TOP, "schema")
+        _known(parsed, _TOP, "schema")
         for table in ("columns", "unit", "file"):
-            got = given.setdefault(table, {})
+            got = parsed.setdefault(table, {})
             require(isinstance(got, dict), table, got, "a table", f"write a section [{table}]")
-        remedy = "write [columns] and below it age = {number = [0, 120]}, say"
-        require(given["columns"], "columns", expected="one column or more", remedy=remedy)
-        _known(given["unit"], _UNIT, "unit")
-        unit, file = given["unit"], given["file"]
+        remedy = "write [columns] and below it, for example, age = {number = [0, 120]}"
+        require(parsed["columns"], "columns", expected="one column or more", remedy=remedy)
+        _known(parsed["unit"], _UNIT, "unit")
+        unit, file = parsed["unit"], parsed["file"]
         return cls(
-            columns={name: _kind(name, table) for name, table in given["columns"].items()},
+            columns={name: _kind(name, table) for name, table in parsed["columns"].items()},
             file=file if file.get("quote") != "none" else {**file, "quote": None},
             unit=unit.get("column"),
             max_rows=unit.get("max_rows"),
             units=unit.get("number"),
-            neighbors=given.get("neighbors"),
-            name=given.get("name"),
+            neighbors=parsed.get("neighbors"),
+            name=parsed.get("name"),
         )
 
 
@@ -196,7 +196,7 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
 
 
 def check_names(columns: Iterable[Any], where: str = "columns") -> None:
-    """Refuse what is no name of a column: an empty text, and one with a control character."""
+    """Refuse names of columns that are not texts, are empty, or have a control character."""
     for column in columns:
         named = isinstance(column, str) and column != ""
         require(
@@ -211,39 +211,45 @@ def check_names(columns: Iterable[Any], where: str = "columns") -> None:
 # -- from a file ------------------------------------------------------------------------------
 
 
-def _known(given: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
-    for name in given:
+def _known(table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+    for name in table:
         remedy = did_you_mean(name, names, f"pass some of {', '.join(names)}")
         require(name in names, where, name, f"one of {', '.join(names)}", remedy)
 
 
-def _relation(given: Any) -> Neighbors | None:
-    if given is None or isinstance(given, Neighbors):
-        return given
-    known = {each.value: each for each in Neighbors}
-    remedy = did_you_mean(given, known, 'pass "replace"')
-    require(isinstance(given, str) and given in known, "neighbors", given, f"{list(known)}", remedy)
-    return known[given]
+def _relation(relation: Any) -> Neighbors | None:
+    if relation is None or isinstance(relation, Neighbors):
+        return relation
+    known = {member.value: member for member in Neighbors}
+    remedy = did_you_mean(relation, known, 'pass "replace"')
+    require(
+        isinstance(relation, str) and relation in known,
+        "neighbors",
+        relation,
+        f"{list(known)}",
+        remedy,
+    )
+    return known[relation]
 
 
 def _pair(maker: Callable[..., Kind]) -> Callable[..., Kind]:
-    """Return the maker for a value that is written as [first, second]."""
+    """Return the maker of a kind whose value is written as [first, second]."""
 
-    def made(given: Any, **options: Any) -> Kind:
-        pair = isinstance(given, list) and len(given) == 2
-        require(pair, "value", given, "a pair of ends", "write [0, 120], say")
-        return maker(*given, **options)
+    def paired(pair: Any, **options: Any) -> Kind:
+        is_pair = isinstance(pair, list) and len(pair) == 2
+        require(is_pair, "value", pair, "a list of two ends", "write [0, 120], for example")
+        return maker(*pair, **options)
 
-    return made
+    return paired
 
 
-def _boolean(given: Any, **options: Any) -> Kind:
-    require(given is True, "boolean", given, "true", "write {boolean = true}")
+def _boolean(flag: Any, **options: Any) -> Kind:
+    require(flag is True, "boolean", flag, "true", "write {boolean = true}")
     return declare.boolean(**options)
 
 
-def _number(given: Any, *, missing: Any = "skip", **options: Any) -> Kind:
-    return _pair(declare.number)(given, missing=None if missing == "none" else missing, **options)
+def _number(ends: Any, *, missing: Any = "skip", **options: Any) -> Kind:
+    return _pair(declare.number)(ends, missing=None if missing == "none" else missing, **options)
 
 
 _MAKERS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
@@ -258,7 +264,7 @@ _MAKERS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
 def _kind(column: str, table: Any) -> Kind:
     """Return the kind that one line of [columns] declares."""
     where, names = f"column {column!r}", ", ".join(_MAKERS)
-    example = f"write {column} = {{number = [0, 120]}}, say"
+    example = f"write {column} = {{number = [0, 120]}}, for example"
     require(isinstance(table, dict), where, table, f"a table with one of {names}", example)
     kinds = [name for name in table if name in _MAKERS]
     if len(kinds) != 1:
@@ -267,10 +273,10 @@ def _kind(column: str, table: Any) -> Kind:
         remedy = example if kinds or odd is None else did_you_mean(odd, known, example)
         raise ParameterError(where, table, expected=f"exactly one of {names}", remedy=remedy)
     maker, options = _MAKERS[kinds[0]]
-    given = {name: value for name, value in table.items() if name != kinds[0]}
-    _known(given, options, f"{where}, option")
+    chosen = {name: value for name, value in table.items() if name != kinds[0]}
+    _known(chosen, options, f"{where}, option")
     try:
-        return maker(table[kinds[0]], **given)
+        return maker(table[kinds[0]], **chosen)
     except ParameterError as error:
         wrong = f"{where}, {error.name}"
         raise ParameterError(wrong, table, expected=error.expected, remedy=error.remedy) from None
@@ -280,8 +286,10 @@ def _kind(column: str, table: Any) -> Kind:
 
 
 def _lines(table: Mapping[str, Any], section: str | None = None) -> str:
-    """Return one section; what is None is left out, and so is a section of nothing."""
-    lines = [f"{_key(name)} = {_toml(each)}\n" for name, each in table.items() if each is not None]
+    """Return one section without entries that are None; an empty text if no entry is left."""
+    lines = [
+        f"{_key(name)} = {_toml(entry)}\n" for name, entry in table.items() if entry is not None
+    ]
     return "".join([f"[{section}]\n", *lines] if section and lines else lines)
 
 
@@ -291,7 +299,7 @@ def _key(name: str) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        inside = ", ".join(f"{_key(name)} = {_toml(each)}" for name, each in value.items())
+        inside = ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items())
         return f"{{{inside}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
@@ -308,9 +316,9 @@ def _toml(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)
 
 
-# -- Made-up rows for a schema, to try jobs, rehearsals and documents on --------------------------
-# They are computed from what is declared alone, by a fixed sequence: the same schema gives the
-# same rows, and nothing in them comes from a person.
+# -- Made-up rows for a schema, on which to try jobs, rehearsals and documents --------------------
+# They are computed from the declarations by a fixed sequence: the same schema gives the same rows,
+# and no cell comes from a person.
 
 _MISSING = 1 / 32
 """The share of missing cells in a column that may have them."""
@@ -327,15 +335,15 @@ def fake(people: Any, *, rows: int = 1000) -> Array:
     Parameters
     ----------
     people : Schema, opened data, or dict of kinds
-        What is declared; of opened data only that is used, no row is read.
+        The declarations; of opened data only these are used, and no row is read.
     rows : int, default 1000
-        How many rows to make.
+        The number of rows.
 
     Returns
     -------
     structured array
-        Of `rows` rows, with the declared columns and that of the unit; `zd.open` takes it, and so
-        does `pandas.DataFrame`.
+        The rows, with the declared columns and that of the unit; `zd.open` and `pandas.DataFrame`
+        accept it.
 
     Examples
     --------
@@ -344,15 +352,15 @@ def fake(people: Any, *, rows: int = 1000) -> Array:
     >>> fake(kinds, rows=3).tolist()
     [(47.0, 'rome'), (99.0, 'oslo'), (26.0, 'oslo')]
     """
-    kinds, unit, most, units = _declared(people)
+    kinds, unit, max_rows, units = _declared(people)
     count = as_count(rows, "rows", minimum=1)
-    require(count <= _MOST_ROWS, "rows", rows, "at most 2^32 rows", "make fewer, several times")
+    require(count <= _MOST_ROWS, "rows", rows, "at most 2^32 rows", "pass a smaller number")
     columns = {
         name: _cells(kind, _spread(count, i)) for i, (name, kind) in enumerate(kinds.items())
     }
     if unit is not None and unit not in columns:
         spread = _spread(count, len(columns))
-        number = units if units is not None else max(1, count // most)
+        number = units if units is not None else max(1, count // max_rows)
         columns[unit] = np.floor(spread * number).astype(np.int64)
     table = np.empty(count, dtype=[(name, cells.dtype) for name, cells in columns.items()])
     for name, cells in columns.items():
@@ -372,7 +380,7 @@ def _declared(people: Any) -> tuple[Mapping[str, Kind], str | None, int, int | N
             remedy='pass zd.data.read_schema("people.toml"), or {"age": zd.number(0, 120)}',
         )
     for name, kind in kinds.items():
-        remedy = "pass zd.number(0, 120), say"
+        remedy = "pass zd.number(0, 120), for example"
         require(isinstance(kind, Kind), f"column {name!r}", kind, "a declared kind", remedy)
     protection = getattr(people, "protection", None)
     unit = getattr(protection, "unit", None)
@@ -380,25 +388,27 @@ def _declared(people: Any) -> tuple[Mapping[str, Kind], str | None, int, int | N
 
 
 def _spread(rows: int, column: int) -> Array:
-    """Return numbers that fill [0, 1) evenly, and together with those of other columns, too.
+    """Return numbers that fill [0, 1) evenly, jointly with those of other columns too.
 
-    Multiples of square roots of different primes, whose fractions are independent of each other.
+    They are the fractional parts of multiples of the square root of a prime, another one for each
+    column.
     """
-    found = 0
+    primes = 0
     prime = 1
-    while found <= column:
+    while primes <= column:
         prime += 1
-        found += all(prime % divisor for divisor in range(2, math.isqrt(prime) + 1))
+        primes += all(prime % divisor for divisor in range(2, math.isqrt(prime) + 1))
     return np.arange(1, rows + 1) * math.sqrt(prime) % 1.0
 
 
 def _cells(kind: Kind, spread: Array) -> Array:
-    """Return cells that the kind reads to all that is declared."""
+    """Return cells that cover all values of the kind."""
     if isinstance(kind, Number):
         return _numbers(kind, spread)
     listed: list[Any]
     if isinstance(kind, Text):
-        places = np.floor(spread**2 * max(1, math.isqrt(len(spread))))  # some are more frequent
+        # squared, so that some texts are more frequent than others
+        places = np.floor(spread**2 * max(1, math.isqrt(len(spread))))
         listed = [_word(int(place), kind) for place in places]
     elif isinstance(kind, Date):
         days = (kind.last - kind.first).days + 1
@@ -425,7 +435,7 @@ def _numbers(kind: Number, spread: Array) -> Array:
 
 
 def _word(number: int, kind: Text) -> str:
-    """Return a text for each number, as long as there are so many; the same for the others."""
+    """Return a different text for each number, until the kind has no further texts."""
     letters = string.ascii_lowercase if kind.alphabet is None else kind.alphabet
     word = letters[number % len(letters)]
     while number >= len(letters) and len(word) < kind.length:

@@ -1,4 +1,4 @@
-"""Who is protected, who pays, the ticket that this makes, and the source of rows that it opens."""
+"""Define sources of rows, and the ticket, certified and paid for, that alone opens them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from zerodelta.data.pieces import Keeping, Piece, kept, rows_in, shown
+from zerodelta.data.pieces import Keeping, Piece, copied_blocks, with_progress
 from zerodelta.data.rows import Held, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
@@ -22,42 +22,42 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.value import value
 
-# -- What a release costs and who pays: an account is seen from here as a protocol only -----------
-# `zerodelta.ledger` has the accounts; whoever debits them is the runner (`spine/run.py`).
+# -- Accounts that pay for releases, as a protocol ------------------------------------------------
+# `zerodelta.ledger` implements the accounts; the runner (`spine/run.py`) debits them.
 
 
 @value
 class Charge:
-    """What one release costs, and what it is about; all of it public."""
+    """The cost of one release and the question that it answers; all of it public."""
 
     epsilon: Fraction
     neighbors: Neighbors
     unit: str | None
-    """Who is protected, if it is not a row."""
+    """The protected unit; None if it is a row."""
     task: str
-    """What was asked, in a few words."""
+    """The question in a few words."""
     question: str | None
-    """SHA-256 of all that was asked of a data set; None where it cannot be written down."""
+    """SHA-256 of the whole question about a data set; None where it cannot be written down."""
     certificate: str
     """The digest of the certificate."""
     record: str = ""
-    """The digest of what was asked, as the record of the release has it."""
+    """The digest of the question, as in the record of the release."""
     again: bool = False
-    """Whether a question that was asked before may be paid for once more."""
+    """Whether a repeated question may be paid for again."""
 
 
 @value
 class Receipt:
-    """Where a debit is written: which ledger, which of its entries, with which hash, and when."""
+    """The ledger entry of a debit: the ledger's name, the entry's number, hash and time."""
 
     ledger: str
-    """The random name that the ledger got when it was made."""
+    """The random name that the ledger got when it was created."""
     entry: int
     hash: str
     time: str
 
     def to_json(self) -> dict[str, str | int]:
-        """Return the fields, for a record."""
+        """Return the fields as a record holds them."""
         return {
             "ledger": self.ledger,
             "entry": self.entry,
@@ -67,10 +67,10 @@ class Receipt:
 
 
 class Account(Protocol):
-    """Who pays for releases; compared with ``==``."""
+    """An account that pays for releases; accounts are compared with ``==``."""
 
     def check(self, charge: Charge) -> None:
-        """Raise what `debit` would raise by now; nothing is written."""
+        """Raise the error that `debit` would raise now, if any, without writing an entry."""
         ...  # pragma: no cover
 
     def debit(self, charge: Charge) -> Receipt:
@@ -78,62 +78,63 @@ class Account(Protocol):
         ...  # pragma: no cover
 
     def _take_back(self, receipt: Receipt, reason: str) -> None:
-        """Undo a debit for which no row was read; the runner knows, and nobody else."""
+        """Undo a debit for which no row was read; only the runner, which knows that, calls it."""
         ...  # pragma: no cover
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:
-        """Write down where a release was saved, and its digest."""
+        """Add an entry with the path at which a release was saved, and its digest."""
         ...  # pragma: no cover
 
     def covers(self, other: Any) -> bool:
-        """Tell whether a debit here is one of the other account, too."""
+        """Tell whether a debit of this account is a debit of the other account too."""
         ...  # pragma: no cover
 
     @property
     def line(self) -> str:
-        """What is left, in one line, for people."""
+        """The remaining budget, in one line for people."""
         ...  # pragma: no cover
 
 
-# -- Who is protected by a release from these rows, under which relation, and what that assumes ---
+# -- Protection: the unit, the neighboring relation and the assumptions of a source's releases ----
 
 
 @value
 class Protection:
-    """What a source says of its rows: one row of an array or frame, unless stated otherwise."""
+    """The protected unit and relation of a source; by default one row of an array or frame."""
 
     row: str | None = None
-    """What a row is, such as "one line of the file"; None if the question says it better."""
+    """The meaning of one row, such as "one line of the file"; None leaves it to the question."""
     unit: str | None = None
+    """The column that names the protected unit; None if each row is protected by itself."""
     max_rows: int = 1
-    """How many rows of one unit count."""
+    """The number of rows of one unit that count at most."""
     neighbors: Neighbors = Neighbors.REPLACE
     bare: bool = True
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     premise: str | None = None
-    """What code that we did not write is asserted to do, if it yields the rows."""
+    """The assertion about foreign code that yields the rows; None if this library reads them."""
     accounts: tuple[Account, ...] = ()
-    """Who pays for a release from these rows."""
+    """The accounts that pay for a release from these rows."""
 
     @property
     def words(self) -> str | None:
-        """Who is protected, for the certificate."""
+        """The protected unit in the words of the certificate."""
         if self.unit is None:
             return self.row
         rows = "its one row" if self.max_rows == 1 else f"at most {self.max_rows} of its rows"
         return f"one {self.unit}, {rows}"
 
 
-# -- The right to read rows: made in `spine/run.py`, after the certificate was issued -------------
+# -- The right to read rows: issued in `spine/run.py`, after the certificate ----------------------
 
 T = TypeVar("T")
 
 
 @final
 class Ticket:
-    """Opens sources for one release. Only the runner makes one, after the certificate.
+    """The right to open sources for one release; only the runner creates one, for a certificate.
 
-    One that is due opens nothing until it is paid for.
+    A ticket that is due opens nothing until it is paid for.
 
     >>> Ticket.check(None)
     Traceback (most recent call last):
@@ -142,75 +143,85 @@ class Ticket:
     """
 
     __slots__ = (
-        *("_certificate", "_due", "_lock", "_made", "_receipts", "_second_source", "_time"),
-        *("_used", "_void"),
+        *(
+            "_diagnosed",
+            "_certificate",
+            "_due",
+            "_lock",
+            "_computed",
+            "_receipts",
+            "_time",
+            "_used",
+        ),
+        "_void",
     )
 
     def __init__(
         self,
         certificate: Certificate,
         *,
-        second_source: Any = None,
+        diagnosed: Any = None,
         due: bool = False,
     ) -> None:
-        self._certificate, self._used, self._second_source = certificate, False, second_source
+        self._certificate, self._used, self._diagnosed = certificate, False, diagnosed
         self._receipts: tuple[Receipt, ...] = ()
         self._due, self._void, self._lock = due, False, threading.Lock()
         self._time = _now()
-        self._made: dict[int, tuple[Any, Any]] = {}
+        self._computed: dict[int, tuple[Any, Any]] = {}
 
     @property
     def certificate(self) -> Certificate:
-        """What the rows are read for."""
+        """The certificate of the release for which rows are read."""
         return self._certificate
 
     @property
-    def second_source(self) -> Any:
-        """Another source of the same rows, which this ticket opens too; None if there is none."""
-        return self._second_source
+    def diagnosed(self) -> Any:
+        """The source of the release's diagnosis, which this ticket opens too; None without one."""
+        return self._diagnosed
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Where it was paid for; empty where there is no ledger."""
+        """The receipts of the debits; empty without a ledger."""
         return self._receipts
 
     @property
     def time(self) -> str:
-        """When the ticket was taken (UTC), before a row was read: the time of the debit."""
+        """The time of the debit (UTC), before a row was read."""
         return self._time
 
     def settle(self, receipts: tuple[Receipt, ...]) -> None:
-        """Say where a ticket that is due was paid for: rows may be read from now on."""
+        """Add the receipts of a ticket that is due: rows may be read from now on."""
         with self._lock:
-            if self._due:  # another thread may have been faster, and read rows by now
+            if self._due:  # another thread may have settled it already
                 self._receipts, self._due = receipts, False
                 self._time = receipts[0].time if receipts else _now()
 
     def void(self) -> None:
-        """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""
+        """Invalidate a ticket whose debit is taken back; refused once rows may have been read."""
         with self._lock:
             if self._used:
                 raise RuntimeError("rows may have been read with this ticket: its debit stays")
             self._void = True
 
-    def once(self, owner: Any, make: Callable[[], T]) -> T:
-        """Return what is made of an owner's rows, once for the ticket."""
-        if id(owner) not in self._made:
-            self._made[id(owner)] = owner, make()  # the owner, too: no other gets its identity
-        made: T = self._made[id(owner)][1]
-        return made
+    def compute_once(self, owner: Any, compute: Callable[[], T]) -> T:
+        """Return a result computed from the owner's rows, computing it once for this ticket."""
+        if id(owner) not in self._computed:
+            # holding the owner too, so that no other object gets its id
+            self._computed[id(owner)] = owner, compute()
+        result: T = self._computed[id(owner)][1]
+        return result
 
-    def made(self, owner: Any) -> Any:
-        """Return what was made of an owner's rows for the ticket; None if nothing was."""
-        return self._made.get(id(owner), (owner, None))[1]
+    def computed(self, owner: Any) -> Any:
+        """Return the result of `compute_once` for an owner; None if there is none yet."""
+        return self._computed.get(id(owner), (owner, None))[1]
 
     def forget(self) -> None:
-        """Let go of what was made of rows: nothing more is read for the release."""
-        self._made.clear()
+        """Drop all results computed from rows: the release reads nothing more."""
+        self._computed.clear()
 
     @property
     def due(self) -> bool:
-        """Whether it has still to be paid for, before a row is read."""
+        """Whether the ticket has to be paid for before a row is read."""
         return self._due
 
     @property
@@ -220,7 +231,7 @@ class Ticket:
 
     @staticmethod
     def check(ticket: Any) -> None:
-        """Refuse anything that is no ticket."""
+        """Refuse anything but a ticket."""
         if type(ticket) is not Ticket:
             raise TypeError(
                 "rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)"
@@ -230,7 +241,7 @@ class Ticket:
     def use(ticket: Any) -> None:
         """Check a ticket and mark it as used: rows are read from now on."""
         Ticket.check(ticket)
-        with ticket._lock:  # another thread may be about to take its debit back
+        with ticket._lock:  # another thread may be about to take the debit back
             if ticket._due:
                 raise RuntimeError("this ticket has not been paid for: rows are read afterwards")
             if ticket._void:
@@ -245,21 +256,21 @@ def _now() -> str:
 
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
-"""The premise of a certificate whose rows come from a source that is not `is_ours`."""
+"""The premise of a certificate whose rows come from a source that this library did not write."""
 
 _Kind = TypeVar("_Kind", bound=type)
 
-_OURS: list[type] = []
-"""Final classes that this library wrote, compared by identity: no other class can pass for one.
+_TRUSTED: list[type] = []
+"""Final classes of this library, compared by identity so that no other class can pass for one.
 
-They have slots: nothing can take the place of an object's method either.
+They have slots, so that no method of an object can be replaced either.
 """
 
 
 class Source(ABC):
-    """Rows of numbers that yield nothing without a ticket.
+    """Rows of numbers that are read with a ticket only.
 
-    A new kind of source gives `rows`, `columns` and `blocks`; what it is asked follows (`Rows`).
+    A new kind of source defines `rows`, `columns` and `blocks`; sums and counts follow (`Rows`).
     """
 
     __slots__ = ()
@@ -267,7 +278,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows, or where that is private a public number to plan with."""
+        """The number of rows; where that is private, a public number to plan with."""
 
     @property
     @abstractmethod
@@ -276,7 +287,7 @@ class Source(ABC):
 
     @abstractmethod
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
-        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN.
+        """Yield all rows once, as (n, columns) arrays of floats; a missing cell is NaN.
 
         Infinities are clipped like any large number. A block may be read-only.
         """
@@ -284,28 +295,28 @@ class Source(ABC):
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time.
 
-        If `stored`, the only column may be there as `Keys`, as it is stored.
+        With `stored`, a source of one column may yield it as `StoredColumn`.
         """
         return [partial(self.blocks, ticket)]
 
     @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public, and each of them is yielded."""
+    def row_count_is_public(self) -> bool:
+        """Whether `rows` is exact and public, and all of these rows are yielded."""
         return True
 
     @property
     def may_miss(self) -> bool:
-        """Whether a missing cell counts nowhere, so that the number of those present is private."""
+        """Whether missing cells are ignored, which makes the number of present cells private."""
         return False
 
     @property
-    def drops(self) -> bool:
-        """Whether some rows may count nowhere, so that the number of those that do is private."""
-        return not self.whole
+    def drops_rows(self) -> bool:
+        """Whether some rows may be ignored, which makes the number of rows that count private."""
+        return not self.row_count_is_public
 
     @property
     def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept: in memory, unless said otherwise."""
+        """The storage for a copy of the rows: memory by default."""
         return Keeping()
 
     @property
@@ -315,49 +326,49 @@ class Source(ABC):
 
     @property
     def by_unit(self) -> Source | None:
-        """The same rows with one more column, the number of their unit; None if it is not known."""
+        """The same rows with one more column, the number of their unit; None without units."""
         return None
 
     @property
-    def row_count_sentence(self) -> str:
-        """Which number a plan uses for that of the rows, where what counts of them is private."""
+    def row_count_phrase(self) -> str:
+        """The words for the number `rows` with which a plan is made."""
         return "the number of rows"
 
     @property
     def protection(self) -> Protection:
-        """Who is protected, and what that assumes."""
+        """The protected unit, the neighboring relation and the assumptions."""
         return Protection()
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release.
 
-        With `keep` they are read once, when first asked, into a copy from which all answers come:
-        changing the data in between changes nothing. Sums of named columns are kept too.
+        With `keep` they are read once, at the first query, into a copy from which all answers come,
+        so that changes to the data in between have no effect. Sums of named columns are kept too.
         """
         Ticket.check(ticket)
         by_unit = self.by_unit
         numbered = None if by_unit is None else partial(by_unit.open, ticket, keep=True)
-        return self._opened(_Opened(self, ticket, keep=keep), numbered)
+        return self._opened(_SourceRows(self, ticket, keep=keep), numbered)
 
     def _opened(self, held: Held, numbered: Callable[[], Rows] | None = None) -> Rows:
         return Rows(
             held=held,
             rows=self.rows,
             columns=self.columns,
-            whole=self.whole,
+            row_count_is_public=self.row_count_is_public,
             may_miss=self.may_miss,
             numbered=numbered,
         )
 
 
 @final
-class _Opened(Held):
-    """The rows of a source; with `keep` a copy of them is made when they are first asked."""
+class _SourceRows(Held):
+    """The rows of a source; with `keep` they are copied when they are first read."""
 
     __slots__ = ("_keep", "_kept", "_rows", "_source", "_ticket", "keeping", "sums")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
-        self._rows = source.rows if source.whole else None
+        self._rows = source.rows if source.row_count_is_public else None
         self.keeping = source.keeping
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
@@ -367,13 +378,13 @@ class _Opened(Held):
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a block may be read-only."""
         if self._source is not None and self._keep:
-            # whole before it is kept: an interrupt leaves no table half filled
+            # set only when the copy is complete, so that an interrupt leaves no partial table
             floats = (np.asarray(block, np.float64) for block in self._read(self._source))
-            self._kept, self._source = kept(floats, self.keeping), None
+            self._kept, self._source = copied_blocks(floats, self.keeping), None
         yield from self.blocks_once()
 
     def blocks_once(self) -> Iterator[Block]:
-        """Yield all rows, of which no copy is made."""
+        """Yield all rows without copying them."""
         if self._source is None:
             yield from self._kept
         else:
@@ -381,60 +392,59 @@ class _Opened(Held):
 
     def _read(self, source: Source) -> Iterator[Block]:
         Ticket.use(self._ticket)
-        yield from shown(source.blocks(self._ticket), "rows", self._rows, rows_in)
+        yield from with_progress(source.blocks(self._ticket), "rows", self._rows, len)
 
     def pieces(self, *, stored: bool = False) -> Sequence[Piece]:
-        """Return the blocks in pieces that threads may read; of a copy each block is one."""
+        """Return the blocks in pieces that threads may read; each block of a copy is a piece."""
         if self._source is None or self._keep:
             return [partial(iter, (block,)) for block in self.blocks()]
         Ticket.use(self._ticket)
         return self._source.pieces(self._ticket, stored=stored)
 
 
-def ours(kind: _Kind) -> _Kind:
+def trusted_source(kind: _Kind) -> _Kind:
     """Register a final class of sources whose reading of rows is proven (a decorator)."""
-    _OURS.append(kind)
+    _TRUSTED.append(kind)
     return kind
 
 
-def is_ours(source: object) -> bool:
-    """Tell whether this library reads the rows; any other source is caller-asserted.
+def is_trusted_source(source: object) -> bool:
+    """Tell whether this library wrote the source; the rows of any other are caller-asserted.
 
     >>> from zerodelta.data.arrays import ArraySource
-    >>> is_ours(ArraySource(np.zeros(3)))
+    >>> is_trusted_source(ArraySource(np.zeros(3)))
     True
     """
-    return any(type(source) is kind for kind in _OURS)
+    return any(type(source) is kind for kind in _TRUSTED)
 
 
 def protection_of(*sources: Any) -> Protection:
-    """Return who is protected where all of these are read together; they must not differ in it.
+    """Return the protection shared by all of these sources; sources that differ are refused.
 
-    What a source that is not ours says of itself is not believed: it is caller-asserted.
+    A source that this library did not write is not asked: its rows are caller-asserted.
     """
-    found = [
-        each.protection if is_ours(each) else Protection(premise=FOREIGN_SOURCE)
-        for each in sources
-        if isinstance(each, Source)
+    protections = [
+        source.protection if is_trusted_source(source) else Protection(premise=FOREIGN_SOURCE)
+        for source in sources
+        if isinstance(source, Source)
     ]
-    for other in found[1:]:
+    for other in protections[1:]:
         require(
-            other == found[0],
+            other == protections[0],
             "data",
-            "from several data sets",
-            expected="rows of one data set, protected in one way",
+            expected="columns of one data set, with one protected unit and neighboring relation",
             remedy="take all columns from one people = zd.open(…)",
         )
-    return found[0] if found else Protection()
+    return protections[0] if protections else Protection()
 
 
-# -- Rows made of those of another source: what is public of both is the same ---------------------
+# -- Rows computed from those of another source: both have the same public facts ------------------
 
 
 class DerivedSource(Source):
-    """A source that makes one row of each row of another (`_of`), from that row alone.
+    """A source that computes each of its rows from one row of another source (`_of`).
 
-    Whether a cell of it may be missing it says itself.
+    Only `may_miss` is not taken from that source: a subclass says whether its cells may be missing.
     """
 
     __slots__ = ("_of",)
@@ -443,22 +453,22 @@ class DerivedSource(Source):
 
     @property
     def rows(self) -> int:
-        """The number of rows, or where that is private one to plan with."""
+        """The number of rows; where that is private, a public number to plan with."""
         return self._of.rows
 
     @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public, and each of them is yielded."""
-        return self._of.whole
+    def row_count_is_public(self) -> bool:
+        """Whether `rows` is exact and public, and all of these rows are yielded."""
+        return self._of.row_count_is_public
 
     @property
-    def drops(self) -> bool:
-        """Whether some rows may count nowhere."""
-        return self._of.drops
+    def drops_rows(self) -> bool:
+        """Whether some rows may be ignored."""
+        return self._of.drops_rows
 
     @property
     def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept."""
+        """The storage for a copy of the rows."""
         return self._of.keeping
 
     @property
@@ -467,27 +477,27 @@ class DerivedSource(Source):
         return self._of.remote
 
     @property
-    def row_count_sentence(self) -> str:
-        """Which number a plan uses for that of the rows."""
-        return self._of.row_count_sentence
+    def row_count_phrase(self) -> str:
+        """The words for the number `rows` with which a plan is made."""
+        return self._of.row_count_phrase
 
     @property
     def protection(self) -> Protection:
-        """Who is protected: what the other source says, if it is believed."""
+        """The protection of the other source; caller-asserted if this library did not write it."""
         return protection_of(self._of)
 
 
-# -- What a caller passed, shut until there is a ticket: for tasks that read rows their own way ---
+# -- A caller's value, closed until there is a ticket: for tasks that read rows in their own way --
 
 
 @final
 class Sealed(Generic[T]):
-    """One value, or a tuple of several, that only a ticket opens.
+    """A value, or a tuple of several, that only a ticket opens.
 
-    `reads` names the sources among them: what they yield is caller-asserted unless they are ours,
-    and so are the rows of a container that is not `known`.
-    `neighbors` is the relation of a value that a mechanism with a claim made elsewhere.
-    `read` makes cells of what was given, when it is opened.
+    `reads` lists the sources in the value (default: the value itself). Their rows are
+    caller-asserted unless this library wrote the source, and so are the rows of a container that is
+    not `known` (`columns.is_known`). `neighbors` is the relation of a value whose privacy claim was
+    computed elsewhere. `read` is called on opening and returns the cells.
     """
 
     __slots__ = ("_protection", "_read", "_value")
@@ -503,18 +513,20 @@ class Sealed(Generic[T]):
     ) -> None:
         sources = (value,) if reads is None else reads
         self._value, self._read = value, read
-        found = protection_of(*sources)
+        protection = protection_of(*sources)
         if not known:
-            found = replace(found, premise=FOREIGN_SOURCE)
-        self._protection = found if neighbors is None else replace(found, neighbors=neighbors)
+            protection = replace(protection, premise=FOREIGN_SOURCE)
+        if neighbors is not None:
+            protection = replace(protection, neighbors=neighbors)
+        self._protection = protection
 
     @property
     def protection(self) -> Protection:
-        """Who is protected: what the sources among them say."""
+        """The protection of the sources in the value."""
         return self._protection
 
     def open(self, ticket: Ticket) -> T:
-        """Return what was given."""
+        """Return the value, read into cells if there is a `read`."""
         Ticket.use(ticket)
         opened: T = self._value if self._read is None else self._read()
         return opened

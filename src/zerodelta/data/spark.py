@@ -1,9 +1,9 @@
-"""Spark DataFrames, classic and Connect: the workers of a cluster read cells and add up integers.
+"""Read Spark DataFrames, classic and Connect: the workers read cells and add up integers.
 
-Each function maps the Arrow batches of one partition to Arrow batches, and is sent to the workers
-by its name: they need this library. A partition's sums are one answer, made of this partition
-alone, so a task that fails and is run again changes nothing. What a value might make an engine
-raise ends a task with one fixed message: the workers' logs are an output, too.
+Each function maps the Arrow batches of one partition to Arrow batches. It is sent to the workers by
+its name, so they need this library. The sums of a partition depend on that partition only, so that
+a failed task can be run again. An error that depends on a cell ends a task with a fixed message,
+since the workers' logs are an output too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from zerodelta.data.readers import (
     places,
     query_reader,
 )
-from zerodelta.data.rows import MOST_HERE, Held
+from zerodelta.data.rows import MOST_COLLECTED, Held
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Ticket
 from zerodelta.data.units import Words, hashed_rows, with_copies
@@ -47,25 +47,29 @@ Batches: TypeAlias = Iterable[Any]
 """Arrow batches of one partition."""
 
 SUMS = "place int, wide boolean, total binary"
-"""A piece of a partition's sums: little-endian int64, or decimal texts where one is larger."""
+"""The columns of a piece of a partition's sums.
+
+`total` has little-endian 64-bit integers or, if `wide`, decimal texts of larger ones.
+"""
 
 HASHES = ("high", "low", "first", "second")
 """The columns by which the rows of a unit are chosen."""
 
 COPY = "copy"
-"""The column that numbers equal rows, from 1."""
+"""The column with the number of each copy of equal rows, from 1."""
 
-_PIECE = 1 << 17
-"""Entries of a sum in one row of Spark: 1 MiB, whatever limits a message has."""
-_ROWS = 1 << 16
-_SENT = 1 << 14
-_SIGN = np.uint64(1 << 63)
+_ENTRIES_SENT = 1 << 17
+"""The entries of a sum in one row of Spark: 1 MiB, below the limits of messages."""
+_BLOCK_ROWS = 1 << 16
+_ROWS_SENT = 1 << 14
+_SIGN_BIT = np.uint64(1 << 63)
+"""Flipping it maps unsigned words to signed integers, as Spark has them, in the same order."""
 
 _Mapped: TypeAlias = Callable[..., Iterator[Any]]
 
 
-def _showing_nothing(function: _Mapped) -> _Mapped:
-    """Let nothing out of a worker but a fixed message: a traceback ends up in logs."""
+def _with_fixed_errors(function: _Mapped) -> _Mapped:
+    """Replace every error in a worker by a fixed one, since tracebacks end up in logs."""
 
     @wraps(function)
     def guarded(*arguments: Any) -> Iterator[Any]:
@@ -75,7 +79,7 @@ def _showing_nothing(function: _Mapped) -> _Mapped:
             return
         except Exception:
             pass
-        # Outside of `except`, so that what happened is not kept as the context of this.
+        # outside of `except`, so that the original error is not the context of this one
         raise RuntimeError("a partition could not be read to its end")
 
     return guarded
@@ -84,14 +88,14 @@ def _showing_nothing(function: _Mapped) -> _Mapped:
 # -- reading ----------------------------------------------------------------------------------
 
 
-@_showing_nothing
+@_with_fixed_errors
 def read_rows(chosen: ChosenColumns, batches: Batches) -> Iterator[Any]:
     """Yield the numbers and codes of the selected columns, in the order of the cells."""
     for batch in batches:
         yield _floats(_block(chosen, chosen.needed, batch))
 
 
-@_showing_nothing
+@_with_fixed_errors
 def hash_rows(chosen: ChosenColumns, unit: str, batches: Batches) -> Iterator[Any]:
     """Yield the hashes by which the rows of a unit are chosen, then the selected columns."""
     kinds = chosen.base.kinds
@@ -103,24 +107,24 @@ def hash_rows(chosen: ChosenColumns, unit: str, batches: Batches) -> Iterator[An
         yield _floats(_block(chosen, everything, batch), hashes)
 
 
-@_showing_nothing
+@_with_fixed_errors
 def hash_units(batches: Batches) -> Iterator[Any]:
-    """Yield what the ids of units are compared by."""
+    """Yield the 128 bits by which the ids of units are compared."""
     for batch in batches:
         yield _floats(np.empty((batch.num_rows, 0)), hashed_rows(batch.column(0), [])[:2])
 
 
-@_showing_nothing
+@_with_fixed_errors
 def mix_copies(batches: Batches) -> Iterator[Any]:
-    """Yield the rows, each copy of equal ones with a hash of its own; the last column is COPY."""
+    """Yield rows whose last column is COPY without it, giving each copy of a row another hash."""
     import pyarrow as pa
 
     for batch in batches:
         *columns, copies = batch.columns
         place = HASHES.index("first")
-        first = columns[place].to_numpy().view(np.uint64) ^ _SIGN
+        first = columns[place].to_numpy().view(np.uint64) ^ _SIGN_BIT
         numbers = (copies.to_numpy() - 1).astype(np.uint64)
-        columns[place] = pa.array((with_copies(first, numbers) ^ _SIGN).view(np.int64))
+        columns[place] = pa.array((with_copies(first, numbers) ^ _SIGN_BIT).view(np.int64))
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1])
 
 
@@ -134,34 +138,34 @@ def _floats(block: Block, hashes: Words | None = None) -> Any:
     """Return an Arrow batch of hashes, as integers in the same order, and of columns."""
     import pyarrow as pa
 
-    words = () if hashes is None else [(each ^ _SIGN).view(np.int64) for each in hashes]
-    columns = [pa.array(each) for each in (*words, *(np.array(each) for each in block.T))]
+    words = () if hashes is None else [(array ^ _SIGN_BIT).view(np.int64) for array in hashes]
+    columns = [pa.array(array) for array in (*words, *(np.array(array) for array in block.T))]
     names = [*HASHES[: len(words)], *(f"c{i}" for i in range(block.shape[1]))]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def numbers_of(batch: Any) -> Block:
     """Return a batch of float columns as rows."""
-    block: Block = np.array([each.to_numpy() for each in batch.columns]).T
+    block: Block = np.array([column.to_numpy() for column in batch.columns]).T
     return block
 
 
 # -- adding up --------------------------------------------------------------------------------
 
 
-@_showing_nothing
+@_with_fixed_errors
 def sum_rows(
     work: Callable[[Block], IntegerArray], shape: tuple[int, ...], batches: Batches
 ) -> Iterator[Any]:
-    """Yield what `work` makes of the blocks of a partition, added up, in pieces."""
+    """Yield the sum of `work` over the blocks of a partition, in pieces."""
     yield from _pieces(exact_total(map(work, _blocks(batches)), shape))
 
 
-@_showing_nothing
+@_with_fixed_errors
 def count_keys(
     work: Callable[[Block], IntegerArray], shape: tuple[int, ...], batches: Batches
 ) -> Iterator[Any]:
-    """Yield how often `work` makes each key of the blocks of a partition, in pieces."""
+    """Yield the counts of the keys that `work` returns for the blocks of a partition, in pieces."""
     total = np.zeros(shape, dtype=np.int64)
     keys: Any
     for keys in map(work, _blocks(batches)):
@@ -169,29 +173,29 @@ def count_keys(
     yield from _pieces(total)
 
 
-@_showing_nothing
+@_with_fixed_errors
 def gather(part: Callable[[Block], npt.NDArray[np.int64]], batches: Batches) -> Iterator[Any]:
     """Yield the integers that `part` picks from the blocks of a partition, as bytes."""
     import pyarrow as pa
 
     for block in _blocks(batches):
-        found = pa.array([part(block).astype("<i8").tobytes()], pa.binary())
-        yield pa.RecordBatch.from_arrays([found], names=["batch"])
+        data = pa.array([part(block).astype("<i8").tobytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([data], names=["batch"])
 
 
 def _pieces(total: IntegerArray) -> Iterator[Any]:
-    for place, start in enumerate(range(0, total.size, _PIECE)):
-        yield _encoded(place, total.reshape(-1)[start : start + _PIECE])
+    for place, start in enumerate(range(0, total.size, _ENTRIES_SENT)):
+        yield _encoded(place, total.reshape(-1)[start : start + _ENTRIES_SENT])
 
 
 def _blocks(batches: Batches) -> Iterator[Block]:
-    """Yield the rows of float columns in larger blocks: each costs a pass over the sums."""
+    """Yield the rows in larger blocks, since each block costs a pass over the sums."""
     held: list[Block] = []
     count = 0
     for batch in batches:
         held.append(numbers_of(batch))
         count += batch.num_rows
-        if count >= _ROWS:
+        if count >= _BLOCK_ROWS:
             yield np.concatenate(held)
             held, count = [], 0
     if held:
@@ -208,33 +212,33 @@ def _encoded(place: int, entries: npt.NDArray[Any]) -> Any:
 
 
 def decoded(pieces: Iterable[Any], shape: tuple[int, ...]) -> Iterator[IntegerArray]:
-    """Yield the sums of all partitions, zero but for one piece each, as rows of `SUMS` have it."""
+    """Yield one array of the sum's shape for each piece (`SUMS`), zero outside that piece."""
     size = int(np.prod(shape))
     for piece in pieces:
-        data, start = bytes(piece["total"]), piece["place"] * _PIECE
-        found: npt.NDArray[Any]
+        data, start = bytes(piece["total"]), piece["place"] * _ENTRIES_SENT
+        entries: npt.NDArray[Any]
         if piece["wide"]:
-            found = np.array([int(each) for each in data.split(b",")], dtype=np.object_)
+            entries = np.array([int(text) for text in data.split(b",")], dtype=np.object_)
         else:
-            found = np.frombuffer(data, dtype="<i8").astype(np.int64)
-        if len(found) < size:
-            whole = np.zeros(size, dtype=found.dtype)
-            whole[start : start + len(found)] = found
-            found = whole
-        yield found.reshape(shape)
+            entries = np.frombuffer(data, dtype="<i8").astype(np.int64)
+        if len(entries) < size:
+            full = np.zeros(size, dtype=entries.dtype)
+            full[start : start + len(entries)] = entries
+            entries = full
+        yield entries.reshape(shape)
 
 
 # -- sending ----------------------------------------------------------------------------------
 
 
-@_showing_nothing
+@_with_fixed_errors
 def serialize(batches: Batches) -> Iterator[Any]:
-    """Yield batches as bytes, one row each, for whoever needs the cells themselves."""
+    """Yield batches as bytes, one row each, for tasks that need the cells on the driver."""
     import pyarrow as pa
 
     for batch in batches:
-        for start in range(0, batch.num_rows, _SENT):
-            part = batch.slice(start, _SENT)
+        for start in range(0, batch.num_rows, _ROWS_SENT):
+            part = batch.slice(start, _ROWS_SENT)
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, part.schema) as stream:
                 stream.write_batch(part)
@@ -243,18 +247,18 @@ def serialize(batches: Batches) -> Iterator[Any]:
             )
 
 
-# -- Spark DataFrames, classic and Connect: rows of a plan that a cluster runs --------------------
+# -- The reader of Spark DataFrames ---------------------------------------------------------------
 
-_TEXTS, _WHOLE = ("string", "char", "varchar", "binary"), ("byte", "short", "integer", "long")
+_TEXTS, _INTEGERS = ("string", "char", "varchar", "binary"), ("byte", "short", "integer", "long")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-_READ = frozenset((*_TEXTS, *_WHOLE, *_TIMES, "boolean", "float", "double", "decimal"))
-"""Types whose cells can be something; lists, structures and intervals are missing cells anyway."""
+_READABLE = frozenset((*_TEXTS, *_INTEGERS, *_TIMES, "boolean", "float", "double", "decimal"))
+"""Types whose cells are read; lists, structures, intervals and other types are missing cells."""
 
 
 def spark_reader(frame: Any) -> Reader:
     """Return the reader of a DataFrame's result.
 
-    Sums are made on the workers (`OnCluster`); the parts bring the cells to the driver, one
+    Sums are computed on the workers (`OnCluster`); the parts bring the cells to the driver, one
     partition after the other.
     """
     require_extra("pyarrow", "data")  # rows come as Arrow batches
@@ -263,19 +267,19 @@ def spark_reader(frame: Any) -> Reader:
         not attempt(lambda: frame.isStreaming),
         "source",
         "a streaming DataFrame",
-        expected="a DataFrame whose rows are all there",
-        remedy="open a table of its sink, or spark.read instead of spark.readStream",
+        expected="a DataFrame that is not a stream",
+        remedy="open a table of its sink, or use spark.read instead of spark.readStream",
     )
     names = tuple(str(field.name) for field in schema.fields)
     types = tuple(str(field.dataType.typeName()) for field in schema.fields)
     cluster = Cluster(frame, names, types)
-    asked = query_reader("Spark DataFrame", names, cluster.count, cluster.rows)
-    return replace(asked, count=cluster.count, scan=cluster.scan, cluster=cluster)
+    reader = query_reader("Spark DataFrame", names, cluster.count, cluster.rows)
+    return replace(reader, count=cluster.count, scan=cluster.scan, cluster=cluster)
 
 
 @final
 class Cluster:
-    """The workers that have the rows of a DataFrame. Sent to one of them it has names only."""
+    """The workers that have the rows of a DataFrame; a copy sent to a worker has only names."""
 
     __slots__ = ("_checked", "_frame", "_names", "_types")
 
@@ -284,20 +288,20 @@ class Cluster:
         self._checked: list[bool] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _named, (self._names, self._types)
+        return _cluster_of_names, (self._names, self._types)
 
     def count(self) -> int:
         """Return the number of rows of the result."""
         return int(attempt(lambda: self._frame.count()))
 
     def count_units(self, column: str) -> int:
-        """Return how many ids a column has, counted by the workers."""
+        """Return the number of distinct ids in a column, counted by the workers."""
         self.check()
         units = self.mapped((column,), hash_units, ", ".join(f"{h} bigint" for h in HASHES[:2]))
         return int(attempt(lambda: units.distinct().count()))
 
     def scan(self, columns: tuple[str, ...], batch: int, numbers: frozenset[str]) -> list[Part]:
-        """Return one part, after a look at the workers: what is wrong with them may be told."""
+        """Return the rows as one part, after checking the workers, whose errors may be shown."""
         self.check()
         return one_part(self.rows, columns, batch, numbers)
 
@@ -306,14 +310,14 @@ class Cluster:
         distinct = tuple(dict.fromkeys(columns))
         for part in streamed(self.mapped(distinct, serialize, "batch binary")):
             for start in range(0, part.num_rows, batch):
-                found = part.slice(start, batch)
-                yield tuple(found.column(distinct.index(name)) for name in columns)
+                record_batch = part.slice(start, batch)
+                yield tuple(record_batch.column(distinct.index(name)) for name in columns)
 
     def mapped(self, columns: tuple[str, ...], function: Any, schema: str) -> Any:
-        """Return a DataFrame of what a function of `spark_workers` makes of some columns."""
+        """Return the DataFrame that a function of this module computes from some columns."""
 
         def planned() -> Any:
-            # by position: Spark takes names that differ in case for one
+            # renamed by position, since Spark ignores case in names
             frame = self._frame.toDF(*(f"c{i}" for i in range(len(self._names))))
             chosen = places(self._names, columns)
             selected = frame.selectExpr(*map(self._expression, chosen))
@@ -322,32 +326,32 @@ class Cluster:
         return attempt(planned)
 
     def _expression(self, place: int) -> str:
-        known = self._types[place] in _READ
+        known = self._types[place] in _READABLE
         return f"c{place}" if known else f"cast(null as string) as c{place}"
 
     def check(self) -> None:
         """Refuse a cluster whose workers do not have this library, before a row is read."""
         if self._checked:
             return
-        ours = _version()
+        version = _version()
         try:
             with quiet():
-                asked = self._frame.sparkSession.range(1).mapInArrow(_versions, "version string")
-                found = {row["version"] for row in asked.collect()}
-        except Exception:  # most likely there is no such module; the text is Spark's
-            found = set()
-        if found != {ours}:
+                versions = self._frame.sparkSession.range(1).mapInArrow(_versions, "version string")
+                on_workers = {row["version"] for row in versions.collect()}
+        except Exception:  # most likely the module is missing; Spark's message is not shown
+            on_workers = set()
+        if on_workers != {version}:
             raise ParameterError(
                 "source",
-                "of a cluster without it" if not found else sorted(found),
-                expected=f"zerodelta {ours} on the workers, as here",
+                "a cluster without zerodelta" if not on_workers else sorted(on_workers),
+                expected=f"zerodelta {version} on the workers, as on this machine",
                 remedy="install it there, or send it along (spark.archives, spark.addArtifacts)",
             )
         self._checked.append(True)
 
 
 def streamed(frame: Any) -> Iterator[Any]:
-    """Yield the tables of a DataFrame that `serialize` made."""
+    """Yield the tables in a DataFrame of `serialize`."""
     import pyarrow as pa
 
     for row in frame.toLocalIterator():
@@ -361,13 +365,13 @@ def is_spark(source: Any) -> bool:
     return module.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
-def _named(names: tuple[str, ...], types: tuple[str, ...]) -> Cluster:
-    """Return a cluster for a worker: it knows the columns, and has no rows."""
+def _cluster_of_names(names: tuple[str, ...], types: tuple[str, ...]) -> Cluster:
+    """Return a `Cluster` for a worker, with the columns' names and types and without rows."""
     return Cluster(None, names, types)
 
 
 def _version() -> str:
-    """Return the version of the package, which is loaded, here and where this is sent to."""
+    """Return the version of the package in this process, the driver's or a worker's."""
     return str(sys.modules["zerodelta"].__version__)
 
 
@@ -378,18 +382,18 @@ def _versions(batches: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([pa.array([_version()] * batch.num_rows)], ["version"])
 
 
-# -- Rows of a Spark DataFrame that a ticket has opened: the workers add them up ------------------
-# The cells are read once, on the workers, into a copy that Spark keeps there until the release is
-# done; rows of units are chosen there, too. Each sum is one job: every partition sends its
-# integers, and the driver adds these up. Noise is drawn once, on the driver.
+# -- Rows of a Spark DataFrame that a ticket has opened -------------------------------------------
+# The workers read the cells once into a copy that Spark keeps until the release is done, and choose
+# the rows of units. Each sum is one job: every partition sends its integers, and the driver adds
+# them up. Noise is drawn once, on the driver.
 
-_MOST_COLLECTED = 1 << 20
-"""Sums of more entries come partition by partition."""
+_LARGEST_COLLECTED_SUM = 1 << 20
+"""A sum of more entries is fetched one partition at a time."""
 
 
 @final
 class OnCluster(Held):
-    """The rows of a data set where they are."""
+    """The rows of a data set on the workers of a cluster."""
 
     __slots__ = ("__weakref__", "_cluster", "_copied", "_people", "_rows", "_ticket", "sums")
 
@@ -403,13 +407,13 @@ class OnCluster(Held):
         self.sums: dict[Hashable, IntegerArray] | None = {}
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows, on the driver; refused by their public number."""
+        """Yield all rows on the driver; refused if their planned number is too large."""
         width = len(self._people.columns)
         require(
-            self._rows * width <= MOST_HERE,
+            self._rows * width <= MOST_COLLECTED,
             "rows",
             self._rows,
-            expected=f"at most {MOST_HERE // width} rows where they are all needed on the driver",
+            expected=f"at most {MOST_COLLECTED // width} rows, which this task needs on the driver",
             remedy="ask for sums, counts or tables, which workers add up, or for fewer columns",
         )
         copied = self._copy()
@@ -421,7 +425,7 @@ class OnCluster(Held):
         yield from guarded(sent)
 
     def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Return what the workers pick from the rows."""
+        """Return the integers that `part` picks from the rows, on the workers."""
         copied = self._copy()
 
         def sent() -> npt.NDArray[np.int64]:
@@ -443,9 +447,9 @@ class OnCluster(Held):
         copied, adds = self._copy(), count_keys if keyed else sum_rows
 
         def added() -> IntegerArray:
-            asked = copied.mapInArrow(partial(adds, work, shape), SUMS)
-            few = math.prod(shape) <= _MOST_COLLECTED
-            pieces = asked.collect() if few else asked.toLocalIterator()
+            sums = copied.mapInArrow(partial(adds, work, shape), SUMS)
+            few = math.prod(shape) <= _LARGEST_COLLECTED_SUM
+            pieces = sums.collect() if few else sums.toLocalIterator()
             return exact_total(decoded(pieces, shape), shape)
 
         yield attempt(added)
@@ -460,18 +464,18 @@ class OnCluster(Held):
         return self._copied
 
     def _bounded(self) -> Any:
-        """Return the rows that count: all, or of each unit so many (theory V, as `units` does)."""
+        """Return the rows that count: all, or `max_rows` of each unit as `units` chooses them."""
         people, chosen, unit = self._people, self._people.chosen, self._people.unit
         columns = [f"c{i}" for i in range(len(people.columns))]
-        numbers = [f"{each} double" for each in columns]
+        numbers = [f"{name} double" for name in columns]
         if unit is None:
             function = partial(read_rows, chosen)
             return self._cluster.mapped(chosen.needed, function, ", ".join(numbers))
         everything = tuple(dict.fromkeys([*people.declared, unit.column]))
-        schema = ", ".join([*(f"{each} bigint" for each in HASHES), *numbers])
+        schema = ", ".join([*(f"{name} bigint" for name in HASHES), *numbers])
         hashed = self._cluster.mapped(everything, partial(hash_rows, chosen, unit.column), schema)
-        # equal rows are told apart by a number; rows that differ and agree in their hashes are
-        # ordered by what is chosen of them, which no other unit's rows change
+        # copies of equal rows are numbered, so that they get different hashes; different rows with
+        # equal hashes are ordered by their chosen columns, whatever the rows of other units are
         keys, contents = ", ".join(HASHES), ", ".join(columns)
         copies = f"row_number() over (partition by {keys} order by {contents}) as {COPY}"
         mixed = hashed.selectExpr("*", copies).mapInArrow(mix_copies, schema)

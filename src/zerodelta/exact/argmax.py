@@ -23,11 +23,11 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import (
     ArbBalls,
     BitSource,
+    BitStrings,
     Draw,
     Formula,
     Integers,
     Reals,
-    Strings,
     Words,
     constant,
 )
@@ -162,7 +162,7 @@ def _argmax(
 class _Survivor:
     """A score that may still be the largest: how far it is behind, its noise and its string."""
 
-    def __init__(self, index: int, gap: int, string: Strings, draw: Draw) -> None:
+    def __init__(self, index: int, gap: int, string: BitStrings, draw: Draw) -> None:
         self.index = index
         self.gap = gap
         self.string = string
@@ -223,7 +223,7 @@ class _Contest:
                 return [int(winner) for winner in kept.argmax(axis=1)]
             for row, i in zip(*np.nonzero(kept), strict=True):
                 place = start + int(i)
-                string = Strings(words[row, i : i + 1])
+                string = BitStrings(words[row, i : i + 1])
                 item = _Survivor(place, int(block[i]), string, self._draw(place))
                 found.append((int(row), float(upper[row, i]), item))
         alive: list[list[_Survivor]] = [[] for _ in range(rounds)]
@@ -304,7 +304,7 @@ class _Unscored:
 
     def play(self, contest: _Contest, bits: BitSource) -> int:
         """Return the winner of one round."""
-        winner, noises = contest.champion(bits), Strings(np.zeros(0, dtype=np.uint64))
+        winner, noises = contest.champion(bits), BitStrings(np.zeros(0, dtype=np.uint64))
         last, taken = contest.size, set[int]()
         for i in range(1, self._count + 1):
             noises.add(bits)

@@ -305,7 +305,7 @@ def constant(*values: Fraction) -> Constant:
 
 
 @final
-class Strings:
+class BitStrings:
     """The bit strings of one unit: the words read first, extended on demand."""
 
     def __init__(self, words: Words) -> None:
@@ -363,7 +363,7 @@ def enclosed(draw: Draw) -> list[FloatBalls]:
 
 
 def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
-    strings = Strings(words)
+    strings = BitStrings(words)
     while True:
         with precision(strings.width + _GUARD_BITS):
             integers = strings.evaluate(draw).nearest()

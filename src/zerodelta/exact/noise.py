@@ -20,12 +20,12 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import (
     ArbBalls,
     BitSource,
+    BitStrings,
     Constant,
     Draw,
     Formula,
     Integers,
     Reals,
-    Strings,
     constant,
     rounded,
 )
@@ -209,7 +209,7 @@ def sparse_ranks(size: int, rate: Callable[[], arb], bits: BitSource) -> Iterato
 
 def _at_most(draw: Draw, most: int, bits: BitSource) -> int | None:
     """Return the integer that a draw rounds to; None if it exceeds `most`."""
-    strings = Strings(bits.words(1))
+    strings = BitStrings(bits.words(1))
     while True:
         with precision(strings.width + _GUARD_BITS):
             value = strings.evaluate(draw)
@@ -497,7 +497,7 @@ class RealKNorm:
             constants=(_scale(scale, scale_squared),),
         )
         self._bits = bits
-        self._strings = Strings(bits.words(self._draw.uniforms))
+        self._strings = BitStrings(bits.words(self._draw.uniforms))
 
     def within(self, error: Fraction) -> list[Fraction]:
         """Return exact rationals whose l2 distance from the drawn vector is at most `error`.

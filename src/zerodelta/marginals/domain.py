@@ -169,7 +169,7 @@ def table_domain(
         remedy='name its columns: columns=["city", "member"]',
     )
     require(
-        unknown is None or not rows.drops,
+        unknown is None or not rows.drops_rows,
         "unknown",
         unknown,
         expected="None where rows may count nowhere (a condition, units, add-remove)",
@@ -294,7 +294,7 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Sealed[list[Cells]],
     if isinstance(rows, Source):
         positions(domain, rows.columns)
         given, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
-        private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
+        private = not rows.row_count_is_public or (isinstance(rows, Dataset) and rows.filtered)
     else:
         unread = row_columns(rows, domain)
         given, count = Sealed(rows, known=unread.known, read=unread.read), unread.rows

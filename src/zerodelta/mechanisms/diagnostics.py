@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import Beyond, Limits, Readings
+from zerodelta.data.arrays import Limits, Readings, TooLong
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
 from zerodelta.data.rows import Rows
@@ -33,7 +33,7 @@ def as_diagnosis(
     source: Source | None,
     *,
     bounds: Any = None,
-    beyond: Beyond | None = None,
+    beyond: TooLong | None = None,
 ) -> Diagnosis | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 

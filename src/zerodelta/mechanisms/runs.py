@@ -19,7 +19,7 @@ from scipy.optimize import isotonic_regression
 
 from zerodelta.data.keys import GroupKeys
 from zerodelta.data.rows import Rows
-from zerodelta.data.rowwise import Block, Column, OwnColumn
+from zerodelta.data.rowwise import Block, Column, ExtraColumn
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats, Integers
 from zerodelta.exact.bits import BitSource
@@ -539,6 +539,6 @@ class GroupedColumn:
         return np.where(inside, codes, -1)
 
     def _place(self, column: Column) -> int:
-        if isinstance(column, OwnColumn):
+        if isinstance(column, ExtraColumn):
             return list[Column](self.rows.columns).index(column)
         return self.rows.columns.index(column) if isinstance(column, str) else int(column)

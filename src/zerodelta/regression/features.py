@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.pieces import together
+from zerodelta.data.pieces import as_one_table
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import require
@@ -141,12 +141,12 @@ class Features:
             values[:, -1] = np.where(unusable, 0.0, label)
             return values
 
-        table = together(
+        table = as_one_table(
             map(read, rows.blocks()),
             self.width + 1,
             planned=rows.rows,
             keeping=rows.keeping,
-            whole=rows.whole,
+            count_is_public=rows.row_count_is_public,
         )
         return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
 

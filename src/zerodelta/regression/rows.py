@@ -19,12 +19,12 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import OptionIndex, numbers
 from zerodelta.data.columns import Unread
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.isolation import is_written_here
+from zerodelta.data.isolation import is_trusted_code
 from zerodelta.data.kinds import Category, Kind, Text
 from zerodelta.data.pieces import Piece
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Ticket, ours
+from zerodelta.data.source import FOREIGN_SOURCE, DerivedSource, Protection, Ticket, trusted_source
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.fixed_point import FixedPoint
@@ -186,7 +186,7 @@ _BLOCK_ENTRIES = 1 << 17
 _MOST_ROWS = 1 << 13
 
 
-@ours
+@trusted_source
 @final
 class LabeledRows(DerivedSource):
     """Features and, as the last column, one label for each row; nothing is read without a ticket.
@@ -214,7 +214,7 @@ class LabeledRows(DerivedSource):
     ) -> None:
         known = type(read) in (ClassLabels, Targets, type(None))
         require(
-            known and type(encode) in (Encoding, type(None)) and is_written_here(prepare),
+            known and type(encode) in (Encoding, type(None)) and is_trusted_code(prepare),
             "prepare",
             type(prepare),
             expected="a preparation of rows by this library",
@@ -258,7 +258,7 @@ class LabeledRows(DerivedSource):
         kind, codes = label_kind(labels), None
         if isinstance(self._read, ClassLabels) and kind.labels is not None:
             codes = self._read(list(kind.labels))
-        self._of = rows.beside(labels)
+        self._of = rows.with_columns_of(labels)
         made = Encoding.of(rows.kinds) if encode is None else encode
         self._prepared = _Prepared(encode=made, read=self._read, codes=codes, prepare=self._prepare)
         return made.width
@@ -271,7 +271,7 @@ class LabeledRows(DerivedSource):
         return found if known else replace(found, premise=FOREIGN_SOURCE)
 
     @property
-    def drops(self) -> bool:
+    def drops_rows(self) -> bool:
         """Whether some rows of a data set may be zero rows: those that lack a cell, too."""
         return self.declared is not None and self.declared.may_miss
 
@@ -288,12 +288,12 @@ class LabeledRows(DerivedSource):
     @property
     def facts(self) -> Facts:
         """What is public of the rows; there may be none of them."""
-        whole = self.whole
+        whole = self.row_count_is_public
         return Facts(
             rows=self.rows if whole else None,
             expected_rows=None if whole else self.rows,
             columns=self.columns,
-            drops=self.drops,
+            drops_rows=self.drops_rows,
             neighbors=self.protection.neighbors,
             memory=self.keeping.memory,
             remote=self.remote,
@@ -314,7 +314,7 @@ class LabeledRows(DerivedSource):
             yield from map(self._prepared, _cut(self._of.blocks(ticket), self._batch))
             return
         given: Any = self._labels
-        labels, start = read(ticket.once(given, given.read)[0]), 0
+        labels, start = read(ticket.compute_once(given, given.read)[0]), 0
         whole = self._of.blocks(ticket) if self._array is None else [self._array]
         for part in _cut(whole, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow

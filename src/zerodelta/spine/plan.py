@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from zerodelta.data.rows import MOST_HERE
+from zerodelta.data.rows import MOST_COLLECTED
 from zerodelta.data.source import Protection, Source, protection_of
 from zerodelta.errors import (
     GuaranteeError,
@@ -40,8 +40,8 @@ class Facts:
 
     `rows` is None where the number is private (under add-remove or with units). A public guess,
     `expected_rows`, then takes its place in forecasts, defaults and lattices. `may_miss` says that
-    missing cells are skipped, `drops` that a filter drops rows: then the number of values that are
-    used is private too.
+    missing cells are skipped, `drops_rows` that a filter drops rows: then the number of values that
+    are used is private too.
 
     >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
     1000
@@ -51,7 +51,7 @@ class Facts:
     columns: tuple[str, ...] = ("0",)
     expected_rows: int | None = None
     may_miss: bool = False
-    drops: bool = False
+    drops_rows: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
     memory: int | None = None
     """The largest number of bytes of rows held at once, if that is limited."""
@@ -63,15 +63,18 @@ class Facts:
         """Return the public facts about a source."""
         rows = source.rows
         require(
-            rows or not source.whole, "rows", expected="at least one row", remedy="pass some rows"
+            rows or not source.row_count_is_public,
+            "rows",
+            expected="at least one row",
+            remedy="pass some rows",
         )
         return Facts(
-            rows=rows if source.whole else None,
+            rows=rows if source.row_count_is_public else None,
             columns=source.columns,
             # where units were counted there may be none
-            expected_rows=None if source.whole else max(1, rows),
+            expected_rows=None if source.row_count_is_public else max(1, rows),
             may_miss=source.may_miss,
-            drops=source.drops,
+            drops_rows=source.drops_rows,
             neighbors=protection_of(source).neighbors,
             memory=source.keeping.memory,
             remote=source.remote,
@@ -85,7 +88,7 @@ class Facts:
     @property
     def counted(self) -> tuple[str, ...]:
         """The public sentence of a certificate about the number of rows; empty if it is private."""
-        private = self.rows is None or self.may_miss or self.drops
+        private = self.rows is None or self.may_miss or self.drops_rows
         return () if private else ("the number of rows",)
 
     def as_number(self, sentence: str) -> str:
@@ -102,7 +105,7 @@ class Facts:
     @property
     def complete(self) -> Facts | None:
         """These facts with no cell missing; None where none is, or where n would stay private."""
-        if not self.may_miss or self.drops or self.rows is None:
+        if not self.may_miss or self.drops_rows or self.rows is None:
             return None
         return replace(self, may_miss=False)
 
@@ -122,7 +125,7 @@ class Facts:
         >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
         (True, False)
         """
-        if self.remote and self.planned_rows * self.width > MOST_HERE:
+        if self.remote and self.planned_rows * self.width > MOST_COLLECTED:
             return False
         allowed = limit if self.memory is None else min(limit, self.memory)
         return self.planned_rows * size <= allowed

@@ -313,8 +313,8 @@ def _opened(
     certificate = full.certificate(bits, protection)
     stop_if_previewed(full, certificate)
     bill = billed(certificate, protection)
-    second = None if diagnosis is None else diagnosis.source
-    ticket = Ticket(certificate, second_source=second, due=True)
+    diagnosed = None if diagnosis is None else diagnosis.source
+    ticket = Ticket(certificate, diagnosed=diagnosed, due=True)
     return Opened(
         full, certificate, ticket, bits, protection=protection, diagnosis=diagnosis, bill=bill
     )
@@ -382,7 +382,7 @@ def planned(
     sentences: Iterable[str] = plan.public
     if not public_facts.counted and isinstance(source, Source):
         # n is private: lattices and forecasts follow from a public number in its place
-        sentences = dict.fromkeys([*sentences, source.row_count_sentence])
+        sentences = dict.fromkeys([*sentences, source.row_count_phrase])
     plan = replace(plan, public=tuple(map(public_facts.as_number, sentences)))
     complete = public_facts.complete
     if complete is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from zerodelta.channels.search import Target, best_candidate, channels_for
 from zerodelta.data.isolation import Watch
-from zerodelta.data.pieces import shown
+from zerodelta.data.pieces import with_progress
 from zerodelta.data.row_queries import trial_rows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Protection
@@ -409,4 +409,4 @@ def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability:
 def _bar(numbers: Iterable[int]) -> Iterable[int]:
     """Show a progress bar of rounds, which are public."""
     planned = list(numbers)
-    return shown(planned, "rounds", len(planned))
+    return with_progress(planned, "rounds", len(planned))

@@ -175,7 +175,9 @@ class Study(InternalQueries):
         source = usable_columns(as_source(rows, columns, missing=missing, texts=True))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
-        self._rows_bound = source.whole  # whether `_size` is an upper bound on the number of rows
+        self._rows_bound = (
+            source.row_count_is_public
+        )  # whether `_size` is an upper bound on the number of rows
         self._by_unit, self._rows_of_a_unit = source.by_unit is not None, rows_of_a_unit(source)
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
@@ -193,7 +195,7 @@ class Study(InternalQueries):
                 resolution=resolution,
             ),
             rows=self._size,
-            rows_public=not source.drops,
+            rows_public=not source.drops_rows,
             unit=protection.unit,
             max_rows=protection.max_rows,
             neighbors=protection.neighbors,

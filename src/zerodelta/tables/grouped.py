@@ -250,16 +250,16 @@ def grouped(
     if not listed:
         return _by_unknown_keys(people, keys, columns, chosen)
     _check_size(keys, columns)
-    if not keys and chosen.drops:
+    if not keys and chosen.drops_rows:
         keys = (_EVERY_ROW,)
     found = GroupKeys(keys=keys)
     return GroupedData(
-        source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
+        source=chosen.with_presence if keys == (_EVERY_ROW,) else chosen,
         diagnosed_columns=chosen,
         keys=found,
         universe=None,
         columns=columns,
-        complete=not chosen.drops and found.complete,
+        complete=not chosen.drops_rows and found.complete,
         frame=_frame(people.text),
     )
 
@@ -285,7 +285,7 @@ def _by_unknown_keys(
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
         columns=columns,
-        complete=not chosen.drops,
+        complete=not chosen.drops_rows,
         frame=_frame(people.text),
     )
 
@@ -407,7 +407,7 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
         ends = kind.bounds if clips else None
         inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
         full = inside and kind.missing != "skip"
-        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+        return GroupKey(name=name, labels=how.labels, bins=how, clip_bounds=ends, complete=full)
     require(
         how is None or how == kind,
         f"by[{name!r}]",

@@ -354,7 +354,9 @@ def histogram(
     """
     if bins is not None:
         cells, cut = _binned(items, columns, bins, universe=universe, unknown=unknown)
-        edges = None if cut.bins is None or cut.ends else (cut.bins.edges[0], cut.bins.edges[-1])
+        edges = (
+            None if cut.bins is None or cut.clip_bounds else (cut.bins.edges[0], cut.bins.edges[-1])
+        )
         diagnosis = as_diagnosis(diagnostics, cells, bounds=edges)
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
@@ -494,7 +496,7 @@ def _binned(
     cut = given if isinstance(given, Bins) else _edges(given, ends)
     inside = ends is not None and cut.edges[0] <= ends[0] and ends[1] <= cut.edges[-1]
     full = inside and isinstance(kind, Number) and kind.missing != "skip"
-    return source, GroupKey(name=name, labels=cut.labels, bins=cut, ends=ends, complete=full)
+    return source, GroupKey(name=name, labels=cut.labels, bins=cut, clip_bounds=ends, complete=full)
 
 
 def _edges(given: Any, ends: Bounds | None) -> Bins:

@@ -11,7 +11,7 @@ from zerodelta.data.chosen import DEFAULT_MEMORY, OpenedDataset, Unit
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Kind
 from zerodelta.data.pieces import Keeping
-from zerodelta.data.readers import found_files, is_path, places
+from zerodelta.data.readers import is_path, matching_files, places
 from zerodelta.data.schema import Schema, check_names
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count
@@ -146,7 +146,7 @@ def _files(source: Any) -> list[str]:
         return []
     given = source if isinstance(source, (list, tuple)) else [source]
     named = [str(Path(each).expanduser()) for each in given]
-    return list(dict.fromkeys([*named, *map(str, found_files(source)[:_MOST_FILES])]))
+    return list(dict.fromkeys([*named, *map(str, matching_files(source)[:_MOST_FILES])]))
 
 
 def _is_folder(folder: Any) -> bool:

@@ -140,7 +140,7 @@ def count(
     source = as_source(rows, columns, missing=missing, texts=True)
     diagnosis = as_diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
-        source = source.row_itself
+        source = source.presence_only
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
@@ -154,7 +154,7 @@ class CountQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Calibrate the noise; none where the number is public."""
         exact = as_usable_epsilon(epsilon)
-        some_missing = facts.drops if self.rows_only else facts.may_miss
+        some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
             return _public(facts.rows)
         one_column(facts)
@@ -398,7 +398,7 @@ def _released(
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds) if declared else bounds
     if question is None:
-        absent, complete = _missing(source), not source.drops
+        absent, complete = _missing(source), not source.drops_rows
         asked: Question = _of_all_rows(statistic, source.columns, stated, absent, complete=complete)
     else:
         asked = question(bounds=stated)
@@ -421,7 +421,7 @@ def _of_all_rows(
 
 def _missing(source: Source) -> list[bool]:
     """Tell for each column whether what is missing there, or was dropped, counts nowhere."""
-    if isinstance(source, Dataset) and not source.drops:
+    if isinstance(source, Dataset) and not source.drops_rows:
         return [skips(kind) for kind in source.kinds.values()]
     return [source.may_miss] * len(source.columns)
 
@@ -849,7 +849,7 @@ def std(
 
 def _count(given: Numbers) -> tuple[Method, ...]:
     """Return the forecast for rows that a condition keeps: the number of all of them is public."""
-    facts = Facts(rows=given["n"], may_miss=True, drops=True)
+    facts = Facts(rows=given["n"], may_miss=True, drops_rows=True)
     return tuple(CountQuestion(rows_only=True).plan(facts, given["epsilon"]).methods)
 
 

@@ -223,7 +223,7 @@ class VertexSteps:
     def public(self) -> tuple[str, ...]:
         """Return what the certificate lists as public."""
         return (
-            row_count_sentence(self.source.rows, public=not self.source.drops),
+            row_count_sentence(self.source.rows, public=not self.source.drops_rows),
             f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
             f"{self.polytope.length}",
             f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
@@ -245,7 +245,7 @@ def _source(features: Any, labels: Any) -> Source:
             expected="None where features are a Source",
             remedy="make the label the source's last column",
         )
-    return ArraySource.beside(features, labels)
+    return ArraySource.with_labels(features, labels)
 
 
 def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:

@@ -82,7 +82,7 @@ class Examples:
         )
         if labels is None:
             return cls.of(ArraySource(features))
-        return cls.of(ArraySource.beside(features, labels), label=-1)
+        return cls.of(ArraySource.with_labels(features, labels), label=-1)
 
     @property
     def rows(self) -> int:
@@ -100,9 +100,9 @@ class Examples:
         return len(self.source.columns) - (self.label is not None)
 
     @property
-    def whole(self) -> bool:
+    def row_count_is_public(self) -> bool:
         """Whether there are just `rows` rows."""
-        return self.source.whole
+        return self.source.row_count_is_public
 
     @property
     def opened(self) -> Rows:

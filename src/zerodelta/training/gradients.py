@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.pieces import kept, together
+from zerodelta.data.pieces import as_one_table, copied_blocks
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, evaluate, whole_rows, without_blanks
@@ -127,7 +127,7 @@ class LinearGradients(Gradients):
     def _table(self) -> _RowBlocks:
         """Return what is made of the rows, which are read at the first call, once."""
         if self._loaded is None:
-            arrays = kept(self._blocks(), self.examples.opened.keeping)
+            arrays = copied_blocks(self._blocks(), self.examples.opened.keeping)
             columns = (lines.T for lines in arrays[::3])
             self._loaded = _RowBlocks(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
         loaded: _RowBlocks = self._loaded
@@ -175,7 +175,10 @@ class LinearGradients(Gradients):
             return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
         # a number of rows that is not public must not decide anything
-        fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        fits = (
+            self.examples.row_count_is_public
+            and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        )
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         for rows, labels, caps in self._parts(chosen):
@@ -399,12 +402,12 @@ class CallableGradients(Gradients):
         if chosen is not None:
             if self._loaded is None:
                 width, rows = len(self.examples.columns), self.examples.opened
-                self._loaded = together(
+                self._loaded = as_one_table(
                     self.examples.blocks(),
                     width,
                     planned=rows.rows,
                     keeping=rows.keeping,
-                    whole=rows.whole,
+                    count_is_public=rows.row_count_is_public,
                 )
             return self._sum(theta, self._loaded[chosen], blanks=blanks)
         if self.weight is not None:
@@ -418,7 +421,7 @@ class CallableGradients(Gradients):
                 bound=self.bound,
             )
         # a number of rows that is not public must not decide anything
-        fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
+        fits = self.examples.row_count_is_public and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
             total += self._sum(theta, block, blanks=blanks)

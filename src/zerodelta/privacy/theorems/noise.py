@@ -45,7 +45,7 @@ OWN_UNITS = "each column's own"
 
 
 @value
-class StatedClaim(BaseTheorem):
+class GivenTheorem(BaseTheorem):
     """A claim that the caller states for the base mechanism."""
 
     label = "given"
@@ -56,7 +56,7 @@ class StatedClaim(BaseTheorem):
     stated: Annotated[Mapping[str, Any], FieldDomain(expected="a claim", read=dict)]
 
     @classmethod
-    def read(cls, numbers: Mapping[str, Any]) -> StatedClaim:
+    def read(cls, numbers: Mapping[str, Any]) -> GivenTheorem:
         """Return the theorem of a claim's numbers, each in the domain of its kind."""
         stated = {name: value for name, value in numbers.items() if name != "count"}
         check_claim_numbers(stated)

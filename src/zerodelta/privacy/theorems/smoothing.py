@@ -26,7 +26,7 @@ from zerodelta.privacy.composition import Composed, gaussian_share, simplest, zc
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Dimension, NotNegative, Order, Positive, Weight, one_of
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.noise import RoundedGaussianTheorem, StatedClaim
+from zerodelta.privacy.theorems.noise import GivenTheorem, RoundedGaussianTheorem
 from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, smallest_log_delta
 from zerodelta.value import value
 
@@ -176,7 +176,7 @@ class GaussianSmoothing(ChannelTheorem):
             squared = self.sensitivity**2
             same = last.variance == self.variance and last.sensitivity_squared == squared
         else:
-            same = type(last) is StatedClaim and self._covered(last.claim(neighbors))
+            same = type(last) is GivenTheorem and self._covered(last.claim(neighbors))
         if not same:
             raise CertificateError(
                 "Theorem S smooths with the last Gaussian step: the step before it must be that "
