@@ -563,7 +563,7 @@ class UnequalGridMix(_CellMixing):
     def rounding(self, limit: float) -> float:
         """Return the rms rounding error at the spacing of a log-ratio limit."""
         cut, spacing = self.sides.spacing(limit)
-        uncut = self.sides.rest[cut] if cut < self.dimension else 0.0
+        uncut = self.sides.squares[cut] if cut < self.dimension else 0.0
         return math.sqrt((cut * spacing**2 + uncut * self.sides.widest**2) / 12)
 
     def log_ratio_at(self, resolution: float = math.inf) -> float:
@@ -606,13 +606,13 @@ class _Sides:
     """The sides of a box, for the closed form of equal spacing.
 
     `sums` and `starts` list, from the widest side on, Σ ln side and the nats at which that side is
-    first cut; `rest` the squares of the sides from it on, in units of the widest.
+    first cut; `squares` the sums of the squares of the sides from it on, in units of the widest.
     """
 
     widths: Floats
     sums: list[float]
     starts: list[float]
-    rest: list[float]
+    squares: list[float]
 
     @staticmethod
     def of(box: Box) -> _Sides:
@@ -621,8 +621,10 @@ class _Sides:
         sums = np.cumsum(logs)
         # coordinate m is first cut where the m wider ones have been cut down to its side
         starts = sums - np.arange(1, len(logs) + 1) * logs
-        rest = np.cumsum(np.exp(2 * (logs[::-1] - logs[0])))[::-1]
-        return _Sides(widths=widths, sums=sums.tolist(), starts=starts.tolist(), rest=rest.tolist())
+        squares = np.cumsum(np.exp(2 * (logs[::-1] - logs[0])))[::-1]
+        return _Sides(
+            widths=widths, sums=sums.tolist(), starts=starts.tolist(), squares=squares.tolist()
+        )
 
     @property
     def widest(self) -> float:

@@ -295,11 +295,11 @@ class ApproxDP(Claim):
         t, stated = as_epsilon(epsilon), self.exact_epsilon
         if t >= stated:
             return self.exact_log_delta
-        kept = upper(
+        log_ratio = upper(
             lambda: ball(t - stated) + (-ball(t)).exp().log1p() - (-ball(stated)).exp().log1p()
         )
         leak = upper(lambda: _log_leak(t, stated))
-        return min(log_sum_upper((leak, sum_upper(self.exact_log_delta, kept))), 0.0)
+        return min(log_sum_upper((leak, sum_upper(self.exact_log_delta, log_ratio))), 0.0)
 
     def numbers(self) -> dict[str, Any]:
         """Return kind "approximate", epsilon and log_delta."""

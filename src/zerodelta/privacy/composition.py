@@ -82,9 +82,9 @@ class Composed(Claim):
         """
         t = as_epsilon(epsilon)
         bound = self._renyi_log_delta(t)
-        rest = t - self.pure_epsilon
-        if self.rdp is None and self.rho == 0 and rest >= 0:
-            bound = min(bound, gaussian_log_delta_upper(self.mu_squared, rest))
+        gaussian_epsilon = t - self.pure_epsilon
+        if self.rdp is None and self.rho == 0 and gaussian_epsilon >= 0:
+            bound = min(bound, gaussian_log_delta_upper(self.mu_squared, gaussian_epsilon))
         return min(log_sum_upper((bound, self.log_failure)), 0.0)
 
     @property

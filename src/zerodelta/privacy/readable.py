@@ -69,9 +69,9 @@ def equals(value: Any) -> str:
 def _short(exact: Fraction) -> str:
     if exact.denominator == 1 and abs(exact) < 10**_LONGEST:
         return str(exact.numerator)
-    near = _rounded(exact, _LONGEST)
-    if Fraction(near) == exact:
-        return f"{near:f}" if -5 < near.adjusted() < _LONGEST else f"{near:e}"
+    rounded = _rounded(exact, _LONGEST)
+    if Fraction(rounded) == exact:
+        return f"{rounded:f}" if -5 < rounded.adjusted() < _LONGEST else f"{rounded:e}"
     if max(exact.denominator, abs(exact.numerator)) < 10**6:
         return str(exact)
     return f"≈ {_rounded(exact, 6):g}"

@@ -246,8 +246,8 @@ def _certificate(data: Any) -> Certificate:
 
 def _check_together(record: Record, certificate: Certificate) -> None:
     """Refuse a record that is not about this certificate."""
-    same = canonical(record.claim) == canonical(certificate.body()["claim"])
-    if not same or record.public != list(certificate.public):
+    same_claim = canonical(record.claim) == canonical(certificate.body()["claim"])
+    if not same_claim or record.public != list(certificate.public):
         raise RecordError(
             "record and certificate do not belong together: they state different claims; take the "
             "file from where it was saved."

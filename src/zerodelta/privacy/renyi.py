@@ -96,8 +96,8 @@ class PureCurve(Curve):
 
 def _randomized_response(epsilon: Fraction, order: Fraction) -> Any:
     """Return ε - ln((1 + e^-ε)/(1 + e^-(2a-1)ε))/(a-1)."""
-    near, far = (-ball(epsilon)).exp(), (-ball((2 * order - 1) * epsilon)).exp()
-    return ball(epsilon) - (near.log1p() - far.log1p()) / ball(order - 1)
+    first, second = (-ball(epsilon)).exp(), (-ball((2 * order - 1) * epsilon)).exp()
+    return ball(epsilon) - (first.log1p() - second.log1p()) / ball(order - 1)
 
 
 def pure_rho(epsilon: Fraction, bounded_range: bool) -> Fraction:

@@ -177,12 +177,12 @@ def _check_channel(
 
 def _proves(channel: ChannelTheorem, base: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel makes the base claim pure ε-DP; some channels stand without one."""
-    if channel.whole and base is not None:
+    if channel.includes_base and base is not None:
         raise CertificateError(
             f"theorem {channel.label!r} is about the whole base mechanism: no base step goes "
             "before."
         )
-    if base is None and not channel.whole:
+    if base is None and not channel.includes_base:
         raise CertificateError("a step is missing: the channel has no base mechanism before it.")
     return channel.proves(base or Composed(), epsilon)
 
@@ -426,8 +426,8 @@ class Total:
     def epsilon_for(self, neighbors: str) -> Fraction:
         """Return the total ε for a relation: replacing a row is removing one and adding one."""
         added = self.neighbors is Neighbors.ADD_REMOVE
-        same = added is (neighbors == Neighbors.ADD_REMOVE.value)
-        return self.epsilon if same else 2 * self.epsilon
+        same_relation = added is (neighbors == Neighbors.ADD_REMOVE.value)
+        return self.epsilon if same_relation else 2 * self.epsilon
 
 
 def by_data(

@@ -166,9 +166,9 @@ class Opened(Generic[R]):
         or the other way round; `self.bits` stay those certified.
         """
         current = current_bits()
-        same = current is self.bits or (is_private(current) and is_private(self.bits))
+        same_source = current is self.bits or (is_private(current) and is_private(self.bits))
         require(
-            same,
+            same_source,
             "bits",
             expected="the source of random bits for which the certificate was issued",
             remedy="make and run a study inside the same `testing.replayed`, or both outside",
@@ -213,7 +213,7 @@ class Opened(Generic[R]):
 
     def rehearsed(self) -> Opened[R]:
         """Return the same release for a rehearsal, which reads no row: its diagnostics are NaN."""
-        none = Diagnostics(used=math.nan, clipped=math.nan, unreadable=math.nan)
+        unknown = Diagnostics(used=math.nan, clipped=math.nan, unreadable=math.nan)
         return Opened(
             self._plan,
             self._certificate,
@@ -221,7 +221,7 @@ class Opened(Generic[R]):
             self.bits,
             protection=self._protection,
             diagnosis=self._diagnosis,
-            diagnostics=None if self._diagnosis is None else none,
+            diagnostics=None if self._diagnosis is None else unknown,
             bill=Bill(self._bill.paid.record),
         )
 

@@ -271,7 +271,7 @@ class ProfileMixing(ChannelTheorem):
         "with probability {weight}."
     )
     asserted = True
-    whole = True
+    includes_base = True
 
     epsilon: Positive
     ratio: Positive

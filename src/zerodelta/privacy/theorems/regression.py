@@ -69,8 +69,8 @@ def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
             derivative = (slope * steeper - curvature) / (strength + curvature) - half * slope
             return half * slope + (curvature / strength).log1p(), derivative
 
-        rest = (-arb(_FAR)).exp()
-        tail = to_float_up(half * rest + rest / strength)
+        last_slope = (-arb(_FAR)).exp()
+        tail = to_float_up(half * last_slope + last_slope / strength)
         return noise / 2 + Fraction(max(tail, _supremum(function, 0.0, _FAR)))
 
 

@@ -126,7 +126,7 @@ class PureTheorem(BaseTheorem):
 class ChannelTheorem(Theorem):
     """A theorem about post-processing that makes a base mechanism pure."""
 
-    whole: ClassVar[bool] = False
+    includes_base: ClassVar[bool] = False
     """Whether it includes the base mechanism, so that no step stands before it."""
     from_add_remove: ClassVar[bool] = False
     """Whether it proves a replace claim from steps that are stated for add-remove."""
