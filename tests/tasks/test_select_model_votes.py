@@ -144,7 +144,9 @@ def test_a_study_trains_few_numbers_better_and_a_vote_many() -> None:
 def test_numbers_that_are_trained_are_counted_on_made_up_rows() -> None:
     def counted(found: Any) -> int:
         question = ModelQuestion(
-            candidates={"a": 0, "b": 1}, fit=lambda model, rows: found, tried=np.zeros((4, 2))
+            candidates={"a": 0, "b": 1},
+            fit=lambda model, rows: found,
+            made_up_rows=np.zeros((4, 2)),
         )
         return question._parameters()
 

@@ -22,7 +22,7 @@ from zerodelta.privacy.interval_shapes import (
     as_frame,
     cells_of,
     covered,
-    found_intervals,
+    intervals_by_name,
     is_table,
 )
 
@@ -145,7 +145,7 @@ def note_of(release: Release) -> str:
 
 def ends_of(release: Release, cells: Cells, level: Rational, **options: Any) -> dict[str, Any]:
     """Return the interval ends by the name of each column of numbers."""
-    ends: dict[str, Any] = dict(found_intervals(release, level, **options))
+    ends: dict[str, Any] = dict(intervals_by_name(release, level, **options))
     if not is_table(release.value) and ends:
         # an array may have one statistic for each entry; its column has them all
         (name,) = cells.numbers
