@@ -258,6 +258,7 @@ def is_purifier(
     ratio = _ratio(rows)
 
     def holds(t: Fraction) -> bool:
+        """Tell whether (c - 1) δ(t) <= e^t - 1, in logarithms because δ may be tiny."""
         if ratio is None:
             return claim.log_delta(t) == -math.inf
         if ratio == 1:

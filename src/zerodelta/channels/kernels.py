@@ -176,7 +176,10 @@ class KernelMix(Mixing):
         return d * max(1.01, 1 + math.log(max(widest / resolution, 1.0)))
 
     def finest(self, limit: float, weight: Fraction) -> KernelMix:
-        """Return the smallest noise scale within the limit, on a lattice 8 times finer."""
+        """Return the smallest noise scale within the limit, on a lattice 8 times finer.
+
+        The scale keeps 6 nats less than `MAX_NATS`, room for the finer lattice.
+        """
         ball, d = self._ball, self.dimension
         body = Body(lattice=ball.lattice(decimal_up(self._scale(limit) / _CELLS)))
         nats = min(limit / d, MAX_NATS - 6)

@@ -110,7 +110,7 @@ class GaussianMix(_BallMixing):
 
     @property
     def variance(self) -> Fraction:
-        """Return the best τ² = (B + d/12)/d."""
+        """The τ² = (B + d/12)/d that minimizes ln M."""
         return Fraction(self.lattice.bound, self.dimension) + Fraction(1, 12)
 
     def draw(self, bits: BitSource) -> Integers:
@@ -125,7 +125,10 @@ class GaussianMix(_BallMixing):
         return d / 2 * (math.log(2 * math.pi * variance) + 1)
 
     def spacing(self, limit: float) -> float:
-        """Return the spacing at which the closed form is the limit."""
+        """Return the spacing at which the closed form of `log_mass` equals the limit.
+
+        At the best variance τ² ln M is about (d/2)(ln(2πτ²) + 1), which is solved for τ².
+        """
         d = self.dimension
         variance = math.exp(2 * min(limit / d, MAX_NATS) - 1) / (2 * math.pi)
         steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
@@ -155,7 +158,7 @@ class LaplaceMix(_BallMixing):
 
     @property
     def scale(self) -> Fraction:
-        """Return the best scale: y = 1/(2b) solves 2m = d e^(-y)/(1 - e^(-y)), so b = 1/(2y)."""
+        """The scale b = 1/(2y) that minimizes ln M: y solves 2m = d e^(-y)/(1 - e^(-y))."""
         m, d = self.lattice.bound, self.dimension
         y = math.log1p(d / (2 * m)) if m else 40.0
         return Fraction(1 / (2 * y)).limit_denominator(10**9)
@@ -169,7 +172,7 @@ class LaplaceMix(_BallMixing):
         return self._mass(max(self.radius / resolution, 1.0))
 
     def spacing(self, limit: float) -> float:
-        """Return the spacing at which the closed form is the limit, by bisection."""
+        """Return the spacing at which the closed form equals the limit, by bisection."""
         if self._mass(1.0) > limit:
             return math.inf
         low, high = 0.0, MAX_NATS
@@ -179,6 +182,7 @@ class LaplaceMix(_BallMixing):
         return self.radius / math.exp(low)
 
     def _mass(self, steps: float) -> float:
+        """Return ln M at its best noise, for a ball of this many lattice steps."""
         y = math.log1p(self.dimension / (2 * steps))
         return 2 * steps * y - self.dimension * math.log(-math.expm1(-y))
 
@@ -293,6 +297,7 @@ class PriorMix(_FiniteMixing):
         )
 
     def _smallest(self) -> Fraction:
+        """Return the smallest probability of the prior."""
         return Fraction(min(self.prior), sum(self.prior))
 
 
@@ -579,7 +584,8 @@ class UnequalGridMix(_CellMixing):
             middle = math.sqrt(fine * fits)
             enough = float(np.log(_cells(widths, middle)).sum()) <= limit
             fine, fits = (fine, middle) if enough else (middle, fits)
-        while self._mass_of(_cells(widths, fits)) > limit:  # the nats above were floats
+        # the search above compared floats; the certified log-ratio may need slightly larger cells
+        while self._mass_of(_cells(widths, fits)) > limit:
             fine, fits = fits, fits + 2 * (fits - fine) + fits * 1e-12
         lattice = self.lattice.box.unequal_grid([int(count) for count in _cells(widths, fits)])
         return replace(self, lattice=lattice, mixing_weight=weight)

@@ -138,6 +138,7 @@ class Candidate:
             return self.kind
         if target.log_delta is None:
             return self.kind.finest(self.log_ratio, self.weight)
+        # B1 with ln M on one side: ln M <= ln(w/(1-w)) + ln(e^ε - 1) - ln δ(ε), rounded down
         allowed = largest_log_delta(epsilon=target.epsilon, weight=self.weight, log_mass=0.0)
         limit = math.nextafter(allowed - target.log_delta, -math.inf)
         if target.resolution is not None:
@@ -384,8 +385,8 @@ def _out_of_reach(channels: list[Mixing], target: Target) -> str:
     """Return the message that says by how many nats the base misses the coarsest channel."""
     if not channels:
         return (
-            f"no noise or weight within reason reaches ε {equals(target.epsilon)} by this channel: "
-            "allow a larger ε or mixing probability, or another channel."
+            f"no noise or weight that was tried reaches ε {equals(target.epsilon)} by this "
+            "channel: allow a larger ε or mixing probability, or another channel."
         )
     actual = 0.0 if target.log_delta is None else target.log_delta
     coarsest = min(channel.log_ratio_at() for channel in channels)

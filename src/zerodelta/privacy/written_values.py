@@ -229,6 +229,7 @@ class _Reader:
         return _READERS[name](data[name])
 
     def _instance(self, name: Any, parts: Mapping[str, Any], depth: int) -> Any:
+        """Return an instance of an allowed class with these fields."""
         class_ = self._classes.get(name) if type(name) is str else None
         if class_ is None:
             raise RecordError(
@@ -238,6 +239,7 @@ class _Reader:
         return class_(**{field: self.value(part, depth + 1) for field, part in parts.items()})
 
     def _array(self, kind: str, shape: tuple[int, ...], cells: list[Any], depth: int) -> Any:
+        """Return an array of numbers, dates, texts or objects, refusing huge ones."""
         if not all(0 <= side <= max(len(cells), _LONGEST_EMPTY_SIDE) for side in shape):
             raise RecordError("the shape of an array is not that of its cells.")
         if kind in _ARRAYS:

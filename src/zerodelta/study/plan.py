@@ -410,7 +410,7 @@ def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
     """
     if not is_known(space):
         return space, otherwise  # `plan` refuses such a space
-    if otherwise is None:
+    if otherwise is None:  # every space maps an object that denotes nothing to its default element
         return space, space.project(_FAILED)
     if space.contains(otherwise):
         return space, space.project(otherwise)

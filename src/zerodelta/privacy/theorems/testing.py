@@ -50,7 +50,7 @@ def log_pass_probability(*, rate: Rational, threshold: Rational, noise: str) -> 
 
 
 def log_tail(rate: Fraction, threshold: Fraction, noise: str) -> Callable[[], arb]:
-    """Return a function that encloses ln P(Z > τ)."""
+    """Return a function that computes an enclosure of ln P(Z > τ), at any precision."""
     if noise == "real":
         return lambda: ball(-rate * threshold) - ball(2).log()
     if noise == "rounded":
