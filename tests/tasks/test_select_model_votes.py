@@ -111,7 +111,7 @@ def test_auto_takes_the_vote_where_votes_can_decide_and_the_study_elsewhere() ->
     for options in ({"epsilon": "1/10"}, {"least_rows": 500}):
         studied, why = theorem(1000, **options)
         assert studied == "adaptive-gaussian"
-        assert "blocks too weak to choose" in why
+        assert "if blocks are too small to choose" in why
     assert theorem(1000, method="study")[0] == "adaptive-gaussian"
     assert theorem(1000, method="vote", least_rows=500)[0] == "permute-and-flip"
 

@@ -184,9 +184,9 @@ def test_numbers_of_numpy_are_options() -> None:
         ({"choose": lambda block: 1 / 0}, "ZeroDivisionError"),
         ({"choose": lambda block: "no"}, "one of the options"),
         ({"choose": 3}, "a function of rows"),
-        ({"options": [1, 1]}, "different values"),
-        ({"options": [[1]]}, "different values"),
-        ({"options": []}, "different values"),
+        ({"options": [1, 1]}, "distinct values"),
+        ({"options": [[1]]}, "distinct values"),
+        ({"options": []}, "distinct values"),
         ({"blocks": 0}, "blocks"),
     ],
 )

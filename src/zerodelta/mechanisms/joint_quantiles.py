@@ -125,8 +125,8 @@ def fine_rows(points: Integers, bits: BitSource) -> Integers:
     [3, 3]
     """
     places = bits.words(len(points)) >> np.uint64(64 - CELL_BITS)
-    moved: Integers = (points << CELL_BITS) | places.astype(np.int64)
-    return moved
+    rows: Integers = (points << CELL_BITS) | places.astype(np.int64)
+    return rows
 
 
 MAXIMUM_BATCH = 1 << 22

@@ -303,15 +303,15 @@ class NoisyTop:
     ) -> Top:
         """Return keys and noisy counts, the largest first; `keys` are those that occur, rising."""
         if self.size <= max(_DENSE, _CROWD * self.k, 4 * len(keys)):
-            every = np.zeros(self.size, dtype=np.int64)
-            every[keys] = counts
-            noisy = self.noise.apply(every, bits)
+            all_counts = np.zeros(self.size, dtype=np.int64)
+            all_counts[keys] = counts
+            noisy = self.noise.apply(all_counts, bits)
             order = np.argsort(-noisy, kind="stable")[: self.k]
             return [(int(key), int(noisy[key])) for key in order]
         noisy = self.noise.apply(counts, bits)
         return self._search(dict(zip(keys.tolist(), noisy.tolist(), strict=True)), bits)
 
-    def _search(self, known: dict[int, int], bits: BitSource) -> Top:
+    def _search(self, noisy_counts: dict[int, int], bits: BitSource) -> Top:
         """Lower a threshold, and draw which unseen keys reach it, until k keys do.
 
         Whether a key reaches the next threshold is drawn given that it missed the last one, so that
@@ -321,18 +321,18 @@ class NoisyTop:
         threshold, last = self.noise.threshold(log_keys), None
         stride = math.ceil(math.log(4) / float(self.noise.up))
         while True:
-            lacking = self.k - sum(count >= threshold for count in known.values())
+            lacking = self.k - sum(count >= threshold for count in noisy_counts.values())
             # at a single level all new keys are tied, and only the first ones can be published
             single = last is not None and last - threshold == 1
-            tied = self.k - sum(count > threshold for count in known.values())
+            tied = self.k - sum(count > threshold for count in noisy_counts.values())
             new_keys: list[int] = []
             for key in self.noise.unseen(self.size, threshold, bits, below=last):
                 if single and len(new_keys) >= tied:
                     break  # all further keys are tied with these, and come later
-                if key not in known:
+                if key not in noisy_counts:
                     new_keys.append(key)
             noises = self._noises(threshold, last, len(new_keys), bits)
-            known.update(zip(new_keys, noises, strict=True))
+            noisy_counts.update(zip(new_keys, noises, strict=True))
             if len(new_keys) >= lacking:
                 break
             # below 1 by one level at a time, because many keys are tied there
@@ -340,7 +340,7 @@ class NoisyTop:
                 threshold,
                 max(threshold - stride, 1) if threshold > 1 else threshold - 1,
             )
-        reached = [(key, count) for key, count in known.items() if count >= threshold]
+        reached = [(key, count) for key, count in noisy_counts.items() if count >= threshold]
         return sorted(reached, key=lambda entry: (-entry[1], entry[0]))[: self.k]
 
     def _noises(self, threshold: int, below: int | None, size: int, bits: BitSource) -> list[int]:

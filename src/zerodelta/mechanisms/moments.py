@@ -319,17 +319,17 @@ def plan_moments(
     steps = 1 if highest == 0 else steps_for(n, exact, degree=highest)
     lower, upper = zip(*bounds, strict=True) if columns else ((-1,), (1,))
     lattice = FixedPoint.box(dimension=len(lower), lower=lower, upper=upper, steps=steps)
-    known = known_rows is not None
+    total_is_known = known_rows is not None
     row: BernsteinCells | ChebyshevBlock
     noise: PartitionNoise | BlockNoise
     if columns <= 1 or highest == 0:
         require(columns <= 1, "degree", degree, "1 or 2 for some column", "plan one column by one")
         row = BernsteinCells(degree=highest, steps=steps, missing_cell=any(absent) and count_rows)
         # the total is known only if each row adds to some cell, also one without a value
-        known = known and highest > 0 and (row.missing_cell or not any(absent))
+        total_is_known = total_is_known and highest > 0 and (row.missing_cell or not any(absent))
         noise = PartitionNoise.for_epsilon(
             epsilon=exact,
-            cells=blocks * row.cells - known,
+            cells=blocks * row.cells - total_is_known,
             row_total=row.row_total,
             unit_rows=unit_rows,
             neighbors=neighbors,
@@ -343,11 +343,11 @@ def plan_moments(
             missing=_once_if_equal(absent),
             count_rows=count_rows or not all(absent),
         )
-        known = known and row.count_rows
+        total_is_known = total_is_known and row.count_rows
         noise = BlockNoise.for_epsilon(
             epsilon=exact,
             blocks=blocks,
-            dimension=row.dimension - known,
+            dimension=row.dimension - total_is_known,
             row_bound=row.row_bound,
             unit_rows=unit_rows,
             neighbors=neighbors,
@@ -360,7 +360,7 @@ def plan_moments(
         groups=blocks,
         expected_rows=n,
         missing=absent,
-        known_rows=known_rows if known else None,
+        known_rows=known_rows if total_is_known else None,
     )
 
 

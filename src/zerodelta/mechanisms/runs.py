@@ -179,11 +179,11 @@ class ClusterLine:
         # if the source changed between the passes, all rows of such a cell are put at its start
         lost = cells[sums != self._counts[cells]]
         kept = np.setdiff1d(np.arange(len(self._counts)), cells, assume_unique=True)
-        good = (sums == self._counts[cells])[parents]
+        consistent = (sums == self._counts[cells])[parents]
         self._set(
-            np.concatenate([self._starts[kept], self._starts[lost], starts[good]]),
-            np.concatenate([self._widths[kept], np.ones(len(lost), np.int64), widths[good]]),
-            np.concatenate([self._counts[kept], self._counts[lost], counts[good]]),
+            np.concatenate([self._starts[kept], self._starts[lost], starts[consistent]]),
+            np.concatenate([self._widths[kept], np.ones(len(lost), np.int64), widths[consistent]]),
+            np.concatenate([self._counts[kept], self._counts[lost], counts[consistent]]),
         )
 
 

@@ -282,7 +282,14 @@ class _Lists:
     def levels(self) -> list[int]:
         """Return all amounts that a list may lack, in rising order."""
         behind, best = set(self._behind), set(self._behind[: self.k])
-        return sorted({far - near for near in best for far in behind if far >= near})
+        return sorted(
+            {
+                behind_score - near
+                for near in best
+                for behind_score in behind
+                if behind_score >= near
+            }
+        )
 
     @property
     def total(self) -> int:
@@ -308,8 +315,8 @@ class _Lists:
             low, high = (old[i] if i == first else 0), (old[i] if i < first else new[i])
             used = sorted(place for place in taken if low <= place < high)
             place = low + int(uniform_below(high - low - len(used), size=1, bits=bits)[0])
-            for other in used:
-                place += place >= other
+            for used_place in used:
+                place += place >= used_place
             taken.append(place)
         return taken
 
@@ -323,12 +330,12 @@ def _level(lists: _Lists, scale: Fraction, bits: BitSource) -> tuple[int, int | 
     levels = lists.levels()
     step = lists.unit / scale
     numbers = _numbers(lists, levels)
-    known: list[int] = []
+    counted: list[int] = []
     uniform, width = bits.integer(_WORD), _WORD
     while True:
         with precision(width + 64):
             drawn = (ball(uniform) + arb(0.5, 0.5)) / ball(1 << width)
-            place = _search(levels, known, numbers, drawn, step, lists.total, width)
+            place = _search(levels, counted, numbers, drawn, step, lists.total, width)
         if place is not None:
             return levels[place], levels[place - 1] if place else None
         uniform, width = (uniform << width) | bits.integer(width), 2 * width
@@ -345,7 +352,7 @@ def _numbers(lists: _Lists, levels: list[int]) -> Iterator[int]:
 
 def _search(
     levels: list[int],
-    known: list[int],
+    counted: list[int],
     numbers: Iterator[int],
     drawn: arb,
     step: Fraction,
@@ -359,10 +366,10 @@ def _search(
     ends: list[arb] = []
     mass, remaining = arb(0), total
     for place, level in enumerate(levels):
-        if place == len(known):
-            known.append(next(numbers))
-        mass = mass + ball(known[place]) * (ball(-step * level)).exp()
-        remaining -= known[place]
+        if place == len(counted):
+            counted.append(next(numbers))
+        mass = mass + ball(counted[place]) * (ball(-step * level)).exp()
+        remaining -= counted[place]
         ends.append(mass)
         if remaining == 0:
             break

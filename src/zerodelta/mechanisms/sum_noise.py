@@ -431,9 +431,9 @@ class KNorm(ScaledNoise):
 def as_norm(norm: float) -> float:
     """Return the norm as a float, refusing all but 1, 2 and infinity."""
     plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
-    known = plain and norm in (1, 2, math.inf)
+    is_norm = plain and norm in (1, 2, math.inf)
     remedy = "pass one of these three norms"
-    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
+    require(is_norm, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
     return float(norm)
 
 

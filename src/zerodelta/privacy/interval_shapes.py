@@ -37,7 +37,7 @@ _NO_INTERVAL = {
     "joint-top-k": ("joint selection", "zd.histogram or zd.table of the options"),
     "key-counts": (
         "counts that passed a threshold",
-        "zd.table or zd.histogram of the keys that were found, at a separate ε",
+        "zd.table or zd.histogram of the keys that were found, at an ε of its own",
     ),
 }
 """By the theorem of a step: the method without intervals, and what to ask for instead."""
@@ -162,15 +162,12 @@ def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
     It is computed from the certificate, which is public.
     """
     if release.sums and of == "population":
-        expected = (
-            "a mean, a variance or a std, because the size of the population is unknown and "
-            "other numbers depend on it"
-        )
+        expected = "a mean, a variance or a std: without its size a population has no other numbers"
         return ParameterError("of", of, expected=expected, remedy='pass of="sample"')
     theorems = [step.theorem for step in _steps(release)]
     reason = next((_NO_INTERVAL[name] for name in theorems if name in _NO_INTERVAL), None)
     if reason is None:
-        expected = "numbers that got noise directly; these were computed from noisy numbers"
+        expected = "numbers with a noise law of their own; these were computed from such numbers"
         return ParameterError("interval", expected=expected, remedy=f"ask for {_WITH_INTERVALS}")
     method, remedy = reason
     expected = f"a noise law that is public, which that of {method} is not"

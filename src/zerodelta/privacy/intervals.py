@@ -360,12 +360,12 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))
         return noise.exceeded(coefficients, gap - rounding, a)
 
-    known = under > 0
-    inner = np.where(known, np.clip(over / np.where(known, under, 1.0), lower, 1.0), 0.0)
+    positive = under > 0
+    inner = np.where(positive, np.clip(over / np.where(positive, under, 1.0), lower, 1.0), 0.0)
     ends = []
     for end in (lower, 1.0):
         outside, inside = np.full(len(over), end), inner.copy()
-        cut = known & excluded(outside)
+        cut = positive & excluded(outside)
         for _ in range(_HALVINGS if cut.any() else 0):
             middle = (outside + inside) / 2
             beyond = excluded(middle)

@@ -231,10 +231,10 @@ class KeysPlan:
         texts = ((k, c) for k, c in zip(self.kinds.values(), cells, strict=True) if type(c) is str)
         return all(kind.read(as_objects([cell]))[0] == cell for kind, cell in texts)
 
-    def labeled(self, found: PublishedKeys, *, maximum_keys: int | None = None) -> FoundKeys:
+    def labeled(self, passing: PublishedKeys, *, maximum_keys: int | None = None) -> FoundKeys:
         """Return at most `maximum_keys` keys with the largest counts, less the noise's median."""
         universe, median = self.mechanism.universe, self.mechanism.noise.median
-        pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
+        pairs = [(universe.published(key), count - median) for key, count in _falling(passing)]
         return FoundKeys(
             pairs=tuple(pairs[:maximum_keys]),
             columns=self.columns,
@@ -242,14 +242,14 @@ class KeysPlan:
             found_from=max(1, self.found_from),
         )
 
-    def groups_of(self, found: PublishedKeys) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
+    def groups_of(self, passing: PublishedKeys) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
         """Return the group of each found key, and the labels of all groups, largest count first.
 
         The last group, "other", is for all other rows, and for a found key with the text "other".
         """
         rest, groups = ("other",) * len(self.columns), {}
         labels: list[tuple[Any, ...]] = []
-        for key, _ in _falling(found):
+        for key, _ in _falling(passing):
             shown = self.mechanism.universe.published(key)
             cells = shown if len(self.columns) > 1 else (shown,)
             if cells != rest:
@@ -258,9 +258,9 @@ class KeysPlan:
         return groups, [*labels, rest]
 
 
-def _falling(found: PublishedKeys) -> PublishedKeys:
+def _falling(keys: PublishedKeys) -> PublishedKeys:
     """Return the largest noisy count first; equal ones in the order of the universe."""
-    return sorted(found, key=lambda pair: -pair[1])
+    return sorted(keys, key=lambda pair: -pair[1])
 
 
 def plan_keys(

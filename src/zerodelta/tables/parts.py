@@ -159,9 +159,9 @@ def _statistics(column: str, item: Any) -> list[StatisticOrLevel]:
         return [Fraction(1, 2)]
     if isinstance(item, Mapping) and set(item) == {"quantiles"}:
         return list(_levels(column, item["quantiles"]))
-    known = (*COLUMN_STATISTICS, "median")
-    names = ", ".join(f'"{name}"' for name in known)
-    remedy = did_you_mean(item, known, "pass some of these names")
+    choices = (*COLUMN_STATISTICS, "median")
+    names = ", ".join(f'"{name}"' for name in choices)
+    remedy = did_you_mean(item, choices, "pass some of these names")
     expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
     raise ParameterError(f"of[{column!r}]", item, expected=expected, remedy=remedy)
 

@@ -145,7 +145,7 @@ def plan_table(
     goal: str = GOALS[0],
     weights: Mapping[str, Rational] | None = None,
     others: Sequence[MakePart] = (),
-    found: KeysPlan | None = None,
+    keys_plan: KeysPlan | None = None,
     counted: bool = True,
 ) -> TablePlan:
     """Plan counts of rows and statistics of columns by group, together or at shares of ε.
@@ -153,8 +153,8 @@ def plan_table(
     Counts, sums, means and variances of several columns are one l∞ block for each group (G2) or a
     partition for each column (P1), whichever errs less for the goal; the quantiles of each column
     are drawn together (Q). `rows` is the public number of all rows, if they are one group.
-    `weights` are for columns of the result. `others` make further parts. `found` is the plan for
-    keys that nobody listed; the parts share the ε that remains after it. With ``counted=False``
+    `weights` are for columns of the result. `others` make further parts. `keys_plan` is for keys
+    that nobody listed; the parts share the ε that remains after it. With ``counted=False``
     rows are counted only where a statistic needs their number.
 
     >>> from zerodelta.data.keys import GroupKey
@@ -177,10 +177,13 @@ def plan_table(
         expected=" or ".join(f'"{name}"' for name in GOALS),
         remedy=did_you_mean(goal, GOALS, "pass one of these"),
     )
-    if found is None:
+    if keys_plan is None:
         group_rows, parts_epsilon = expected_rows / keys.count, epsilon
     else:
-        group_rows, parts_epsilon = _found_rows(found, expected_rows), found.remaining_epsilon
+        group_rows, parts_epsilon = (
+            _found_rows(keys_plan, expected_rows),
+            keys_plan.remaining_epsilon,
+        )
     facts = {"keys": keys, "group_rows": group_rows, "rows": rows, "neighbors": neighbors}
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
     summed = [part for column in columns for part in column.by_summand()]
@@ -203,15 +206,15 @@ def plan_table(
     aim = _Goal(name=goal, weights=_as_weights(weights, columns), alone=alone)
     plans = [_split_epsilon(makers, parts_epsilon, aim) for makers in candidates]
     best = min(plans, key=lambda parts: aim.size(_merged([part.errors for part in parts])))
-    several = len(best) > 1 or len(separate) > 1
+    shares_epsilon = len(best) > 1 or len(separate) > 1
     return TablePlan(
         keys=keys,
         epsilon=epsilon,
         goal=goal,
         parts=best,
         group_rows=group_rows,
-        found=found,
-        alone=alone if several else {},
+        found=keys_plan,
+        alone=alone if shares_epsilon else {},
     )
 
 
@@ -235,12 +238,12 @@ def _as_weights(
     return {name: float(weight) for name, weight in exact.items()}
 
 
-def _found_rows(found: KeysPlan, expected_rows: int) -> float:
+def _found_rows(keys_plan: KeysPlan, expected_rows: int) -> float:
     """Return a typical number of rows of a found group, for planning.
 
     It is the geometric mean of the smallest number that is found and the number of all rows.
     """
-    smallest = max(1, found.found_from)
+    smallest = max(1, keys_plan.found_from)
     return math.sqrt(smallest * max(smallest, expected_rows))
 
 
@@ -304,7 +307,7 @@ def _split_epsilon(
         before, shares = shares, wanted if step == 0 else (shares + wanted) / 2
         if np.abs(shares - before).max() < 1e-3:
             break
-        parts = _made(makers, epsilon, shares)
+        parts = _make_parts(makers, epsilon, shares)
         size = goal.size(_merged([part.errors for part in parts]))
         if size < smallest:
             best, smallest = parts, size
@@ -322,7 +325,7 @@ def _fairly_shared(
     """
     limit = float(sizes.sum())
     fair = sizes / limit
-    best = _made(makers, epsilon, fair)
+    best = _make_parts(makers, epsilon, fair)
     if _largest(best, goal) <= limit * (1 + _NEAR):
         return best
     # some errors grow faster than 1/ε: let the other parts give up what they do not need
@@ -330,15 +333,19 @@ def _fairly_shared(
     if needed.sum() <= 1:
         spare = max(float(np.maximum(fair - needed, 0).sum()), 1 / _STEPS)
         taken = float(np.maximum(needed - fair, 0).sum()) / spare
-        return _made(makers, epsilon, fair + (needed - fair) * np.where(needed > fair, 1, taken))
+        return _make_parts(
+            makers, epsilon, fair + (needed - fair) * np.where(needed > fair, 1, taken)
+        )
     # not all parts can stay within the limit: give all the same factor, by a fixed-point iteration
     # with a root, because errors may grow as fast as 1/ε²
     shares = fair
     for _ in range(_ROUNDS):
-        sizes = np.array([goal.size(part.errors) for part in _made(makers, epsilon, shares)])
+        sizes = np.array([goal.size(part.errors) for part in _make_parts(makers, epsilon, shares)])
         shares = shares * np.sqrt(sizes)
         shares = shares / shares.sum()
-        best = min(best, _made(makers, epsilon, shares), key=lambda parts: _largest(parts, goal))
+        best = min(
+            best, _make_parts(makers, epsilon, shares), key=lambda parts: _largest(parts, goal)
+        )
     return best
 
 
@@ -357,7 +364,9 @@ def _smallest_share(make: MakePart, epsilon: Fraction, goal: _Goal, limit: float
     return high / _STEPS
 
 
-def _made(makers: Sequence[MakePart], epsilon: Fraction, shares: Floats) -> tuple[TablePart, ...]:
+def _make_parts(
+    makers: Sequence[MakePart], epsilon: Fraction, shares: Floats
+) -> tuple[TablePart, ...]:
     """Return the parts at these shares of ε, rounded to exact ones."""
     exact = _shares(shares)
     return tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))

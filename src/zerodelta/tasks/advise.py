@@ -124,7 +124,7 @@ class Advice:
         return len(self.methods)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the predicted errors against n and against ε; save the picture if a path is given.
+        """Draw the predicted errors against n and against ε; save the picture if a path is passed.
 
         The figure belongs to no window: a notebook shows it, `savefig` writes it.
         """
@@ -336,10 +336,10 @@ _FLAT = 0.999
 """An error that falls by less than this factor over the range of n does not depend on n."""
 
 
-def sought_for(given: Mapping[str, Any], *, has_rows: bool) -> str:
+def sought_for(arguments: Mapping[str, Any], *, has_rows: bool) -> str:
     """Return the name of the number to solve for: ε, or n if ε is passed."""
     needed = ["epsilon", *(["n"] if has_rows else [])]
-    missing = [name for name in needed if name not in given]
+    missing = [name for name in needed if name not in arguments]
     require(
         len(missing) == 1,
         "error",
@@ -506,8 +506,8 @@ def advise(
     if task is None:
         return _all(epsilon, {"n": n, "dimension": dimension, "error": error, **options})
     known = _forecast_of(task)
-    given = {"n": n, "dimension": dimension, "epsilon": epsilon, **options}
-    given = {name: value for name, value in given.items() if value is not None}
+    arguments = {"n": n, "dimension": dimension, "epsilon": epsilon, **options}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
 
     def forecast(numbers: Mapping[str, Any]) -> tuple[Method, ...]:
         return known.methods({**known.allows, **numbers})
@@ -519,10 +519,10 @@ def advise(
 
     aim = None
     if error is None:
-        numbers = _numbers(task, known, given)
+        numbers = _numbers(task, known, arguments)
     else:
-        sought = sought_for(given, has_rows="n" in known.needs)
-        numbers = _numbers(task, known, {**given, sought: START[sought]})
+        sought = sought_for(arguments, has_rows="n" in known.needs)
+        numbers = _numbers(task, known, {**arguments, sought: START[sought]})
         wanted = float(as_positive(error, "error"))
         numbers[sought] = solved(
             lambda value: forecast({**numbers, sought: value})[0].error, sought, wanted, known.unit
@@ -591,26 +591,34 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else "…"
 
 
-def _numbers(name: str, task: Forecast, given: dict[str, Any]) -> dict[str, Any]:
+def _numbers(name: str, task: Forecast, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of the task in a fixed order; refuse what is missing or unknown."""
     order = [part for need in task.needs for part in need.split("|")]
     known = list(dict.fromkeys([*order, *task.allows]))
-    missing = [need for need in task.needs if not any(part in given for part in need.split("|"))]
-    unknown = [number for number in given if number not in known]
+    missing = [
+        need for need in task.needs if not any(part in arguments for part in need.split("|"))
+    ]
+    unknown = [number for number in arguments if number not in known]
     if missing or unknown:
         may = ", ".join(number for number in task.allows if number not in order)
         needs, lacking = (", ".join(names).replace("|", " or ") for names in (task.needs, missing))
         example = f'such as advise("{name}", {", ".join(task.needs.values())})'
         raise ParameterError(
             lacking or unknown[0],
-            None if missing else given[unknown[0]],
+            None if missing else arguments[unknown[0]],
             expected=f'for "{name}": {needs}' + (f"; optional: {may}" if may else ""),
             remedy=did_you_mean(unknown[0] if unknown else None, sorted(known), example),
         )
     for count in ("n", "dimension"):
-        if count in given:
-            given[count] = as_count(given[count], count, minimum=1)
+        if count in arguments:
+            arguments[count] = as_count(arguments[count], count, minimum=1)
             largest = {"n": 1 << 53, "dimension": 1 << 20}[count]
-            require(given[count] <= largest, count, given[count], f"at most {largest}", "pass less")
-    as_positive(given["epsilon"], "epsilon")
-    return {number: given[number] for number in known if number in given}
+            require(
+                arguments[count] <= largest,
+                count,
+                arguments[count],
+                f"at most {largest}",
+                "pass less",
+            )
+    as_positive(arguments["epsilon"], "epsilon")
+    return {number: arguments[number] for number in known if number in arguments}

@@ -100,7 +100,7 @@ def mode(
         All items there can be, or N for the integers 0..N-1, N up to 2^53. Public; for a data set
         as declared, with "missing" and "other" where these are options.
     unknown : item
-        The public item for which items outside the universe count; nowhere if not given.
+        The public item as which items outside the universe count; by default they are not counted.
     method : str
         "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise that falls
         faster upwards, where there are many items that could win by it), "stability" (the mode if
@@ -597,12 +597,12 @@ TASKS: dict[str, Task] = {
         forecast=Forecast(
             unit="largest expected gap between the mode's count and the released item's",
             call="zd.mode(items, universe={universe}, epsilon={epsilon})",
-            methods=lambda given: mode_methods(
-                **{**given, "universe": as_universe(given["universe"]).size}
+            methods=lambda numbers: mode_methods(
+                **{**numbers, "universe": as_universe(numbers["universe"]).size}
             ),
             needs={**ROWS, "universe": "universe=100"},
             reliable="for the counts that are hardest to tell apart; usually much less",
-            blind=lambda given: given["n"],
+            blind=lambda numbers: numbers["n"],
             typical={"universe": 100},
         ),
         command=Command(

@@ -40,16 +40,14 @@ from zerodelta.tasks.second_moments import (
 from zerodelta.tasks.statistics import resolution_of
 from zerodelta.tasks.task import (
     METHOD,
-    NAMES,
     ROWS,
-    SKIPPED,
     UNMEASURED,
     Command,
     Forecast,
     Numbers,
-    Planner,
     Task,
     planned,
+    planner_of_columns,
     width_of,
 )
 from zerodelta.value import value
@@ -489,22 +487,24 @@ def _components(moments: NoisyMoments, count: int) -> PrincipalComponents:
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _even_spread(given: Numbers) -> float:
+def _even_spread(numbers: Numbers) -> float:
     """Return the mean error of a covariance matrix of zeros, for columns spread evenly."""
-    products = Products.of(width_of(given), bounds=given["bounds"], data_norm=given["data_norm"])
+    products = Products.of(
+        width_of(numbers), bounds=numbers["bounds"], data_norm=numbers["data_norm"]
+    )
     return float(np.mean((products.unit * STEPS) ** 2)) / 3 / products.columns
 
 
-def _correlation(given: Numbers) -> tuple[Method, ...]:
+def _correlation(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast of covariances divided by the variances of columns spread evenly.
 
     The variance of a column that fills [-1, 1] evenly is 1/3, of one in a unit ball 1/(columns+2).
     """
-    columns, ball = width_of(given), given["bounds"] is None
-    unit = {**given, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
+    columns, ball = width_of(numbers), numbers["bounds"] is None
+    unit = {**numbers, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
     methods = planned(CovarianceQuestion, columns=lambda _: columns, correlations=True)(unit)
     # refuses bad bounds, which the unit bounds above replace
-    Products.of(columns, bounds=given["bounds"], data_norm=given["data_norm"])
+    Products.of(columns, bounds=numbers["bounds"], data_norm=numbers["data_norm"])
     inverse = columns + 2 if ball else 3
     return tuple(replace(method, error=method.error * inverse) for method in methods)
 
@@ -522,17 +522,6 @@ _COVARIANCE = Forecast(
 )
 
 
-def _planner(title: str) -> Planner:
-    return Planner(
-        title=title,
-        fields=("n", "dimension", "width"),
-        fixed=SKIPPED,
-        people=NAMES.replace("100", "{width}"),
-        python="people, names",
-        shell="{names}",
-    )
-
-
 TASKS: dict[str, Task] = {
     "covariance": Task(
         verb=covariance,
@@ -545,7 +534,7 @@ TASKS: dict[str, Task] = {
             publishes="one number for each pair of columns",
             example="covariance people.csv age income",
         ),
-        planner=_planner("Covariance matrix"),
+        planner=planner_of_columns("Covariance matrix"),
     ),
     "correlation": Task(
         verb=correlation,
@@ -564,7 +553,7 @@ TASKS: dict[str, Task] = {
             publishes="one number for each pair of columns",
             example="correlation people.csv age income",
         ),
-        planner=_planner("Correlation matrix"),
+        planner=planner_of_columns("Correlation matrix"),
     ),
     "pca": Task(
         verb=pca,
@@ -581,6 +570,6 @@ TASKS: dict[str, Task] = {
             publishes="components, variances and the mean",
             example="pca people.csv age income --components 1",
         ),
-        planner=_planner("Principal components"),
+        planner=planner_of_columns("Principal components"),
     ),
 }

@@ -580,19 +580,19 @@ def histogram_methods(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _cdf(given: Numbers) -> tuple[Method, ...]:
+def _cdf(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast at values, of which only the number matters, or for a step function."""
-    at = given["at"]
+    at = numbers["at"]
     values = range(as_count(at, "at", minimum=1)) if type(at) is int else at
     question = CdfQuestion(
-        at=None if values is None else as_values(values), bounds=(0, 1), grid=given["grid"]
+        at=None if values is None else as_values(values), bounds=(0, 1), grid=numbers["grid"]
     )
-    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+    return tuple(question.plan(facts_of(numbers), numbers["epsilon"]).methods)
 
 
-def _histogram(given: Numbers) -> tuple[Method, ...]:
+def _histogram(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for counts of items, or of numbers between edges."""
-    universe, cut = given["universe"], given["bins"]
+    universe, cut = numbers["universe"], numbers["bins"]
     require(
         universe is None or cut is None,
         "bins",
@@ -604,7 +604,9 @@ def _histogram(given: Numbers) -> tuple[Method, ...]:
         size = as_universe(universe).size
     else:
         size = as_count(cut, "bins", minimum=1) if isinstance(cut, int) else bins_of(cut).size
-    return histogram_methods(epsilon=given["epsilon"], universe=size, complete=given["complete"])
+    return histogram_methods(
+        epsilon=numbers["epsilon"], universe=size, complete=numbers["complete"]
+    )
 
 
 TASKS: dict[str, Task] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from numbers import Number
 from typing import Any
 
 from zerodelta.channels.purification import plan, purify
@@ -37,34 +37,34 @@ from zerodelta.tasks.task import (
 # -- Forecasts ------------------------------------------------------------------------------------
 
 
-def _linear(given: Numbers) -> tuple[Method, ...]:
+def _linear(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for linear regression, in squared units of the target."""
-    unit = Targets.of(given["bounds_y"], given["intercept"]).half
-    methods = linear_methods(**{name: v for name, v in given.items() if name != "bounds_y"})
+    unit = Targets.of(numbers["bounds_y"], numbers["intercept"]).half
+    methods = linear_methods(**{name: v for name, v in numbers.items() if name != "bounds_y"})
     return tuple(replace(method, error=method.error * unit**2) for method in methods)
 
 
 def _classes(function: Callable[..., tuple[Method, ...]]) -> Any:
     """Return a forecast that takes the list of classes, or their number."""
 
-    def methods(given: Numbers) -> tuple[Method, ...]:
-        classes = given["classes"]
-        count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
-        return function(**{**given, "classes": count})
+    def methods(numbers: Numbers) -> tuple[Method, ...]:
+        classes = numbers["classes"]
+        count = classes if isinstance(classes, Number) else len(as_classes(classes))
+        return function(**{**numbers, "classes": count})
 
     return methods
 
 
-def _study(given: Numbers) -> tuple[Method, ...]:
+def _study(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for a study, and for publishing every answer instead."""
-    publish = given["publish"]
+    publish = numbers["publish"]
     space = Finite(publish) if isinstance(publish, int) else publish
     study = StudyPlan(
         publishing=plan(
-            space, epsilon=given["epsilon"], mixing_probability=given["mixing_probability"]
+            space, epsilon=numbers["epsilon"], mixing_probability=numbers["mixing_probability"]
         ),
         rows=1,
-        schedule=Schedule.of(as_count(given["questions"], "questions", minimum=1)),
+        schedule=Schedule.of(as_count(numbers["questions"], "questions", minimum=1)),
         selects=False,
         rowwise=True,
     )
@@ -113,10 +113,10 @@ _WINNERS = {
 # -- Numbers and texts of the planner page --------------------------------------------------------
 
 
-def _boxed(given: Numbers) -> Numbers:
+def _boxed(numbers: Numbers) -> Numbers:
     """Return the numbers with the row length of columns that are scaled by their bounds."""
-    box = RowBox(numbers=given["dimension"])
-    return {**given, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
+    box = RowBox(numbers=numbers["dimension"])
+    return {**numbers, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
 
 
 def _planner(title: str, kind: str, **more: Any) -> Planner:

@@ -367,7 +367,7 @@ class FeaturesQuestion:
             claim=PureDP(exact, neighbors=related),
             steps=stepwise.steps,
             answer=lambda rows, bits: published(stepwise.select(rows, bits)),
-            error="each choice's covariance with the unexplained part of the target is at most "
+            error="each choice's covariance with what is left to explain is at most "
             f"{stepwise.noise:.3g} of the bounds below the best, on average",
             methods=methods,
             public=(
@@ -412,12 +412,12 @@ def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
 _MOST_THRESHOLDS = 80
 
 
-def _tree(given: Numbers) -> tuple[Method, ...]:
+def _tree(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast of one choice among all trees over that number of thresholds."""
-    count = as_count(given["thresholds"], "thresholds", minimum=1)
+    count = as_count(numbers["thresholds"], "thresholds", minimum=1)
     require(count <= _MOST_THRESHOLDS, "thresholds", count, "at most 80 in all", "pass fewer")
     question = TreeQuestion(label="0", thresholds={"1": range(count)})
-    plan = question.plan(Facts(rows=given["n"], columns=("0", "1")), given["epsilon"])
+    plan = question.plan(Facts(rows=numbers["n"], columns=("0", "1")), numbers["epsilon"])
     chosen = Method(
         name="permute-and-flip",
         error=float(plan.error),  # type: ignore[arg-type]
@@ -437,7 +437,7 @@ TASKS: dict[str, Task] = {
             "epsilon={epsilon})",
             methods=planned(
                 FeaturesQuestion,
-                columns=lambda given: given["dimension"] + 1,
+                columns=lambda numbers: numbers["dimension"] + 1,
                 target=-1,
                 bounds=(-1, 1),
                 target_bounds=(-1, 1),

@@ -550,31 +550,31 @@ def _universe(universe: Any) -> KeySource:
     return keyed(no_rows, None, needed(universe, "universe", "pass universe=1000"))[0]
 
 
-def _heavy(given: Numbers) -> tuple[Method, ...]:
+def _heavy(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for keys that nobody listed."""
     question = HeavyHittersQuestion(
-        source=_universe(given["universe"]), false_keys=given["false_keys"]
+        source=_universe(numbers["universe"]), false_keys=numbers["false_keys"]
     )
-    return tuple(question.plan(Facts(rows=given["n"]), given["epsilon"]).methods)
+    return tuple(question.plan(Facts(rows=numbers["n"]), numbers["epsilon"]).methods)
 
 
-def _top_k(given: Numbers) -> tuple[Method, ...]:
+def _top_k(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for the k most frequent keys, known or not."""
-    source = _universe(given["universe"])
+    source = _universe(numbers["universe"])
     if not known_keys(source):
-        return _heavy(given)
-    return top_k_methods(epsilon=given["epsilon"], keys=source.universe.size, k=given["k"])
+        return _heavy(numbers)
+    return top_k_methods(epsilon=numbers["epsilon"], keys=source.universe.size, k=numbers["k"])
 
 
-def _missed(given: Numbers) -> float:
+def _missed(numbers: Numbers) -> float:
     """Return a blind error b for which `error > b/10` means: a key in n/10 rows is often missed.
 
     Such a key is missed more often than not if n/10 < found_from, and b = n · error / found_from.
     """
     plan = plan_keys(
-        _universe(given["universe"]), epsilon=given["epsilon"], false_keys=given["false_keys"]
+        _universe(numbers["universe"]), epsilon=numbers["epsilon"], false_keys=numbers["false_keys"]
     )
-    return float(given["n"]) * plan.error / max(1, plan.found_from)
+    return float(numbers["n"]) * plan.error / max(1, plan.found_from)
 
 
 _KEYS = Forecast(
@@ -602,7 +602,7 @@ TASKS: dict[str, Task] = {
             methods=_top_k,
             needs={**ROWS, "universe": "universe=1000", "k": "k=10"},
             reliable="for the counts that are hardest to tell apart; usually much less",
-            blind=lambda given: given["n"] / as_count(given["k"], "k", minimum=1),
+            blind=lambda numbers: numbers["n"] / as_count(numbers["k"], "k", minimum=1),
             few="the gap exceeds a tenth of the count of k keys that share all rows",
             typical={"universe": 1000, "k": 10},
         ),

@@ -178,7 +178,7 @@ TASKS: dict[str, Task] = {
             unit="expected inertia relative to the best, less 1",
             call="zd.kmeans(rows, clusters={clusters}, bounds=…, epsilon={epsilon})",
             methods=planned(
-                KMeansQuestion, columns=lambda given: given["dimension"], bounds=(0, 1)
+                KMeansQuestion, columns=lambda numbers: numbers["dimension"], bounds=(0, 1)
             ),
             needs={**TABLE, "clusters": "clusters=5"},
             typical={"dimension": 10, "clusters": 5},

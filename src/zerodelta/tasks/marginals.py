@@ -132,10 +132,10 @@ def answer_queries(
         method=method,
         declared=isinstance(rows, Dataset),
     )
-    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
+    return _release(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
 
 
-def _asked(
+def _release(
     question: QueriesQuestion | SynthesisQuestion,
     chosen: Any,
     *,
@@ -268,7 +268,7 @@ def synthesize(
         write=row_writer(chosen, space),
         declared=isinstance(rows, Dataset),
     )
-    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
+    return _release(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
 
 
 @value
@@ -353,10 +353,10 @@ def _planner(title: str) -> Planner:
     )
 
 
-def _binary(given: Numbers) -> Numbers:
+def _binary(numbers: Numbers) -> Numbers:
     """Return the numbers of the page with a domain of binary columns."""
-    others = {name: number for name, number in given.items() if name != "dimension"}
-    return {**others, "domain": {f"x{i}": 2 for i in range(min(given["dimension"], 20))}}
+    others = {name: number for name, number in numbers.items() if name != "dimension"}
+    return {**others, "domain": {f"x{i}": 2 for i in range(min(numbers["dimension"], 20))}}
 
 
 TASKS: dict[str, Task] = {

@@ -496,12 +496,12 @@ def as_levels(q: Any) -> tuple[Fraction, ...]:
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _quantiles(given: Numbers) -> tuple[Method, ...]:
+def _quantiles(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for several quantiles."""
     question = QuantilesQuestion(
-        q=as_levels(given["q"]), bounds=(0, 1), grid=given["grid"], margin=given["margin"]
+        q=as_levels(numbers["q"]), bounds=(0, 1), grid=numbers["grid"], margin=numbers["margin"]
     )
-    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+    return tuple(question.plan(facts_of(numbers), numbers["epsilon"]).methods)
 
 
 _RANKS = "rows by which its rank is off, whatever the unit of the column"
@@ -512,7 +512,7 @@ _MEDIAN = Forecast(
     reliable=CLOSE,
     needs=ROWS,
     allows={"grid": None},
-    blind=lambda given: given["n"] / 2,
+    blind=lambda numbers: numbers["n"] / 2,
 )
 
 TASKS: dict[str, Task] = {
@@ -571,7 +571,7 @@ TASKS: dict[str, Task] = {
             reliable=CLOSE,
             needs={**ROWS, "q": "q=[0.25, 0.5, 0.75]"},
             allows={"grid": None, "margin": None, "missing": None},
-            blind=lambda given: given["n"] / 2,
+            blind=lambda numbers: numbers["n"] / 2,
             typical={"q": [0.25, 0.5, 0.75]},
         ),
         command=Command(

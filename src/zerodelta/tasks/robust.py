@@ -163,7 +163,7 @@ def propose_test_release(
     question = ProposeTestReleaseQuestion(
         query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
-    return _asked(
+    return _release(
         question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
     )
 
@@ -205,7 +205,7 @@ class ProposeTestReleaseQuestion:
         )
 
 
-def _asked(
+def _release(
     question: ProposeTestReleaseQuestion | BoundedLocalSensitivityQuestion,
     rows: Any,
     columns: str | list[str] | None,
@@ -311,7 +311,7 @@ def bounded_local_sensitivity(
     question = BoundedLocalSensitivityQuestion(
         query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )
-    return _asked(
+    return _release(
         question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
     )
 
@@ -714,10 +714,10 @@ def _best_proposal(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _spread(given: Numbers) -> float:
+def _spread(numbers: Numbers) -> float:
     """Return the error of guessing the middle of the bounds: the spread, or half the width."""
-    lower, upper = as_bounds(given["bounds"])
-    half, spread = (upper - lower) / 2, given["spread"]
+    lower, upper = as_bounds(numbers["bounds"])
+    half, spread = (upper - lower) / 2, numbers["spread"]
     return float(half if spread is None else min(as_positive(spread, "spread"), half))
 
 

@@ -319,8 +319,8 @@ class ProductNoise:
     @property
     def off_diagonal_error(self) -> float:
         """The same for pairs of different columns: the diagonal of correlations is known."""
-        several = self.products.columns > 1
-        return float(np.mean(self._errors[np.triu_indices_from(self._errors, int(several))]))
+        above = self.products.columns > 1
+        return float(np.mean(self._errors[np.triu_indices_from(self._errors, int(above))]))
 
     @property
     def _errors(self) -> Floats:

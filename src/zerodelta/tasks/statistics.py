@@ -15,7 +15,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import GroupKeys
-from zerodelta.data.kinds import skips
+from zerodelta.data.kinds import Boolean, Number, skips
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, is_name, require
@@ -48,7 +48,6 @@ from zerodelta.tasks.table import TableQuestion, grouped_statistic, table_of
 from zerodelta.tasks.task import (
     CLOSE,
     INCOME,
-    NAMES,
     PERCENT,
     ROWS,
     SKIPPED,
@@ -60,6 +59,7 @@ from zerodelta.tasks.task import (
     Task,
     facts_of,
     planned,
+    planner_of_columns,
     width_of,
 )
 from zerodelta.value import value
@@ -407,6 +407,8 @@ def _released(
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds) if use_declared else bounds
+    if stated is None and use_declared and isinstance(source, Dataset):
+        _check_numeric(source)
     of_statistic: Question
     if question is None:
         of_statistic = _of_all_rows(
@@ -416,6 +418,19 @@ def _released(
         of_statistic = question(bounds=stated)
     diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
     return ask(of_statistic, source, epsilon=epsilon, diagnosis=diagnosis)
+
+
+def _check_numeric(source: Dataset) -> None:
+    """Refuse columns without bounds by name: a sum over categories, texts or dates has no unit."""
+    kinds = source.kinds.items()
+    others = [name for name, kind in kinds if not isinstance(kind, (Number, Boolean))]
+    require(
+        not others,
+        "columns",
+        others,
+        expected="columns that were declared as numbers or booleans",
+        remedy='name such columns only, as in zd.mean(people, "income", epsilon=1)',
+    )
 
 
 def _of_all_rows(
@@ -864,25 +879,25 @@ def std(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _count(given: Numbers) -> tuple[Method, ...]:
+def _count(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for a count of rows that meet a condition."""
-    facts = Facts(rows=given["n"], may_miss=True, drops_rows=True)
-    return tuple(CountQuestion(rows_only=True).plan(facts, given["epsilon"]).methods)
+    facts = Facts(rows=numbers["n"], may_miss=True, drops_rows=True)
+    return tuple(CountQuestion(rows_only=True).plan(facts, numbers["epsilon"]).methods)
 
 
-def _total(given: Numbers) -> float:
+def _total(numbers: Numbers) -> float:
     """Return the largest error of n times the middle of the bounds, averaged over the columns."""
-    ends = bounds_by_column(given["bounds"], width_of(given))
+    ends = bounds_by_column(numbers["bounds"], width_of(numbers))
     widths = float(reduce(add, (upper - lower for lower, upper in ends)))
-    return float(given["n"]) * widths / (2 * len(ends))
+    return float(numbers["n"]) * widths / (2 * len(ends))
 
 
-def _spread_methods(statistic: str, given: Numbers) -> tuple[Method, ...]:
+def _spread_methods(statistic: str, numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for one statistic of all rows, in the unit of the data."""
-    facts, width = facts_of(given), width_of(given)
+    facts, width = facts_of(numbers), width_of(numbers)
     missing, names = [facts.may_miss] * width, [str(place) for place in range(width)]
-    question = _of_all_rows(statistic, names, given["bounds"], missing, complete=True)
-    plan = question.plan(facts, given["epsilon"])
+    question = _of_all_rows(statistic, names, numbers["bounds"], missing, complete=True)
+    plan = question.plan(facts, numbers["epsilon"])
     assert isinstance(plan.error, float)
     return tuple(replace(method, error=plan.error) for method in plan.methods)
 
@@ -901,6 +916,7 @@ _COLUMNS = "one number for each column (and group)"
 
 
 def _planner(title: str) -> Planner:
+    """Return the planner of a task for one column of numbers."""
     return Planner(
         title=title,
         fields=("n", "width"),
@@ -922,7 +938,7 @@ TASKS: dict[str, Task] = {
             methods=_count,
             reliable=CLOSE,
             needs=ROWS,
-            blind=lambda given: given["n"] / 2,
+            blind=lambda numbers: numbers["n"] / 2,
         ),
         command=Command(
             columns="one",
@@ -973,14 +989,7 @@ TASKS: dict[str, Task] = {
             publishes=_COLUMNS,
             example="mean people.csv income --by city",
         ),
-        planner=Planner(
-            title="Mean of columns",
-            fields=("n", "dimension", "width"),
-            fixed=SKIPPED,
-            people=NAMES.replace("100", "{width}"),
-            python="people, names",
-            shell="{names}",
-        ),
+        planner=planner_of_columns("Mean of columns"),
     ),
     "variance": Task(
         verb=variance,

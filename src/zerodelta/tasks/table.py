@@ -235,7 +235,7 @@ class TableQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose what is measured together, share ε, and calibrate the noise."""
         exact = as_usable_epsilon(epsilon)
-        found = self._keys_plan(facts, exact)
+        keys_plan = self._keys_plan(facts, exact)
         total = facts.rows if self.complete else None
         plan = plan_table(
             epsilon=exact,
@@ -246,23 +246,23 @@ class TableQuestion:
             neighbors=facts.neighbors,
             goal=self.goal,
             weights=self.weights,
-            found=found,
+            keys_plan=keys_plan,
             counted=self.only is None,
         )
-        parts = [*([] if found is None else [found.part]), *proof_parts(plan.parts)]
+        parts = [*([] if keys_plan is None else [keys_plan.part]), *proof_parts(plan.parts)]
         public = ["the groups"] if self.keys.keys else []
-        if found is not None:
+        if keys_plan is not None:
             public = ["the universe of keys", "how many false keys are expected"]
         public += ["bounds on the columns"] if self.columns else []
-        if found is None and facts.rows is not None and not facts.may_miss:
+        if keys_plan is None and facts.rows is not None and not facts.may_miss:
             public += ["the number of rows"]
         return ReleasePlan(
             claim=PureDP(exact, neighbors=facts.neighbors),
             steps=() if len(parts) > 1 else parts[0].steps,
             parts=tuple(parts) if len(parts) > 1 else (),
             answer=self._answer(plan, total)
-            if found is None
-            else self._answer_by_found_keys(plan, found, total),
+            if keys_plan is None
+            else self._answer_by_found_keys(plan, keys_plan, total),
             error=self._forecast(plan),
             methods=table_methods(plan),
             public=tuple(public),
@@ -328,13 +328,13 @@ class TableQuestion:
         """Return the function from counts by key, or from rows with keys, to the table."""
 
         def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
-            found = keys.labeled(keys.apply(counts, bits))
-            cells = [key if len(keys.columns) > 1 else (key,) for key in found.names]
+            found_keys = keys.labeled(keys.apply(counts, bits))
+            cells = [key if len(keys.columns) > 1 else (key,) for key in found_keys.names]
             numbers = {
-                "count": np.array([max(0, count) for count in found.counts], dtype=np.int64),
-                "count_error": np.full(len(found), keys.error),
+                "count": np.array([max(0, count) for count in found_keys.counts], dtype=np.int64),
+                "count_error": np.full(len(found_keys), keys.error),
             }
-            table = Table(self._labels(cells), numbers, note=found.note)
+            table = Table(self._labels(cells), numbers, note=found_keys.note)
             return table if self.frame is None else table.to_frame(self.frame)
 
         def measured(rows: KeyedRows, bits: BitSource) -> Measured:
@@ -379,30 +379,30 @@ def _keys(by: Any) -> Any:
     }
 
 
-def _plan(given: Numbers) -> ReleasePlan[Any]:
+def _plan(numbers: Numbers) -> ReleasePlan[Any]:
     """Return the plan of a table, for columns without rows."""
-    by, of = _keys(given["by"]), as_statistics(given["of"])
-    facts = facts_of(given, columns=tuple(dict.fromkeys([*(by or {}), *of])))
+    by, of = _keys(numbers["by"]), as_statistics(numbers["of"])
+    facts = facts_of(numbers, columns=tuple(dict.fromkeys([*(by or {}), *of])))
     no_rows = np.zeros(0, dtype=[(name, np.float64) for name in facts.columns])
-    data = grouped(no_rows, by=by, of=of, bounds=given["bounds"], missing=given["missing"])
+    data = grouped(no_rows, by=by, of=of, bounds=numbers["bounds"], missing=numbers["missing"])
     question = TableQuestion(
         keys=data.keys,
         columns=data.columns,
         complete=data.complete,
-        goal=given["goal"],
-        weights=given["weights"],
+        goal=numbers["goal"],
+        weights=numbers["weights"],
     )
-    return question.plan(facts, given["epsilon"])
+    return question.plan(facts, numbers["epsilon"])
 
 
-def _blind(given: Numbers) -> float:
+def _blind(numbers: Numbers) -> float:
     """Return the relative error of a table that is guessed without rows."""
-    statistics = [name for names in as_statistics(given["of"]).values() for name in names]
+    statistics = [name for names in as_statistics(numbers["of"]).values() for name in names]
     # a guessed quantile is off by half of the rows of the group
     errors = [
         COLUMN_STATISTICS[name].guess if isinstance(name, str) else 0.5 for name in statistics
     ]
-    if given["goal"] == GOALS[2]:
+    if numbers["goal"] == GOALS[2]:
         return math.sqrt(sum(error**2 for error in errors))
     return min(errors)
 
@@ -415,12 +415,12 @@ TASKS: dict[str, Task] = {
             unit="largest expected error of a cell of an average group, relative to the width of "
             "its column",
             call="zd.table(people, by=…, of=…, bounds=…, goal={goal}, epsilon={epsilon})",
-            methods=lambda given: tuple(_plan(given).methods),
+            methods=lambda numbers: tuple(_plan(numbers).methods),
             reliable=CLOSE,
             needs={**ROWS, "of": 'of={"income": ["mean"]}'},
             allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0], "weights": None},
             blind=_blind,
-            shows=lambda given: str(_plan(given).details),
+            shows=lambda numbers: str(_plan(numbers).details),
             typical={"of": {"income": ["mean", "variance"]}, "by": 12, "bounds": (0, 100)},
         ),
         command=Command(

@@ -122,6 +122,18 @@ ITEMS = (
 """Data sets of the planner's examples: one column, several, with a label, of items."""
 
 
+def planner_of_columns(title: str) -> Planner:
+    """Return the planner of a task for several columns of numbers with the same bounds."""
+    return Planner(
+        title=title,
+        fields=("n", "dimension", "width"),
+        fixed=SKIPPED,
+        people=NAMES.replace("100", "{width}"),
+        python="people, names",
+        shell="{names}",
+    )
+
+
 UNKNOWN_ERROR = "by the measure that the documentation of the task names"
 
 
@@ -156,18 +168,20 @@ def planned(question: type[Any], *, columns: Callable[[Numbers], int], **fixed: 
     """Return the forecast by the plan of a question, whose fields are numbers or `fixed`."""
     names = {entry.name for entry in fields(question)}
 
-    def methods(given: Numbers) -> tuple[Method, ...]:
-        stated = question(**fixed, **{name: v for name, v in given.items() if name in names})
-        facts = facts_of(given, columns=("",) * columns(given))
-        ranked: tuple[Method, ...] = stated.plan(facts, given["epsilon"]).methods
+    def methods(numbers: Numbers) -> tuple[Method, ...]:
+        stated = question(**fixed, **{name: v for name, v in numbers.items() if name in names})
+        facts = facts_of(numbers, columns=("",) * columns(numbers))
+        ranked: tuple[Method, ...] = stated.plan(facts, numbers["epsilon"]).methods
         return ranked
 
     return methods
 
 
-def facts_of(given: Numbers, *, columns: tuple[str, ...] = ("0",)) -> Facts:
+def facts_of(numbers: Numbers, *, columns: tuple[str, ...] = ("0",)) -> Facts:
     """Return the public facts of imagined rows: their number, and whether cells may be missing."""
-    return Facts(rows=given.get("n", 1), columns=columns, may_miss=as_skip(given.get("missing")))
+    return Facts(
+        rows=numbers.get("n", 1), columns=columns, may_miss=as_skip(numbers.get("missing"))
+    )
 
 
 def as_skip(missing: Any) -> bool:
@@ -184,11 +198,11 @@ def as_skip(missing: Any) -> bool:
 
 def simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
     """Return a forecast that passes all numbers to a function, some under another name."""
-    return lambda given: function(**{renamed.get(name, name): v for name, v in given.items()})
+    return lambda numbers: function(**{renamed.get(name, name): v for name, v in numbers.items()})
 
 
-def width_of(given: Numbers) -> int:
+def width_of(numbers: Numbers) -> int:
     """Return the number of columns: as stated, or the number of bounds."""
-    bounds = given["bounds"]
+    bounds = numbers["bounds"]
     ends = bounds if isinstance(bounds, (tuple, list)) else ()
-    return max(given["dimension"] or 1, *map(np.size, ends), 1)
+    return max(numbers["dimension"] or 1, *map(np.size, ends), 1)
