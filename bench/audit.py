@@ -1,4 +1,4 @@
-"""What the audit costs: samples and seconds until too little noise is refuted, and false alarms.
+"""Measure the audit: samples and seconds until too little noise is refuted, and false alarms.
 
 ``python bench/audit.py [--runs 100]``. The noise is Laplace for ε = 1, times a factor, rounded to
 thousandths. Fixed: the least number of samples, in steps of a tenth, at which `lower_bound` refutes
@@ -32,11 +32,11 @@ def one_by_one(scale: float) -> Callable[[float], float]:
 
 def share_refuted(factor: float, samples: int, runs: int) -> float:
     """Return how many of the runs with a fixed number of samples refute ε = 1."""
-    found = [
+    bounds = [
         audit.lower_bound(laplace(factor), 0, 1, epsilon=1, samples=samples, vectorized=True)
         for _ in range(runs)
     ]
-    return float(np.mean([each.violated for each in found]))
+    return float(np.mean([bound.violated for bound in bounds]))
 
 
 def fixed_samples(factor: float, runs: int) -> int:
@@ -52,11 +52,11 @@ def fixed_samples(factor: float, runs: int) -> int:
 
 def sequential_samples(factor: float, runs: int) -> list[int]:
     """Return the samples of each run; all refute."""
-    found = [
+    tests = [
         audit.sequential(laplace(factor), 0, 1, epsilon=1, vectorized=True) for _ in range(runs)
     ]
-    assert all(each.violated for each in found)
-    return [each.samples for each in found]
+    assert all(test.violated for test in tests)
+    return [test.samples for test in tests]
 
 
 def main() -> None:
@@ -76,9 +76,9 @@ def main() -> None:
             flush=True,
         )
     start = time.perf_counter()
-    found = audit.lower_bound(one_by_one(0.95), 0, 1, epsilon=1, samples=200_000)
+    bound = audit.lower_bound(one_by_one(0.95), 0, 1, epsilon=1, samples=200_000)
     seconds = time.perf_counter() - start
-    print(f"\nNoise x 0.95, 200,000 calls one by one, one core, {seconds:.1f} s:\n{found}")
+    print(f"\nNoise x 0.95, 200,000 calls one by one, one core, {seconds:.1f} s:\n{bound}")
     alarms = share_refuted(1, 20_000, 2 * runs)
     tests = [
         audit.sequential(laplace(1), 0, 1, epsilon=1, samples=20_000, vectorized=True).violated

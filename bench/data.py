@@ -1,4 +1,4 @@
-"""What reading and summing costs beside plain floats and DuckDB: ratios, memory, growth.
+"""Measure reading and summing against plain floats and DuckDB: ratios, memory, growth.
 
     python bench/data.py                  # a million rows: a minute or two
     python bench/data.py --full           # 1e7 × 20, 1e8 rows of keys, and growth
@@ -79,22 +79,22 @@ def compare(name: str, rows: int, folder: Path, repeats: int) -> list[str]:
     """Return a line of the table: seconds of all, ratios of ours to the others, memory."""
     kind, jobs = JOBS[name]
     path = written(folder, kind, rows)
-    found: dict[str, list[Run]] = {who: [] for who in jobs}
+    runs_of: dict[str, list[Run]] = {who: [] for who in jobs}
     for _ in range(repeats):
         for who in jobs:
-            found[who].append(measured(name, who, path))
-    least = {who: Run(*map(min, zip(*runs, strict=True))) for who, runs in found.items()}
-    ours, *others = least
-    measure = least[others[0]]
+            runs_of[who].append(measured(name, who, path))
+    fastest = {who: Run(*map(min, zip(*runs, strict=True))) for who, runs in runs_of.items()}
+    ours, *others = fastest
+    measure = fastest[others[0]]
     return [
         name,
         f"{rows:.0e}",
-        f"{least[ours].clock:.2f}",
-        *[", ".join(f"{who} {least[who].clock:.2f}" for who in others)],
-        f"{least[ours].clock / measure.clock:.2f}",
-        f"{least[ours].processors / measure.processors:.2f}",
+        f"{fastest[ours].clock:.2f}",
+        *[", ".join(f"{who} {fastest[who].clock:.2f}" for who in others)],
+        f"{fastest[ours].clock / measure.clock:.2f}",
+        f"{fastest[ours].processors / measure.processors:.2f}",
         f"{BARS.get(name, OTHER_BAR)}",
-        f"{max(run.peak for run in found[ours]):.0f}",
+        f"{max(run.peak for run in runs_of[ours]):.0f}",
     ]
 
 
@@ -130,26 +130,26 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true", help="on Spark (and Java 17) instead")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where files are made, and kept")
-    asked = parser.parse_args()
-    if asked.job:
-        name, who, path = asked.job
-        run_job(name, who, Path(path), SPARK_JOBS if asked.spark else JOBS)
+    arguments = parser.parse_args()
+    if arguments.job:
+        name, who, path = arguments.job
+        run_job(name, who, Path(path), SPARK_JOBS if arguments.spark else JOBS)
         return
     console = Console()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = asked.folder or Path(temporary)
+        folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        if asked.spark:
-            console.print(on_spark(folder, asked.rows or MILLION))
+        if arguments.spark:
+            console.print(on_spark(folder, arguments.rows or MILLION))
             return
         columns = ("", "rows", "ours", "others", "ratio", "of CPU", "bar", "peak MB")
         table = Table(*columns, title="seconds")
-        for name in asked.only or JOBS:
-            rows = asked.rows or (FULL_ROWS[JOBS[name][0]] if asked.full else MILLION)
-            table.add_row(*compare(name, rows, folder, asked.repeats))
+        for name in arguments.only or JOBS:
+            rows = arguments.rows or (FULL_ROWS[JOBS[name][0]] if arguments.full else MILLION)
+            table.add_row(*compare(name, rows, folder, arguments.repeats))
         console.print(table)
-        if not asked.only:
-            sizes = [MILLION, 10 * MILLION, 100 * MILLION] if asked.full else [10**5, MILLION]
+        if not arguments.only:
+            sizes = [MILLION, 10 * MILLION, 100 * MILLION] if arguments.full else [10**5, MILLION]
             console.print(growth(folder, sizes))
 
 

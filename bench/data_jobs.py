@@ -1,4 +1,4 @@
-"""The jobs of `bench/data.py`: each is run in a process of its own, so that its memory is its own.
+"""Define the jobs of `bench/data.py`, each run in its own process to measure its own memory.
 
 Ours read through `zd.open`; the others do the same work in plain floats over the same row groups,
 with as many threads, or are DuckDB's own queries.
@@ -47,12 +47,12 @@ def written(folder: Path, kind: str, rows: int) -> Path:
     path = folder / f"{kind}-{rows}.{'csv' if text else 'parquet'}"
     if path.exists():
         return path
-    made = path.with_suffix(".part")
+    partial_path = path.with_suffix(".part")
     group = {"wide": 100_000}.get(kind, 500_000 if text else 1_000_000)
     if text:
         mark = '"' if kind == "quoted" else ""
         between = f"{mark},{mark}"
-        with open(made, "w", encoding="utf-8") as file:
+        with open(partial_path, "w", encoding="utf-8") as file:
             for part in _parts(kind, rows, group):
                 columns = [column.cast(pa.string()).to_pylist() for column in part.columns]
                 lines = zip(*columns, strict=True)
@@ -60,10 +60,10 @@ def written(folder: Path, kind: str, rows: int) -> Path:
                 file.writelines(f"{mark}{between.join(c)}{mark}\n" for c in [*named, *lines])
     else:
         schema = next(_parts(kind, 1, group)).schema
-        with pq.ParquetWriter(made, schema) as writer:
+        with pq.ParquetWriter(partial_path, schema) as writer:
             for part in _parts(kind, rows, group):
                 writer.write_table(part, row_group_size=group)
-    made.rename(path)
+    partial_path.rename(path)
     return path
 
 

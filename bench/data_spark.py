@@ -1,4 +1,4 @@
-"""The jobs of `bench/data.py --spark`: questions to ours on Spark, to Spark itself and to DuckDB.
+"""Define the jobs of `bench/data.py --spark`: queries to zerodelta, Spark itself and DuckDB.
 
 Ours clip and add integers on the workers (`mapInArrow`); Spark's own aggregates do neither, and run
 inside the JVM. The session starts before the first of three runs, of which the least counts.
@@ -94,7 +94,7 @@ def query(text: str) -> Job:
 
 
 def _aggregated(*sums: str) -> Job:
-    from_frame = [f"{each} as s{i}" for i, each in enumerate(sums)]
+    from_frame = [f"{expression} as s{i}" for i, expression in enumerate(sums)]
     return lambda path: _frame(path).selectExpr(*from_frame).collect()
 
 

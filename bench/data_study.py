@@ -1,4 +1,4 @@
-"""A study of a Parquet file that is larger than the memory it may use: 20 rounds of training.
+"""Measure a study of a Parquet file that is larger than its memory: 20 rounds of training.
 
     python bench/data_study.py            # 2e5 rows of 10 columns, 1 MiB allowed
     python bench/data_study.py 10000000   # 1e7 rows, 64 MiB allowed

@@ -1,4 +1,4 @@
-"""Defaults that lost: ours before and after, beside peers, at equal guarantee and in one run.
+"""Compare changed defaults, before and after, and peers at equal guarantee in one run.
 
 "before" is the old default by explicit parameters.
 Errors are means over runs in the unit of each title, with new rows in each run where rows are made

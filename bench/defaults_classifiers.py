@@ -1,4 +1,4 @@
-"""Defaults of the estimators: what they were, what they are, and diffprivlib beside them.
+"""Compare old and new defaults of the estimators with diffprivlib.
 
 Four tables: `LogisticRegression` by the radius that rows are clipped to, probabilities with and
 without the temperature, `SparseRegression` by ε, and `MLPClassifier` inside wide bounds. Real data
@@ -110,9 +110,9 @@ def crowded(by_size: bool) -> Data:
 
 def all_data() -> dict[str, Data]:
     x, y = load_digits(return_X_y=True)
-    found = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
+    loaders = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
     return {
-        **{name: real(load) for name, load in found.items()},
+        **{name: real(load) for name, load in loaders.items()},
         "digits": Data(x=x, y=y, lower=np.zeros(64), upper=np.full(64, 16.0)),
         "corner, differences": crowded(False),
         "corner, sizes": crowded(True),
@@ -145,15 +145,15 @@ def scaled_logistic(data: Data, epsilon: float, radius: float | None) -> Any:
 
 def judged(data: Data, make: Callable[[], Any], fits: int = FITS) -> tuple[float, float, float]:
     """Return mean accuracy, and mean log loss with and without the temperature."""
-    found = []
+    scores = []
     for seed in range(fits):
         x_in, x_out, y_in, y_out = data.split(seed)
         model = make().fit(x_in, y_in)
         tempered = log_loss(y_out, model.predict_proba(x_out), labels=data.classes)
         model.temperature_ = 1.0
         plain = log_loss(y_out, model.predict_proba(x_out), labels=data.classes)
-        found.append((model.score(x_out, y_out), tempered, plain))
-    accuracy, tempered, plain = np.mean(found, axis=0).tolist()
+        scores.append((model.score(x_out, y_out), tempered, plain))
+    accuracy, tempered, plain = np.mean(scores, axis=0).tolist()
     return accuracy, tempered, plain
 
 
@@ -202,9 +202,9 @@ def peers(data: Data, fits: int = FITS) -> dict[str, list[float]]:
             f"{k}{s}": v for s in range(fits) for k, v in zip("abcd", data.split(s), strict=True)
         }
         np.savez(file, low=data.lower, high=data.upper, **parts)
-        asked = {"file": str(file), "epsilons": EPSILONS, "fits": fits, "classes": data.classes}
+        question = {"file": str(file), "epsilons": EPSILONS, "fits": fits, "classes": data.classes}
         done = subprocess.run(
-            [python, "-c", PEER, json.dumps(asked)], capture_output=True, text=True, check=True
+            [python, "-c", PEER, json.dumps(question)], capture_output=True, text=True, check=True
         )
     answer: dict[str, list[float]] = json.loads(done.stdout)
     return answer
@@ -225,17 +225,19 @@ def radii(every: dict[str, Data]) -> tuple[Table, Table]:
         chances.add_column(column)
     regrets = []
     for name, data in every.items():
-        beside = peers(data)
+        peer_scores = peers(data)
         for epsilon in EPSILONS:
-            found = [judged(data, partial(scaled_logistic, data, epsilon, r)) for r in RADII]
+            scores = [judged(data, partial(scaled_logistic, data, epsilon, r)) for r in RADII]
             now = judged(data, partial(scaled_logistic, data, epsilon, None))
-            accuracy = [one[0] for one in found]
+            accuracy = [one[0] for one in scores]
             regrets.append([max(*accuracy, now[0]) - one for one in (*accuracy, now[0])])
-            rivals = [beside.get(f"{k} {epsilon}", [math.nan] * 2) for k in ("logistic", "forest")]
+            rivals = [
+                peer_scores.get(f"{k} {epsilon}", [math.nan] * 2) for k in ("logistic", "forest")
+            ]
             cells = (*accuracy, now[0], *(rival[0] for rival in rivals))
             table.add_row(name, f"{epsilon:g}", *(f"{cell:.3f}" for cell in cells))
             equal = math.log(len(data.classes))
-            losses = [equal, data.frequencies, found[0][2], now[2], now[1]]
+            losses = [equal, data.frequencies, scores[0][2], now[2], now[1]]
             losses += [rival[1] for rival in rivals]
             mark = " !" if now[1] > equal else ""
             chances.add_row(name + mark, f"{epsilon:g}", *(f"{loss:.3f}" for loss in losses))

@@ -1,4 +1,4 @@
-"""The private fits of `zerodelta.regression` without their estimators: each one call."""
+"""Run the private fits of `zerodelta.regression` without their estimators, one call each."""
 
 from __future__ import annotations
 

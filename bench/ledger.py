@@ -1,4 +1,4 @@
-"""How many releases a ledger can pay for in a second, beside what the disk can sync.
+"""Measure the releases that a ledger can pay for in a second, against the disk's syncs.
 
     python bench/ledger.py [--folder /on/the/disk] [--seconds 5] [--url postgresql://…]
 

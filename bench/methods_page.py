@@ -1,21 +1,18 @@
-"""docs/choose-a-method.md: what `zd.advise` says of every task at typical numbers (`--write`)."""
+"""Print the page "Choose a method" of the site: what `zd.advise` says of every task."""
 
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import zerodelta as zd
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "choose-a-method.md"
 HEAD = """# Choose a method
 
 `method="auto"` takes the method with the least predicted error, and `zd.advise` shows all of them
 before there is data. This page is what it says of every task at typical numbers (n = 10 000 rows
 where that matters, ε = 1), printed by `bench/methods_page.py`. Yours are different: ask
 `print(zd.advise("mean", n=…, epsilon=…, bounds=…))`, or move them on the
-[planner page](planner.md).
+[planner page](command-line.md#the-planner-page).
 
 *Useful from*: with that many rows the error is a tenth of that of a guess without any. *×*: the
 predicted error over the best one's.
@@ -28,19 +25,20 @@ def number(value: int) -> str:
 
 def lines() -> list[str]:
     """Return the page, line by line."""
-    found = [HEAD]
+    page_lines = [HEAD]
     for advice in zd.advise():
-        least = advice.useful_from
-        asked = ", ".join(
+        useful_rows = advice.useful_from
+        numbers = ", ".join(
             f"{name} = {short(value)}"
             for name, value in advice.numbers.items()
             if name not in ("n", "epsilon")
         )
-        useful = "" if least is None else f" Useful from n ≈ {number(least)}."
-        found += [
+        useful = "" if useful_rows is None else f" Useful from n ≈ {number(useful_rows)}."
+        unit = " ".join(advice.unit.split())
+        page_lines += [
             f"## {advice.task}",
             "",
-            f"{f'For {asked}. ' if asked else ''}Error: {' '.join(advice.unit.split())}.{useful}",
+            f"{f'For {numbers}. ' if numbers else ''}Error: {unit}.{useful}",
             "",
             "| method | × | when |",
             "|---|---|---|",
@@ -48,9 +46,9 @@ def lines() -> list[str]:
         for method in advice:
             times = method.error / advice.best.error
             shown = f"{times:.2g}" if math.isfinite(times) else "–"
-            found.append(f"| {method.name} | {shown} | {cell(method.why)} |")
-        found += ["", f"`{cell(advice.call)}`", ""]
-    return found
+            page_lines.append(f"| {method.name} | {shown} | {cell(method.why)} |")
+        page_lines += ["", f"`{cell(advice.call)}`", ""]
+    return page_lines
 
 
 def short(value: object) -> str:
@@ -68,12 +66,5 @@ def page() -> str:
     return "\n".join(lines()).rstrip() + "\n"
 
 
-def main() -> None:
-    if "--write" in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
-    else:
-        print(page(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print(page(), end="")

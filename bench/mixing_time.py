@@ -1,4 +1,4 @@
-"""How long the two sides of the mixing coin take: both make the same calls.
+"""Time the two sides of the mixing coin, which make the same calls.
 
 ``python bench/mixing_time.py [--runs 2000]``. The coin is thrown as always and then turned to one
 side; the sides take turns, so that what the machine does beside hits both. A difference that an
@@ -33,8 +33,8 @@ def times(purifier: Any, value: Any, runs: int) -> tuple[Any, Any]:
     for run in range(2 * runs):
         side = run % 2
 
-        def turned(*given: Any, side: int = side, **options: Any) -> Any:
-            real(*given, **options)
+        def turned(*arguments: Any, side: int = side, **options: Any) -> Any:
+            real(*arguments, **options)
             return np.array([bool(side)])
 
         with patch.object(channel, "bernoulli", turned):
@@ -54,8 +54,8 @@ def main() -> None:
         plan = zd.plan(space, epsilon=1, base=zd.GaussianDP("1/100"))
         kept, mixed = times(plan.purifier, value, runs)
         middle = np.median(kept), np.median(mixed)
-        halves = [abs(np.median(each[::2]) - np.median(each[1::2])) for each in (kept, mixed)]
-        cells = [f"{1e6 * each:.1f}" for each in middle]
+        halves = [abs(np.median(sides[::2]) - np.median(sides[1::2])) for sides in (kept, mixed)]
+        cells = [f"{1e6 * sides:.1f}" for sides in middle]
         cells += [f"{1e6 * abs(middle[0] - middle[1]):.2f}", f"{1e6 * max(halves):.2f}"]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

@@ -1,4 +1,4 @@
-"""Speed and memory of the paper's algorithms: `python bench/paper.py`.
+"""Measure speed and memory of the paper's algorithms: `python bench/paper.py`.
 
 The four targets of the issue, and a few more runs for scale. One process; the peak of memory is of
 the whole process, so each part runs in its own.
@@ -124,12 +124,12 @@ def recovery() -> list[Line]:
         noise = np.random.default_rng(0).laplace(scale=1e-4, size=k)
         start = time.perf_counter()
         tolerance = float(np.abs(noise).sum())
-        found = sparse_recovery(sketch @ truth + noise, sketch, tolerance=tolerance)
+        recovered = sparse_recovery(sketch @ truth + noise, sketch, tolerance=tolerance)
         seconds = time.perf_counter() - start
         lines.append(
             (f"sparse recovery k={k} d={d}: seconds", seconds, "below 5" if k == 200 else "")
         )
-        lines.append(("  l1 error", float(np.abs(found - truth).sum()), ""))
+        lines.append(("  l1 error", float(np.abs(recovered - truth).sum()), ""))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Frank-Wolfe measured: the sparse-recovery LP, and the loss of Algorithms 5, 6, 7 and C2.
+"""Measure Frank-Wolfe: the sparse-recovery LP, and the loss of Algorithms 5, 6, 7 and C2.
 
 Lasso-like regression, x uniform in [-1, 1]^d, three true coefficients, ε = 1 in total for all.
 """
@@ -45,11 +45,11 @@ def losses() -> list[tuple[str, float, float]]:
     y = np.clip(x @ theta + 0.1 * rng.normal(size=ROWS), -1, 1)
     ball = Ball(DIMENSION, 1, norm=1)
 
-    def loss(found: Any) -> float:
-        return float(np.mean((x @ found - y) ** 2) / 2)
+    def loss(point: Any) -> float:
+        return float(np.mean((x @ point - y) ** 2) / 2)
 
-    def slope(found: Any) -> Any:
-        return x.T @ (x @ found - y) / ROWS
+    def slope(point: Any) -> Any:
+        return x.T @ (x @ point - y) / ROWS
 
     shared: dict[str, Any] = {
         "loss": Squared(label_bound=1),

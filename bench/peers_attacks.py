@@ -1,9 +1,10 @@
-"""Known weaknesses of other libraries, looked for by our audit, and the same questions to ours.
+"""Attack known weaknesses of other libraries with the audit, and zerodelta in the same way.
 
 ``python bench/peers_attacks.py [--python PATH] [--samples 20000]``. PATH is an interpreter that has
 the peers installed; this one if left out. A peer that it does not have is skipped with a line.
 An attack is code that defines ``draw(data, count)``; it runs in a process of its own. Each has a
-twin that asks zerodelta the same, on the same two inputs. docs/attacks.md lists the reports.
+twin that asks zerodelta the same, on the same two inputs. docs/threat-model.md lists the
+reports.
 """
 
 from __future__ import annotations
@@ -260,7 +261,7 @@ def bound(attack: Attack, python: str, samples: int) -> str:
     if not installed(attack.peer, python):
         return "not installed"
     try:
-        found = audit.lower_bound(
+        peer_bound = audit.lower_bound(
             black_box(attack, python),
             *attack.inputs,
             epsilon=attack.epsilon,
@@ -270,13 +271,13 @@ def bound(attack: Attack, python: str, samples: int) -> str:
         )
     except RuntimeError as error:
         return f"failed: {str(error).strip().splitlines()[-1]}"
-    return shown(found)
+    return shown(peer_bound)
 
 
 def our_bound(attack: Attack, samples: int) -> str:
     """Return the largest ε that the audit proves of ours; a release takes a millisecond."""
     try:
-        found = audit.lower_bound(
+        own_bound = audit.lower_bound(
             attack.ours,
             *attack.inputs,
             epsilon=attack.epsilon,
@@ -290,18 +291,18 @@ def our_bound(attack: Attack, samples: int) -> str:
             if isinstance(cause, zd.errors.ParameterError)
             else "?"
         )
-    return shown(found)
+    return shown(own_bound)
 
 
-def shown(found: audit.LowerBound) -> str:
-    text = f"{found.epsilon_lower:.2f}" if math.isfinite(found.epsilon_lower) else "inf"
-    return f"**{text}**" if found.violated else text
+def shown(measured: audit.LowerBound) -> str:
+    text = f"{measured.epsilon_lower:.2f}" if math.isfinite(measured.epsilon_lower) else "inf"
+    return f"**{text}**" if measured.violated else text
 
 
 def released(_: int) -> bytes:
     rows = np.arange(800.0).reshape(200, 4) % 10
-    found: bytes = zd.mean(rows, bounds=(0, 10), epsilon=1).value.tobytes()
-    return found
+    bits: bytes = zd.mean(rows, bounds=(0, 10), epsilon=1).value.tobytes()
+    return bits
 
 
 def forked() -> str:
@@ -315,15 +316,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--samples", type=int, default=20_000)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"ε >= …, proven by sampling at confidence {CONFIDENCE}; bold: more than claimed.\n")
     print("| library | attack (its issue) | claimed ε | the library | zerodelta, the same |")
     print("|---|---|---|---|---|")
     for attack in ATTACKS:
         cells = [attack.peer, attack.name, f"{attack.epsilon:g}"]
-        cells += [bound(attack, asked.python, asked.samples), our_bound(attack, asked.samples)]
+        cells += [
+            bound(attack, arguments.python, arguments.samples),
+            our_bound(attack, arguments.samples),
+        ]
         print(f"| {' | '.join(cells)} |", flush=True)
-    done = subprocess.run([asked.python, "-c", FORKED], capture_output=True, check=False)
+    done = subprocess.run([arguments.python, "-c", FORKED], capture_output=True, check=False)
     theirs = f"{done.stdout.decode().strip()} of 3 differ" if done.returncode == 0 else "failed"
     print(f"| opendp | private PCA in forked processes (2934) | 1 | {theirs} | {forked()} |")
 

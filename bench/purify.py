@@ -1,4 +1,4 @@
-"""Purification measured: error at equal ε, speed and memory, and ln δ beside our peers.
+"""Measure purification: error at equal ε, speed and memory, and ln δ against peers.
 
 The error table is for one release of a vector from the unit l2 ball (replace-one, sensitivity 2/n)
 at total ε = 1 and mixing weight 1 %. dp-accounting runs in its own environment
@@ -215,8 +215,8 @@ def printed_error(dimension: int, rows: int, log_delta: float | None = None) -> 
 
     if log_delta is not None:
         return error(math.log(-log_delta))
-    most = math.log(dimension * math.log(64 * dimension * rows**2) + 20)
-    return float(minimize_scalar(error, bounds=(0.5, most), method="bounded").fun)
+    log_term = math.log(dimension * math.log(64 * dimension * rows**2) + 20)
+    return float(minimize_scalar(error, bounds=(0.5, log_term), method="bounded").fun)
 
 
 def corollary_log_delta(dimension: int, rows: int) -> float:

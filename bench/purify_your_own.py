@@ -1,4 +1,4 @@
-"""docs/purify-your-own.md, measured: a DP-SGD run of your own, purified, beside what is better.
+"""Measure docs/purification.md: a purified DP-SGD run, and the better alternatives.
 
 Two classes in the unit ball of d dimensions, n rows, ε = 1 under replace-one, 20 runs each. The
 run is plain NumPy with float noise, so its claim is the caller's; objective perturbation is ours.
@@ -58,15 +58,15 @@ def main() -> None:
         plan = zd.plan(space, epsilon=1, resolution=0.05)
         after = math.sqrt(4 * STEPS / plan.calibration.mu_squared) * 1.000001
         claim = zd.GaussianDP(mu_squared=4 * STEPS / after**2)
-        found = []
+        accuracies = []
         for _ in range(RUNS):
             pure = plan.purify(dp_sgd(x, y, after, rng), claim=claim)
             model = LogisticRegression(epsilon=1, data_norm=1, classes=[0, 1]).fit(x, y)
             ours = float(model.score(x, y))
             plain = dp_sgd(x, y, before, rng)
-            found.append((accuracy(plain, x, y), accuracy(np.asarray(pure.value), x, y), ours))
-        told = "   ".join(f"{a:.3f}" for a in np.mean(found, axis=0))
-        print(f"{n:>6} {d:>3}  {before:>12.0f} {after:>9.0f}   {told}")
+            accuracies.append((accuracy(plain, x, y), accuracy(np.asarray(pure.value), x, y), ours))
+        line = "   ".join(f"{a:.3f}" for a in np.mean(accuracies, axis=0))
+        print(f"{n:>6} {d:>3}  {before:>12.0f} {after:>9.0f}   {line}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Quantiles of whole numbers: their own grid against the default one of 2^40 points.
+"""Compare quantiles of whole numbers on their own grid and on the default one of 2^40 points.
 
 Ages 0..120 of a made-up population. Prints the mean rank error (how many rows the released point
 lies beyond the wanted one, counting ties as right) and the mean error in years of both grids.
@@ -24,11 +24,11 @@ def errors(ages: np.ndarray, q: float, epsilon: float, grid: int | None) -> tupl
     wanted = ordered[rank - 1]
     ranks, years = [], []
     for _ in range(RUNS):
-        found = zd.quantile(ages, q=q, bounds=(0, 120), grid=grid, epsilon=epsilon).value
-        below = int(np.searchsorted(ordered, found, side="left"))
-        not_above = int(np.searchsorted(ordered, found, side="right"))
+        answer = zd.quantile(ages, q=q, bounds=(0, 120), grid=grid, epsilon=epsilon).value
+        below = int(np.searchsorted(ordered, answer, side="left"))
+        not_above = int(np.searchsorted(ordered, answer, side="right"))
         ranks.append(max(0, below - (rank - 1), rank - not_above))
-        years.append(abs(found - wanted))
+        years.append(abs(answer - wanted))
     return float(np.mean(ranks)), float(np.mean(years))
 
 

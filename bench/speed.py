@@ -1,4 +1,4 @@
-"""How long the work takes of which tests check the structure only, in seconds.
+"""Time, in seconds, the work of which the tests check the structure only.
 
     python bench/speed.py
     python bench/speed.py study

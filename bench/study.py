@@ -1,4 +1,4 @@
-"""Study measured against its rivals at equal total pure ε, in one run: lines (a) to (f).
+"""Measure Study against its rivals at equal total pure ε, in one run: lines (a) to (f).
 
 (a) 1 of 16 after 1000 adaptive queries, (b) features, (c) trained networks, and a tree,
 (d) two moons and three data sets nothing was tuned on, (e) k-means, (f) run time and memory.

@@ -1,4 +1,4 @@
-"""From how many internal queries on a study has less noise than pure queries: docs/study.md."""
+"""Find the number of internal queries from which a study has less noise: docs/study.md."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def study_plan(space: Space, epsilon: str) -> StudyPlan:
     )
 
 
-def nats(made: StudyPlan) -> float:
+def nats(plan: StudyPlan) -> float:
     """Return ln N of what is published: the logarithm of the channel's mass ratio."""
-    return made.publishing.compared[0].log_ratio
+    return plan.publishing.compared[0].log_ratio
 
 
 def table() -> list[str]:
@@ -45,7 +45,7 @@ def table() -> list[str]:
     for name, space in PUBLISHED.items():
         plans = [study_plan(space, epsilon) for epsilon in EPSILONS]
         gain = plans[1].noise_by_basic_composition / plans[1].noise_per_query
-        cells = [str(made.break_even) for made in plans]
+        cells = [str(plan.break_even) for plan in plans]
         lines.append(f"| {name} | {nats(plans[1]):.1f} | {' | '.join(cells)} | {gain:.1f} × |")
     return lines
 

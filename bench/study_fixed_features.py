@@ -1,4 +1,4 @@
-"""Fixed public features and objective perturbation: the missing rival of line (d) of the Study.
+"""Measure objective perturbation on fixed public features, a rival of line (d) of the study.
 
 Features that no row has touched (random cosines, or the tanh units with which the Study's network
 starts), of length at most 1, and a pure ε-DP logistic or softmax regression on them. Number, kind
@@ -48,8 +48,8 @@ def by_fixed_features(
     fit = fit_logistic if len(classes) == 2 else fit_multinomial
     x = features(problem, rows, setting)
     model = fit(x, rows[:, -1], epsilon=epsilon, data_norm=1, classes=classes).value
-    found = model.decision(features(problem, test, setting))
-    place = (found[:, 0] > 0).astype(int) if found.shape[1] == 1 else found.argmax(axis=1)
+    scores = model.decision(features(problem, test, setting))
+    place = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
     return float((np.array(classes)[place] == test[:, -1]).mean())
 
 
@@ -62,11 +62,11 @@ def accuracies(problem: Problem, rows: int, setting: Setting, seeds: Iterable[in
 
 def tuned_setting(problem: Problem, rows: int) -> Setting:
     """Return the best setting on other seeds."""
-    left = SETTINGS
+    candidates = SETTINGS
     for used, kept in ((4, 4), (12, 1)):
-        means = {s: accuracies(problem, rows, s, OTHER_SEEDS[:used]).mean() for s in left}
-        left = sorted(means, key=means.__getitem__, reverse=True)[:kept]
-    return left[0]
+        means = {s: accuracies(problem, rows, s, OTHER_SEEDS[:used]).mean() for s in candidates}
+        candidates = sorted(means, key=means.__getitem__, reverse=True)[:kept]
+    return candidates[0]
 
 
 def fixed_features(*, runs: int = 20) -> Table:
@@ -80,8 +80,8 @@ def fixed_features(*, runs: int = 20) -> Table:
     )
     for problem, rows in product((*TUNED_ON, *NOT_TUNED_ON), (3000, 10_000)):
         setting = tuned_setting(problem, rows)
-        found = accuracies(problem, rows, setting, range(FRESH_SEED, FRESH_SEED + runs))
-        error = found.std(ddof=1) / math.sqrt(runs)
+        measured = accuracies(problem, rows, setting, range(FRESH_SEED, FRESH_SEED + runs))
+        error = measured.std(ddof=1) / math.sqrt(runs)
         shown = ", ".join(str(part) for part in setting)
-        table.add_row(problem.name, str(rows), f"{found.mean():.4f} ± {error:.4f}", shown)
+        table.add_row(problem.name, str(rows), f"{measured.mean():.4f} ± {error:.4f}", shown)
     return table

@@ -1,4 +1,4 @@
-"""Line (e): inertia of pure ε-DP k-means over the non-private one's, diffprivlib beside it.
+"""Measure line (e): inertia of pure ε-DP k-means over the non-private one, and diffprivlib's.
 
 diffprivlib (plain Lloyd with Laplace noise, pure ε) runs in its own environment
 (`.bench-diffprivlib`), made here on the first run and skipped with a message if it cannot be
@@ -121,9 +121,9 @@ def peer_ratios(rows: Floats, case: Case, best: float, repetitions: int) -> list
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
         np.save(path, rows)
-        given = [str(path), str(case.clusters), json.dumps(EPSILONS), str(repetitions)]
+        arguments = [str(path), str(case.clusters), json.dumps(EPSILONS), str(repetitions)]
         done = subprocess.run(
-            [DIFFPRIVLIB / "bin" / "python", "-c", PEER, *given],
+            [DIFFPRIVLIB / "bin" / "python", "-c", PEER, *arguments],
             check=True,
             capture_output=True,
             text=True,

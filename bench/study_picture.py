@@ -1,4 +1,4 @@
-"""Draw docs/images/study.svg: what stays inside a study, and the one thing that leaves it.
+"""Draw docs/images/study.svg: the internal answers of a study, and its only published result.
 
 With `--png file.png` a raster copy is written too.
 """

@@ -1,4 +1,4 @@
-"""Study measured where a small object is published: lines (a), (b) and (c) of `bench/study.py`.
+"""Measure studies that publish a small object: lines (a), (b) and (c) of `bench/study.py`.
 
 Rivals get the same data, public bounds and search, and noise of their exact scale in floats (which
 changes no number below); ours runs as shipped. Equal total pure ε, replace-one neighbors.
@@ -144,18 +144,18 @@ def line_b(*, runs: int = 40, rows: int = 30_000, seed: int = 5) -> list[Table]:
     tables = []
     for title, proxies in (("correlated blocks", 0), ("and a misleading proxy", 1)):
         rng = np.random.default_rng(seed)
-        found: dict[str, list[float]] = {}
+        errors_by_name: dict[str, list[float]] = {}
         for _ in range(runs):
             data, truth = correlated(rng, rows, 100, 5, proxies=proxies)
             for name, chosen in _contenders(rng, data).items():
-                found.setdefault(name, []).append(len(chosen & truth) / 5)
+                errors_by_name.setdefault(name, []).append(len(chosen & truth) / 5)
         table = Table(
             "method",
             "recovery",
             "all 5 right",
             title=f"(b) 5 of 100, {title}, n = {rows}, ε = 1, {runs} runs",
         )
-        for name, values in _best_settings(found).items():
+        for name, values in _best_settings(errors_by_name).items():
             table.add_row(name, f"{np.mean(values):.3f}", f"{np.mean(np.array(values) == 1):.2f}")
         tables.append(table)
     return [*tables, _three_of_fifty()]
@@ -171,7 +171,7 @@ def _contenders(rng: np.random.Generator, data: Floats) -> dict[str, set[int]]:
         "data_norm": NORM,
     }
     x, y = data[:, :-1], data[:, -1]
-    found = {
+    rivals = {
         "Study: internal Gram matrix": set(select_features(data, method="gram", **public).value),
         "select_features, auto": set(select_features(data, **public).value),
         "pure: stepwise permute-and-flip and fits": set(
@@ -182,14 +182,14 @@ def _contenders(rng: np.random.Generator, data: Floats) -> dict[str, set[int]]:
     }
     for weight in (0.2, 0.5, 1.0):
         for ridge in (1.0, 4.5, 15.0):
-            found[f"pure: l2 K-norm Gram | best of 9: κ {weight}, ridge {ridge}"] = gram_by_k_norm(
+            rivals[f"pure: l2 K-norm Gram | best of 9: κ {weight}, ridge {ridge}"] = gram_by_k_norm(
                 rng, data, 5, weight, ridge, 2
             )
     for ridge in (1.0, 4.5, 15.0):
-        found[f"pure: l∞ K-norm Gram | best of 3: ridge {ridge}"] = gram_by_k_norm(
+        rivals[f"pure: l∞ K-norm Gram | best of 3: ridge {ridge}"] = gram_by_k_norm(
             rng, data, 5, 0.2, ridge, math.inf
         )
-    return found
+    return rivals
 
 
 def _three_of_fifty() -> Table:
@@ -330,15 +330,15 @@ def line_c(
 def line_tree(*, runs: int = 20, rows: int = 2000, epsilon: float = 0.5, seed: int = 9) -> Table:
     """Return the accuracy on fresh rows of trees over 8 features with 4 thresholds each."""
     table = Table("method", "exclusive or", "nested", title=f"trees, n = {rows}, ε = {epsilon}")
-    found: dict[str, dict[str, list[float]]] = {}
+    errors_by_tree: dict[str, dict[str, list[float]]] = {}
     for kind in ("exclusive or", "nested"):
         rng = np.random.default_rng(seed)
         for _ in range(runs):
             data, fresh = _tree_rows(rng, kind, rows), _tree_rows(rng, kind, 20_000)
             for name, tree in _tree_contenders(rng, data, epsilon).items():
                 accuracy = float((tree.predict(fresh) == fresh[:, -1]).mean())
-                found.setdefault(name, {}).setdefault(kind, []).append(accuracy)
-    for name, values in found.items():
+                errors_by_tree.setdefault(name, {}).setdefault(kind, []).append(accuracy)
+    for name, values in errors_by_tree.items():
         table.add_row(name, *(f"{np.mean(values[kind]):.3f}" for kind in values))
     return table
 
@@ -398,10 +398,10 @@ def _tree_contenders(
     }
 
 
-def _best_settings(found: dict[str, list[_Number]]) -> dict[str, list[_Number]]:
+def _best_settings(measured: dict[str, list[_Number]]) -> dict[str, list[_Number]]:
     """Keep, of every "method | setting", the setting that did best: an oracle for the rivals."""
     best: dict[str, tuple[str, list[_Number]]] = {}
-    for name, values in found.items():
+    for name, values in measured.items():
         method = name.split(" | ")[0]
         if method not in best or np.mean(values) > np.mean(best[method][1]):
             best[method] = name, values

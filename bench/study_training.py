@@ -1,4 +1,4 @@
-"""Study measured where a model is trained: lines (d) and (f) of `bench/study.py`.
+"""Measure studies that train a model: lines (d) and (f) of `bench/study.py`.
 
 (d): `Study.minimize` as shipped, with its defaults, on seeds that tuned nothing. Rivals get the
 same network, start, ball and clipping, and noise of their exact scale in floats (which changes no
@@ -222,14 +222,14 @@ def measure(
 
 def tuned(rival: Rival, problem: Problem, rows: int, grid: list[Setting], seeds: range) -> Setting:
     """Return the best setting on these seeds, by a race: with few seeds, luck would choose."""
-    left, draws = grid, 4 if rows < 5000 else 1  # few rows: the noise decides more
+    candidates, draws = grid, 4 if rows < 5000 else 1  # few rows: the noise decides more
     for used, kept in ((len(seeds) // 8, 10), (len(seeds) // 3, 3), (len(seeds), 1)):
         scores = {
             setting: measure(rival, problem, rows, setting, seeds[:used], draws=draws).mean()
-            for setting in left
+            for setting in candidates
         }
-        left = sorted(scores, key=scores.__getitem__, reverse=True)[:kept]
-    return left[0]
+        candidates = sorted(scores, key=scores.__getitem__, reverse=True)[:kept]
+    return candidates[0]
 
 
 def line_d(*, runs: int = 20) -> list[Table]:
@@ -299,18 +299,18 @@ WIDTH = 20
 def logistic_rows(rows: int) -> Floats:
     """Return features of norm about 0.9 and a label, filled in block by block."""
     rng = np.random.default_rng(3)
-    truth, made = rng.normal(size=WIDTH), np.empty((rows, WIDTH + 1))
+    truth, table = rng.normal(size=WIDTH), np.empty((rows, WIDTH + 1))
     for start in range(0, rows, 10_000):
-        part = made[start : start + 10_000]
+        part = table[start : start + 10_000]
         part[:, :-1] = rng.normal(size=(len(part), WIDTH)) / 5
         chance = 1 / (1 + np.exp(-3 * part[:, :-1] @ truth))
         part[:, -1] = rng.random(len(part)) < chance
-    return made
+    return table
 
 
-def private_logistic(made: Floats) -> Floats:
+def private_logistic(table: Floats) -> Floats:
     """Return the parameters that a study of 100 rounds publishes: planning, reading and all."""
-    study = Study(made, epsilon=1, publish=Ball(WIDTH, 20), rounds=ROUNDS)
+    study = Study(table, epsilon=1, publish=Ball(WIDTH, 20), rounds=ROUNDS)
     return np.asarray(study.minimize(Logistic(), data_norm="3/2").value)
 
 
@@ -343,9 +343,9 @@ def memory(rows: int) -> float:
     """Return the peak of memory above what imports and a tiny run take, over the data's size."""
     private_logistic(logistic_rows(1000))
     before = _peak()
-    made = logistic_rows(rows)
-    private_logistic(made)
-    return (_peak() - before) / made.nbytes
+    table = logistic_rows(rows)
+    private_logistic(table)
+    return (_peak() - before) / table.nbytes
 
 
 def line_f(*, rows: int = 1_000_000, times: int = 3) -> Table:
@@ -353,19 +353,19 @@ def line_f(*, rows: int = 1_000_000, times: int = 3) -> Table:
     # through a shell that forks: a direct child's ru_maxrss counts what its parent held
     command = ["/bin/sh", "-c", '"$0" "$1" --memory "$2"; exit $?']
     command += [sys.executable, __file__, str(rows)]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    made = logistic_rows(rows)
-    features, labels = np.ascontiguousarray(made[:, :-1]), made[:, -1].copy()
-    ours, whole, blocks = list[float](), list[float](), list[float]()
+    completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    row_table = logistic_rows(rows)
+    features, labels = np.ascontiguousarray(row_table[:, :-1]), row_table[:, -1].copy()
+    ours, single_block, blocks = list[float](), list[float](), list[float]()
     for _ in range(times):
         times_at = [time.perf_counter()]
-        private = private_logistic(made)
+        private = private_logistic(row_table)
         times_at.append(time.perf_counter())
         theta = plain_logistic(features, labels, rows)
         times_at.append(time.perf_counter())
         plain_logistic(features, labels, 8192)
         times_at.append(time.perf_counter())
-        for kind, seconds in zip((ours, whole, blocks), np.diff(times_at), strict=True):
+        for kind, seconds in zip((ours, single_block, blocks), np.diff(times_at), strict=True):
             kind.append(float(seconds))
     table = Table(
         "logistic regression",
@@ -374,12 +374,12 @@ def line_f(*, rows: int = 1_000_000, times: int = 3) -> Table:
         title=f"(f) T = {ROUNDS} rounds, n = {rows}, d = {WIDTH}, full batch",
     )
     table.add_row("Study.minimize, seconds", f"{min(ours):.2f}", "")
-    table.add_row("float descent, not private, seconds", f"{min(whole):.2f}", "")
-    table.add_row("  ratio", f"{min(ours) / min(whole):.2f}", "at most 2.5")
+    table.add_row("float descent, not private, seconds", f"{min(single_block):.2f}", "")
+    table.add_row("  ratio", f"{min(ours) / min(single_block):.2f}", "at most 2.5")
     table.add_row("float descent in blocks of 8192 rows, seconds", f"{min(blocks):.2f}", "")
     table.add_row("  ratio", f"{min(ours) / min(blocks):.2f}", "at most 2.5")
     table.add_row(
-        "peak memory of ours, data included, / data", f"{float(found.stdout):.2f}", "at most 2"
+        "peak memory of ours, data included, / data", f"{float(completed.stdout):.2f}", "at most 2"
     )
     distance = float(np.linalg.norm(private - theta) / np.linalg.norm(theta))
     table.add_row("distance of the two results / their norm", f"{distance:.3f}", "")

@@ -1,4 +1,4 @@
-"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP, diffprivlib, Tumult.
+"""Compare tables, quantiles and keys with OpenDP, diffprivlib and Tumult at equal ε.
 
     pip install opendp[polars] diffprivlib
     python bench/tables.py [--runs 12] [--relation replace] [--tumult PYTHON] [task ...]

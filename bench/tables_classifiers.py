@@ -1,4 +1,4 @@
-"""Classifiers on four small data sets, and what `zd.advise` picks among them.
+"""Measure classifiers on four small data sets, and the one that `zd.advise` picks.
 
 Iris, wine, breast cancer and digits, named before any result was seen; 20 stratified splits leave
 out 30 % of the rows, and each has four fits: with one, noise moves a mean accuracy by up to 0.03.
@@ -106,7 +106,7 @@ def peers(data: Data, splits: int) -> dict[str, float]:
             for k, v in zip("abcd", data.split(FIRST + s), strict=True)
         }
         np.savez(file, low=data.lower, high=data.upper, **parts)
-        asked = {
+        question = {
             "file": str(file),
             "epsilons": EPSILONS,
             "splits": splits,
@@ -114,7 +114,7 @@ def peers(data: Data, splits: int) -> dict[str, float]:
             "classes": data.classes,
         }
         done = subprocess.run(
-            [python, "-c", PEER, json.dumps(asked)], capture_output=True, text=True, check=True
+            [python, "-c", PEER, json.dumps(question)], capture_output=True, text=True, check=True
         )
     answer: dict[str, float] = json.loads(done.stdout)
     return answer
@@ -122,13 +122,13 @@ def peers(data: Data, splits: int) -> dict[str, float]:
 
 def judged(data: Data, make: Callable[[], Any], splits: int) -> tuple[float, float]:
     """Return the mean accuracy and log loss on rows that were left out."""
-    found = []
+    scores = []
     for seed in [seed for seed in range(splits) for _ in range(FITS)]:
         x, out, y, truth = data.split(FIRST + seed)
         model = make().fit(x, y)
         loss = log_loss(truth, model.predict_proba(out), labels=data.classes)
-        found.append((model.score(out, truth), loss))
-    accuracy, loss = np.mean(found, axis=0).tolist()
+        scores.append((model.score(out, truth), loss))
+    accuracy, loss = np.mean(scores, axis=0).tolist()
     return accuracy, loss
 
 

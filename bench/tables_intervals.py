@@ -1,4 +1,4 @@
-"""How often intervals cover what they are for, and how wide they are.
+"""Measure the coverage and the width of intervals.
 
 `python bench/tables_intervals.py [runs]` (10 000 by default) draws noise by the mechanism of each
 kind of release, at ε = 1 and replace-one, on fixed rows, and prints for 95 % intervals of the
@@ -102,7 +102,7 @@ def moments(
         "variance": 2500 * y.var(),
         "sum": rows * (50 + 50 * y.mean()),
     }[statistic]
-    made = stacked(
+    noisy_sums = stacked(
         plan.law,
         drawn,
         forms={"x": plan.forms(0)},
@@ -110,13 +110,13 @@ def moments(
         statistics={"x": ("x", statistic)},
         resolution=Fraction(1, 2 * plan.lattice.steps),
     )
-    return made, np.full(runs, truth)
+    return noisy_sums, np.full(runs, truth)
 
 
-def measured(made: NoisySums, truth: Any) -> tuple[float, float, float]:
+def measured(noisy_sums: NoisySums, truth: Any) -> tuple[float, float, float]:
     """Coverage, width, and seconds for all runs."""
     start = time.perf_counter()
-    ((low, high),) = intervals([made], LEVEL).values()
+    ((low, high),) = intervals([noisy_sums], LEVEL).values()
     seconds = time.perf_counter() - start
     right = (low <= truth) & (truth <= high)
     return float(right.mean()), float(np.mean((high - low).astype(float))), seconds
@@ -158,12 +158,12 @@ def of_pairs(runs: int, verb: Any, method: str) -> tuple[float, float]:
 
 def all_cells(runs: int) -> float:
     """How often intervals of 20 counts cover all of them together."""
-    made, truth = counts(runs, "1/10", groups=20)
-    asked = replace(LEVEL, simultaneous=True)
-    one = replace(made, integers=made.integers[:20])
-    low, high = intervals([one], asked)["count"]
+    noisy_sums, truth = counts(runs, "1/10", groups=20)
+    level = replace(LEVEL, simultaneous=True)
+    one = replace(noisy_sums, integers=noisy_sums.integers[:20])
+    low, high = intervals([one], level)["count"]
     reach = int((high - low).max()) // 2
-    inside = np.abs(made.integers[:, 0].astype(np.int64) - truth).reshape(-1, 20).max(axis=1)
+    inside = np.abs(noisy_sums.integers[:, 0].astype(np.int64) - truth).reshape(-1, 20).max(axis=1)
     return float(np.mean(inside <= reach))
 
 
@@ -193,10 +193,10 @@ def main(runs: int) -> None:
     console = Console(width=100)
     console.print(f"{runs} runs, ε = 1; 95 % interval of: covers, width, milliseconds for each")
     for name, make in kinds.items():
-        made, truth = make()
-        share, width, seconds = measured(made, truth)
-        told = f"{share:7.2%} {width:10.4g} {1e3 * seconds / len(truth):9.3f}"
-        console.print(f"{name:40}{told}", highlight=False)
+        noisy_sums, truth = make()
+        share, width, seconds = measured(noisy_sums, truth)
+        line = f"{share:7.2%} {width:10.4g} {1e3 * seconds / len(truth):9.3f}"
+        console.print(f"{name:40}{line}", highlight=False)
     console.print(f"{'20 counts together':40}{all_cells(runs // 5):7.2%}", highlight=False)
     for verb, method in itertools.product((zd.covariance, zd.correlation), ("frobenius", "max")):
         share, width = of_pairs(runs, verb, method)

@@ -1,4 +1,4 @@
-"""Unknown keys and the most frequent ones, beside thresholds of others (docs/keys.md).
+"""Compare unknown and most frequent keys with thresholds of other libraries (docs/keys.md).
 
     python bench/tables_keys.py [--runs 5]
 
@@ -73,12 +73,12 @@ def measured(
 ) -> tuple[float, float, float, float]:
     """Return true keys found, the part of rows covered, false keys, and the seconds of one run."""
     start = time.perf_counter()
-    found = [find() for _ in range(runs)]
+    releases = [find() for _ in range(runs)]
     seconds = (time.perf_counter() - start) / runs
-    true = [[key for key in run if key in counts] for run in found]
+    true = [[key for key in run if key in counts] for run in releases]
     keys = np.mean([len(run) for run in true])
     rows = np.mean([sum(counts[key] for key in run) for run in true]) / sum(counts.values())
-    false = np.mean([len(run) for run in found]) - keys
+    false = np.mean([len(run) for run in releases]) - keys
     return float(keys), float(rows), float(false), seconds
 
 
@@ -151,24 +151,24 @@ def top_ten(runs: int) -> None:
             KeyNoise.symmetric(epsilon=epsilon),
         ):
             top = NoisyTop(noise=noise, size=size, k=10)
-            found = [
+            errors = [
                 [key for key, _ in top.apply(np.arange(size), counts, SystemBits())]
                 for _ in range(runs)
             ]
-            losses.append(np.mean([place_loss(counts, keys) for keys in found]))
-        found = [peeled(counts, epsilon, 10) for _ in range(runs)]
-        losses.append(np.mean([place_loss(counts, keys) for keys in found]))
+            losses.append(np.mean([place_loss(counts, keys) for keys in errors]))
+        errors = [peeled(counts, epsilon, 10) for _ in range(runs)]
+        losses.append(np.mean([place_loss(counts, keys) for keys in errors]))
         noisy = " ".join(f"{loss:8.2f}" for loss in losses)
         print(f"n = {rows:>6}, N = {size:>6}, ε = {epsilon}: {noisy}")
 
 
 def peeled(counts: Integers, epsilon: float, k: int) -> list[int]:
     """Choose one after the other at ε/k: what selection mechanisms of libraries offer."""
-    each = PermuteAndFlip.for_epsilon(epsilon=epsilon / k, sensitivity=1)
-    left, found = list(range(len(counts))), []
+    mechanism = PermuteAndFlip.for_epsilon(epsilon=epsilon / k, sensitivity=1)
+    candidates, chosen = list(range(len(counts))), []
     for _ in range(k):
-        found.append(left.pop(each.select(counts[left], SystemBits())))
-    return found
+        chosen.append(candidates.pop(mechanism.select(counts[candidates], SystemBits())))
+    return chosen
 
 
 if __name__ == "__main__":

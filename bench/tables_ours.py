@@ -1,4 +1,4 @@
-"""The people of `bench/tables.py`, and what our users write to ask about them."""
+"""Make the people of `bench/tables.py`, and ask about them with zerodelta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users of OpenDP (its Context, with Polars) and of diffprivlib write for `bench/tables.py`.
+"""Ask the questions of `bench/tables.py` with OpenDP (Context, Polars) and diffprivlib.
 
 Each function answers one task; its lines are counted as they stand here. "replace" is one replaced
 row: OpenDP is told so (`changes=1`), and diffprivlib, whose counts and sums are for an added or
@@ -56,47 +56,49 @@ def opendp_counts(people: Any, keys: Any) -> Any:
 def opendp_means(people: Any, keys: Any) -> Any:
     income = pl.col("income").fill_null(0.0).fill_nan(0.0)
     sums = people.query().group_by("city").agg(dp.len(), income.dp.sum((0.0, WIDTH)))
-    found = sums.with_keys(keys).release().collect()
-    return found.with_columns(mean=pl.col("income") / pl.col("len"))
+    answer = sums.with_keys(keys).release().collect()
+    return answer.with_columns(mean=pl.col("income") / pl.col("len"))
 
 
 def opendp_means_centered(people: Any, keys: Any) -> Any:
     # The frame has a column off = income - WIDTH / 2, made before.
     off = pl.col("off").fill_null(0.0).fill_nan(0.0)
     sums = people.query().group_by("city").agg(dp.len(), off.dp.sum((-WIDTH / 2, WIDTH / 2)))
-    found = sums.with_keys(keys).release().collect()
-    return found.with_columns(mean=pl.col("off") / pl.col("len") + WIDTH / 2)
+    answer = sums.with_keys(keys).release().collect()
+    return answer.with_columns(mean=pl.col("off") / pl.col("len") + WIDTH / 2)
 
 
 def opendp_variances(people: Any, keys: Any) -> Any:
     # The frame has a column square = income², made before: expressions cannot square.
     income = pl.col("income").fill_null(0.0).fill_nan(0.0)
     square = pl.col("square").fill_null(0.0).fill_nan(0.0)
-    asked = dp.len(), income.dp.sum((0.0, WIDTH)), square.dp.sum((0.0, WIDTH**2))
-    found = people.query().group_by("city").agg(*asked).with_keys(keys).release().collect()
-    found = found.with_columns(mean=pl.col("income") / pl.col("len"))
-    return found.with_columns(variance=pl.col("square") / pl.col("len") - pl.col("mean") ** 2)
+    expressions = dp.len(), income.dp.sum((0.0, WIDTH)), square.dp.sum((0.0, WIDTH**2))
+    answer = people.query().group_by("city").agg(*expressions).with_keys(keys).release().collect()
+    answer = answer.with_columns(mean=pl.col("income") / pl.col("len"))
+    return answer.with_columns(variance=pl.col("square") / pl.col("len") - pl.col("mean") ** 2)
 
 
 def opendp_variances_centered(people: Any, keys: Any) -> Any:
     # The frame has off = income - WIDTH / 2 and bent = off² - WIDTH² / 8, made before.
     off, bent = (pl.col(name).fill_null(0.0).fill_nan(0.0) for name in ("off", "bent"))
     half, eighth = WIDTH / 2, WIDTH**2 / 8
-    asked = dp.len(), off.dp.sum((-half, half)), bent.dp.sum((-eighth, eighth))
-    found = people.query().group_by("city").agg(*asked).with_keys(keys).release().collect()
-    found = found.with_columns(mean=pl.col("off") / pl.col("len"))
+    expressions = dp.len(), off.dp.sum((-half, half)), bent.dp.sum((-eighth, eighth))
+    answer = people.query().group_by("city").agg(*expressions).with_keys(keys).release().collect()
+    answer = answer.with_columns(mean=pl.col("off") / pl.col("len"))
     second = pl.col("bent") / pl.col("len") + eighth
-    found = found.with_columns(variance=second - pl.col("mean") ** 2)
-    return found.with_columns(mean=pl.col("mean") + half)
+    answer = answer.with_columns(variance=second - pl.col("mean") ** 2)
+    return answer.with_columns(mean=pl.col("mean") + half)
 
 
 def opendp_accuracies(people: Any, keys: Any) -> Any:
     income = pl.col("income").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, WIDTH))
-    asked = [
-        people.query().group_by("city").agg(*each) for each in ([dp.len()], [dp.len(), income])
+    queries = [
+        people.query().group_by("city").agg(*query) for query in ([dp.len()], [dp.len(), income])
     ]
-    told = [each.with_keys(keys).summarize(alpha=0.05)["accuracy"].to_list() for each in asked]
-    return [*told[0], *told[1]]
+    accuracies = [
+        query.with_keys(keys).summarize(alpha=0.05)["accuracy"].to_list() for query in queries
+    ]
+    return [*accuracies[0], *accuracies[1]]
 
 
 def opendp_two_way(people: Any, keys: Any, names: list[str]) -> Any:
@@ -107,14 +109,14 @@ def opendp_histogram(people: Any, edges: Floats) -> Any:
     labels = [f"{i:02d}" for i in range(len(edges) - 1)]
     cut = pl.col("income").cut(edges[1:-1].tolist(), labels=labels, left_closed=True).alias("bin")
     keys = pl.LazyFrame({"bin": pl.Series(labels, dtype=pl.Categorical)})
-    asked = people.query().with_columns(cut).group_by("bin").agg(dp.len())
-    return asked.with_keys(keys).release().collect()
+    query = people.query().with_columns(cut).group_by("bin").agg(dp.len())
+    return query.with_keys(keys).release().collect()
 
 
 def opendp_quantiles(people: Any, levels: Floats, candidates: Floats) -> Any:
     x, points = pl.col("x").fill_null(0.0).fill_nan(0.0), candidates.tolist()
-    asked = [x.dp.quantile(float(q), points).alias(f"{q}") for q in levels]
-    return np.sort(people.query().select(*asked).release().collect().to_numpy()[0])
+    expressions = [x.dp.quantile(float(q), points).alias(f"{q}") for q in levels]
+    return np.sort(people.query().select(*expressions).release().collect().to_numpy()[0])
 
 
 def opendp_top(people: Any, keys: Any) -> Any:
@@ -134,23 +136,23 @@ def diffprivlib_counts(city: Any, cities: list[str], epsilon: float) -> Any:
 
 
 def diffprivlib_means(city: Any, income: Floats, cities: list[str], epsilon: float) -> Any:
-    found = []
+    means = []
     for name in cities:
         count = tools.count_nonzero(city == name, epsilon=epsilon / 2)
         total = tools.sum(income[city == name], epsilon=epsilon / 2, bounds=(0, WIDTH))
-        found.append((count, total / max(count, 1)))
-    return np.array(found)
+        means.append((count, total / max(count, 1)))
+    return np.array(means)
 
 
 def diffprivlib_variances(city: Any, income: Floats, cities: list[str], epsilon: float) -> Any:
-    found = []
+    variances = []
     for name in cities:
         here = income[city == name]
         count = tools.count_nonzero(city == name, epsilon=epsilon / 3)
         mean = tools.sum(here, epsilon=epsilon / 3, bounds=(0, WIDTH)) / max(count, 1)
         squares = tools.sum(here**2, epsilon=epsilon / 3, bounds=(0, WIDTH**2))
-        found.append((count, mean, squares / max(count, 1) - mean**2))
-    return np.array(found)
+        variances.append((count, mean, squares / max(count, 1) - mean**2))
+    return np.array(variances)
 
 
 def diffprivlib_two_way(codes: Any, sizes: tuple[int, int], epsilon: float) -> Any:

@@ -1,4 +1,4 @@
-"""Many quantiles at once, beside one call for each of them at an equal share of ε.
+"""Compare many quantiles at once with one call for each at an equal share of ε.
 
 `python bench/tables_quantiles.py [runs]` prints, for each data set and number m of levels i/(m+1),
 the mean and the largest rank error in rows (averaged over runs) of `zd.quantiles` and of m calls of

@@ -1,4 +1,4 @@
-"""Errors, seconds and lines of `bench/tables.py`, printed as Markdown."""
+"""Print errors, seconds and lines of `bench/tables.py` as Markdown."""
 
 from __future__ import annotations
 

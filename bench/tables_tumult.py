@@ -1,4 +1,4 @@
-"""What users of Tumult Analytics write for `bench/tables.py`, run by an interpreter that has it.
+"""Ask the questions of `bench/tables.py` with Tumult Analytics, in its own interpreter.
 
     python bench/tables_tumult.py people.parquet EPSILON RUNS
 
@@ -56,8 +56,8 @@ def variances(people: Any, epsilon: float) -> Any:
     third = PureDPBudget(epsilon / 3)
     count = people.evaluate(groups.count(), third).toPandas()
     mean = people.evaluate(groups.average("income", 0, WIDTH, name="mean"), third).toPandas()
-    asked = groups.variance("income", 0, WIDTH, name="variance")
-    return count.merge(mean, on="city").merge(people.evaluate(asked, third).toPandas(), on="city")
+    query = groups.variance("income", 0, WIDTH, name="variance")
+    return count.merge(mean, on="city").merge(people.evaluate(query, third).toPandas(), on="city")
 
 
 def two_way(people: Any, epsilon: float) -> Any:
@@ -68,9 +68,9 @@ def two_way(people: Any, epsilon: float) -> Any:
 
 def histogram(people: Any, epsilon: float) -> Any:
     query = QueryBuilder("people").histogram("income", BinningSpec(BINS, right=False))
-    found = people.evaluate(query, PureDPBudget(epsilon)).toPandas()
-    found["left"] = [float(name.strip("[(").split(",")[0]) for name in found["income_binned"]]
-    return found.sort_values("left")
+    frame = people.evaluate(query, PureDPBudget(epsilon)).toPandas()
+    frame["left"] = [float(name.strip("[(").split(",")[0]) for name in frame["income_binned"]]
+    return frame.sort_values("left")
 
 
 TASKS = {
@@ -94,12 +94,12 @@ def main() -> None:
             start = time.perf_counter()
             budget = PureDPBudget(epsilon)
             people = Session.from_dataframe(budget, "people", rows, protected_change=AddOneRow())
-            found = program(people, epsilon)
+            answers = program(people, epsilon)
             seconds = time.perf_counter() - start
-            wanted = [name for name in ("city", "count", "mean", "variance") if name in found]
-            answer = {name: found[name].tolist() for name in wanted}
-            told = {"task": task, "seconds": seconds, "lines": lines_of(program), "answer": answer}
-            print(json.dumps(told), flush=True)
+            wanted = [name for name in ("city", "count", "mean", "variance") if name in answers]
+            answer = {name: answers[name].tolist() for name in wanted}
+            line = {"task": task, "seconds": seconds, "lines": lines_of(program), "answer": answer}
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How wide 95 % intervals by city are beside OpenDP's, for `bench/tables.py`.
+"""Compare the widths of 95 % intervals by city with OpenDP's, for `bench/tables.py`.
 
 OpenDP states an accuracy at α = 0.05 (`summarize`), for counts and sums; an interval is twice as
 wide.
@@ -36,7 +36,7 @@ def opendp_widths(relation: str) -> Mapping[str, float]:
     people = peers.context(made_people(), relation, EPSILON)
     reach = peers.opendp_accuracies(people, peers.every(city=CITIES))
     names = ("count, alone", "count, with the sum", "sum")
-    return {name: 2 * float(each) for name, each in zip(names, reach, strict=True)}
+    return {name: 2 * float(half_width) for name, half_width in zip(names, reach, strict=True)}
 
 
 def widths(report: Report, runs: int) -> None:

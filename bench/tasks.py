@@ -1,4 +1,4 @@
-"""Every task at equal pure ε in {0.5, 1, 2}: ours as shipped beside diffprivlib and OpenDP.
+"""Compare every task at equal pure ε in {0.5, 1, 2} with diffprivlib and OpenDP.
 
 Printed are the errors of each rival, averaged over runs or data sets as each title says (means,
 or medians where tails are heavy), and ours over the best rival's and over the best default's, ± a
@@ -352,12 +352,12 @@ def clusterings(runs: int) -> list[Row]:
 
 def seconds(work: Callable[[], object], times: int = 3) -> float:
     """Return the best of a few runs."""
-    found = []
+    durations = []
     for _ in range(times):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        durations.append(time.process_time() - start)
+    return min(durations)
 
 
 def _logistic_seconds(x: Floats, y: Integers, times: int) -> float:
@@ -371,9 +371,9 @@ def _linear_seconds(n: int, d: int) -> tuple[float, float, float]:
     rng = np.random.default_rng(6)
     x = ball_rows(rng, n, d)
     y = np.clip(x @ rng.normal(size=d) + 0.1 * rng.normal(size=n), -1, 1)
-    given: dict[str, Any] = {"epsilon": 1, "data_norm": 1, "bounds_y": (-1, 1)}
-    statistics = seconds(lambda: fit_linear(x, y, method="statistics", **given))
-    huber = seconds(lambda: fit_linear(x, y, method="huber", **given))
+    options: dict[str, Any] = {"epsilon": 1, "data_norm": 1, "bounds_y": (-1, 1)}
+    statistics = seconds(lambda: fit_linear(x, y, method="statistics", **options))
+    huber = seconds(lambda: fit_linear(x, y, method="huber", **options))
     return statistics, huber, seconds(lambda: x.T @ x)
 
 
@@ -405,8 +405,8 @@ def speed() -> Table:
     counting = seconds(lambda: np.bincount(items, minlength=1000))
     line("zd.mode, 1e7 items of 1000", mode, "NumPy, bincount", counting, "< 2 s")
     rows, domain = made_rows("clusters", 12, 100_000), dict.fromkeys(range(12), 2)
-    made = seconds(lambda: synthesize(rows, domain=domain, workload=2, epsilon=1), 1)
-    line("synthesize d = 12, all 2-way, n = 1e5", made, "-", math.nan, "< 20 s")
+    synthesis_seconds = seconds(lambda: synthesize(rows, domain=domain, workload=2, epsilon=1), 1)
+    line("synthesize d = 12, all 2-way, n = 1e5", synthesis_seconds, "-", math.nan, "< 20 s")
     return table
 
 
@@ -425,11 +425,11 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
         fit = LogisticObjectivePerturbation(
             noise_epsilon=plan.epsilon, strength=strength, roundness=plan.roundness
         )
-    whole = fit.within(plan.epsilon).noise_epsilon
+    noise_epsilon = fit.within(plan.epsilon).noise_epsilon
     bends = [curvature * variance for variance in expected.variances(d + 1, intercept=True)]
     moved = sum(bend / (n * bend + float(plan.strength)) ** 2 for bend in bends)
     output = float(plan.channel.scale) ** 2 / plan.noise_scale_squared * sum(bends) / moved
-    return float(whole / Fraction(plan.base.numbers["noise_epsilon"])) ** 2 - 1 + output
+    return float(noise_epsilon / Fraction(plan.base.numbers["noise_epsilon"])) ** 2 - 1 + output
 
 
 def proof() -> Table:
@@ -471,9 +471,9 @@ def main() -> None:
             console.print(proof())
         else:
             measure, runs, note = PARTS[part]
-            found = measure(runs)
-            rows += found
-            console.print(show(found, note.format(runs)))
+            measured = measure(runs)
+            rows += measured
+            console.print(show(measured, note.format(runs)))
         console.print(f"({part}: {time.perf_counter() - start:.0f} s)\n")
     for reason in SKIPPED.values():
         console.print(reason)

@@ -1,4 +1,4 @@
-"""Estimators of `bench/tasks.py`: logistic, multinomial and linear regression.
+"""Measure estimators for `bench/tasks.py`: logistic, multinomial and linear regression.
 
 Rows have length at most 1; skewed ones are scaled by bounds that are 1, 2 and 20 times as wide as
 they could be, and ours is told these bounds instead of the length. In-sample excess is over the

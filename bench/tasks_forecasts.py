@@ -1,4 +1,4 @@
-"""Forecast against measured error of every task, and whether the advisor's pick was the best.
+"""Compare forecast and measured error of every task, and check the advisor's pick.
 
 Each cell runs the methods on the same data at pure ε, mostly in {0.5, 1, 2}; a ratio is the
 forecast over the mean measured error of the picked method, and has to be within a factor of 1.5, or

@@ -1,4 +1,4 @@
-"""2- and 3-way marginals at equal pure ε: the marginals part of `bench/tasks.py`.
+"""Measure 2- and 3-way marginals at equal pure ε: the marginals part of `bench/tasks.py`.
 
 Ours as shipped ("auto" and each named method) beside what a user has elsewhere: Laplace noise on
 every table as it is, and the paper's pure MWEM on single queries. Replace-one neighbors; errors
@@ -46,12 +46,12 @@ def made_rows(kind: str, columns: int, n: int, seed: int = 1) -> Bits:
 
 def tables_of(rows: Bits, order: int) -> Tables:
     """Return all tables of so many columns, as frequencies."""
-    found = {}
+    tables = {}
     for columns in itertools.combinations(range(rows.shape[1]), order):
         table = np.zeros((2,) * order)
         np.add.at(table, tuple(rows[:, i] for i in columns), 1 / len(rows))
-        found[columns] = table
-    return found
+        tables[columns] = table
+    return tables
 
 
 def errors(found: Tables, truth: Tables) -> tuple[float, float]:
@@ -102,15 +102,15 @@ def one_cell(
     forecast = {"auto": methods[0].error} | {method.name: method.error for method in methods}
     rivals = {name: ours(name) for name in NAMED if math.isfinite(forecast[name])}
     rivals |= {"plain Laplace": plain_laplace, "MWEM by queries": query_mwem}
-    found = []
+    lines = []
     for name, answer in rivals.items():
         times = 1 if name in ("mwem", "MWEM by queries") else repeats
         start = time.perf_counter()
         measured = [errors(answer(rows, order, epsilon), truth) for _ in range(times)]
         seconds = (time.perf_counter() - start) / times
         mean, most = np.mean(measured, axis=0)
-        found.append((name, forecast.get(name, math.nan), float(mean), float(most), seconds))
-    return found
+        lines.append((name, forecast.get(name, math.nan), float(mean), float(most), seconds))
+    return lines
 
 
 def marginals(

@@ -1,4 +1,4 @@
-"""Peers at equal pure ε, each in its own environment, for `bench/tasks.py`.
+"""Run peers at equal pure ε, each in its own environment, for `bench/tasks.py`.
 
 diffprivlib and OpenDP read the same rows and bounds as we do, are asked for the same replace-one
 ε, and time each answer themselves, while we answer. A setting of theirs is a named variant; the

@@ -1,4 +1,4 @@
-"""Rows of the tables of `bench/tasks.py`: errors of ours and of rivals, ratios, and the count."""
+"""Make the rows of the tables of `bench/tasks.py`: errors of zerodelta and rivals, ratios."""
 
 from __future__ import annotations
 

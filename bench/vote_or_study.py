@@ -1,4 +1,4 @@
-"""Models that callers train: a vote of blocks beside a study, and which of them `auto` takes.
+"""Compare a vote of blocks and a study on callers' models, and check the choice of `auto`.
 
     python bench/vote_or_study.py [--runs 20]
 
@@ -93,7 +93,7 @@ COLUMNS = Problem(
 
 def losses(problem: Problem, n: int, epsilon: str, method: str, runs: int) -> Any:
     """The loss of each run, by fresh rows."""
-    rng, found = np.random.default_rng(11), []
+    rng, runs_losses = np.random.default_rng(11), []
     public = problem.rows(200_000, rng)
     for _ in range(runs):
         rows = problem.rows(n, rng)
@@ -112,8 +112,8 @@ def losses(problem: Problem, n: int, epsilon: str, method: str, runs: int) -> An
             epsilon=epsilon,
             example=problem.rows(200, rng),
         ).value
-        found.append(max(means.values()) - means[chosen])
-    return 1e3 * np.array(found)
+        runs_losses.append(max(means.values()) - means[chosen])
+    return 1e3 * np.array(runs_losses)
 
 
 def main() -> None:
@@ -126,15 +126,15 @@ def main() -> None:
     for name, problem in (("polynomials", POLYNOMIALS), ("columns", COLUMNS)):
         for n in (300, 1000, 5000, 20_000):
             for epsilon in ("1/4", "1"):
-                found = {way: losses(problem, n, epsilon, way, runs) for way in ("vote", "study")}
+                by_way = {way: losses(problem, n, epsilon, way, runs) for way in ("vote", "study")}
                 methods = vote_or_study(
                     n=n,
                     options=len(problem.candidates),
                     epsilon=epsilon,
                     parameters=problem.parameters,
                 )
-                means = {way: float(each.mean()) for way, each in found.items()}
-                errors = {way: float(each.std() / runs**0.5) for way, each in found.items()}
+                means = {way: float(values.mean()) for way, values in by_way.items()}
+                errors = {way: float(values.std() / runs**0.5) for way, values in by_way.items()}
                 pick = methods[0].name
                 slack = 2 * sum(errors.values())
                 right = means[pick] <= 1.1 * min(means.values()) + slack
@@ -143,7 +143,7 @@ def main() -> None:
                     str(n),
                     epsilon,
                     *(f"{means[way]:.3g} ± {errors[way]:.2g}" for way in ("vote", "study")),
-                    ", ".join(f"{each.name} {1e3 * each.error:.3g}" for each in methods),
+                    ", ".join(f"{values.name} {1e3 * values.error:.3g}" for values in methods),
                     pick,
                     "yes" if right else "NO",
                 )

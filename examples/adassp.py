@@ -1,7 +1,7 @@
-"""Algorithm 13: linear regression by AdaSSP, approximate, purified, and without any extra ε.
+"""Algorithm 13: linear regression by AdaSSP with a δ, purified, and pure on a lattice.
 
 Noise is added to XᵀX and Xᵀy, and the penalty adapts to it. The rows are made up here, so this
-example may show the truth.
+example may print the true coefficients.
 """
 
 from __future__ import annotations

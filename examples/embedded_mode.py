@@ -1,7 +1,7 @@
-"""Algorithm 12: the most frequent of a million items, if its lead is clear.
+"""Algorithm 12: publish the most frequent of a million items, if its lead is large enough.
 
-The paper tests the lead and sends the answer through a binary code; the test alone is enough if its
-threshold is right. The rows are made up here, so this example may show the truth.
+The paper tests the lead and encodes the answer in bits; the test alone is enough if its
+threshold is right. The rows are made up here, so this example may print the true mode.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""A private histogram beside the true one: the noise is drawn exactly, from OS entropy.
+"""Publish a private histogram, and compare it with the true one.
 
 The data (mean radius of 569 tumors, shipped with scikit-learn) are public, so this example may
-show the truth. With your own data only the right-hand column may leave the room.
+print the true counts. Of your own data you may publish the right-hand column only.
 
-Replacing one row takes one from a count and gives one to another. `zd.histogram` chooses the noise
-that costs least for that, draws it exactly, and certifies pure ε-DP (δ = 0).
+Replacing one row decreases one count by 1 and increases another by 1. `zd.histogram` chooses the
+mechanism with the smallest expected error for that, draws its noise exactly from the operating
+system's random bits, and certifies pure ε-DP (δ = 0).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sklearn.datasets import load_breast_cancer
 import zerodelta as zd
 
 EPSILON = Fraction(1, 2)
-EDGES = np.arange(6, 32, 2)  # public: bins chosen without looking at the data
+EDGES = np.arange(6, 32, 2)  # public: chosen without looking at the data
 
 
 def main() -> None:

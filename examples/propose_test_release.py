@@ -1,8 +1,8 @@
-"""Algorithms 9 and 10: a median with noise for a small proposed bound, if a noisy test allows it.
+"""Algorithms 9 and 10: publish a median with little noise, if a noisy test allows it.
 
 Ages are dense around their median, so one row hardly moves it: the local sensitivity is far below
-the range of 100 years that plain Laplace noise would have to hide. The rows are made up here, so
-this example may show the truth.
+the range of 100 years for which plain Laplace noise is scaled. The rows are made up here, so
+this example may print the true median.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zerodelta.queries import Median
 def main() -> None:
     ages = np.random.default_rng(0).normal(42, 12, size=100_000)
     query = Median(bounds=(0, 100), steps=5_000)
-    bound = "1/5"  # years: what one row is proposed to move the median by, at most
+    bound = "1/5"  # years: the proposed bound on the change of the median by one row
     print(f"true median                       {np.median(ages):8.3f}")
     approximate = zd.paper.propose_test_release(
         ages, query=query, proposed_bound=bound, epsilon=1, delta=1e-9

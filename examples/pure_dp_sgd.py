@@ -1,7 +1,7 @@
-"""Algorithms 3 and 4: DP-SGD with a δ, purified as in the paper, and without its second half of ε.
+"""Algorithms 3 and 4: DP-SGD with a δ, purified as in the paper, and purified on a lattice.
 
-Two classes in the plane; the printed T grows like n², so the number of steps is chosen here. The
-data is made up, so this example may show how well each model does.
+The model separates two classes in the plane. The paper's number of steps T grows like n², so a
+smaller number is chosen here. The data is made up, so this example may print accuracies.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def main() -> None:
         "on a lattice, pure": zd.paper.pure_dp_sgd_on_lattice(x, labels, **run),
     }
     for name, release in models.items():
-        right = float(np.mean((x @ release.value > 0) == labels))
-        print(f"{name}: θ = {release.value.round(2)}, accuracy {right:.3f}")
+        accuracy = float(np.mean((x @ release.value > 0) == labels))
+        print(f"{name}: θ = {release.value.round(2)}, accuracy {accuracy:.3f}")
         print(f"  {release.certificate.summary}")
 
 

@@ -1,7 +1,8 @@
-"""Algorithm 2: one of a million items, chosen with a δ, published without one.
+"""Algorithm 2: publish one of a million items, chosen with a δ, under pure DP.
 
-The choice is written in 20 bits, and every bit is kept or flipped by a little noise. `mix_choice`
-(Appendix C) needs no bits and no second half of ε: a uniform item with a small probability.
+Algorithm 2 encodes the choice in 20 bits and flips each bit with a small probability. `mix_choice`
+(Appendix C) needs no bits, and no half of ε for them: with a small probability it publishes a
+uniform item instead.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import zerodelta as zd
 
 ITEMS = zd.Finite(1 << 20)
-CHOSEN = 271_828  # what an (ε, δ)-DP mechanism of yours returned: an assertion of ours here
+CHOSEN = 271_828  # the output of your (ε, δ)-DP mechanism; its claim is asserted, not checked
 
 
 def main() -> None:

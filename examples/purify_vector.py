@@ -1,8 +1,8 @@
-"""Algorithm 1: a mean with Gaussian noise, and the same mean under pure DP.
+"""Algorithm 1: turn a mean with Gaussian noise into a mean under pure DP.
 
-The Gaussian mechanism has a δ. Mixed with a uniform point of the ball and given a little Laplace
-noise, its answer has none. The noise of the first step is NumPy's, so that it is an assertion of
-ours; `zd.mean` draws its own exactly, and is pure to begin with.
+The Gaussian mechanism has a δ. Algorithm 1 removes it: it replaces the answer by a uniform point of
+the ball with a small probability, and adds a little Laplace noise. The Gaussian noise here is
+NumPy's, so its claim is asserted; `zd.mean` draws its noise exactly and is pure from the start.
 """
 
 from __future__ import annotations

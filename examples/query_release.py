@@ -1,7 +1,7 @@
-"""Algorithms 14 to 16: all pairs of 8 yes/no answers of 200 000 people, from one private release.
+"""Algorithms 14 to 16: answer all queries on pairs of 8 yes/no columns of 200 000 people.
 
-MWEM measures badly answered queries and learns a distribution; the paper draws a small sample of it
-and purifies that. The rows are made up here, so this example may show the errors.
+MWEM measures the worst answered queries and learns a distribution; the paper draws a small sample
+from it and purifies the sample. The rows are made up here, so this example may print the errors.
 """
 
 from __future__ import annotations

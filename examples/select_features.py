@@ -1,7 +1,7 @@
-"""Which 3 of 40 measurements explain an outcome? The answer leaves; the Gram matrix does not.
+"""Select the 3 of 40 measurements that explain an outcome best; only their numbers are published.
 
-The rows are made up here, so this example may say whether the answer is right. Three measurements
-matter, two of them with opposite signs, and all have relatives that are correlated with them.
+The rows are made up here, so this example may print the right answer. Three measurements
+matter, two of them with opposite signs, and each is correlated with four others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def main() -> None:
             target=-1,
             size=3,
             epsilon=1,
-            bounds=(-3, 3),  # public: measurements are standardized, and cut at 3
+            bounds=(-3, 3),  # public: measurements are standardized, and clipped at 3
             target_bounds=(-3, 3),
-            data_norm=0.24 * FEATURES**0.5,  # of features on [-1, 1]; longer rows are scaled down
+            data_norm=0.24 * FEATURES**0.5,  # of rows on [-1, 1]; longer rows are clipped
             method=method,
         )
         console.print(f"{method}: {release}\n")

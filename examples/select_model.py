@@ -1,8 +1,8 @@
-"""Which pair of sensors belongs in the model? Six networks are trained; only a name leaves.
+"""Select the pair of sensors that predicts a fault best; only its name is published.
 
-The label depends on the *product* of two sensors, so no sensor says anything alone: each pair's
-network has to be trained before it can be scored, and all of that stays inside one study. Then the
-same choice among fixed rules, where nothing is trained and permute-and-flip takes over.
+The label depends on the *product* of two sensors, so no single sensor predicts it: the network of
+each pair has to be trained before it can be scored, and all of that stays inside one study. The
+second release chooses among fixed rules: nothing is trained, so permute-and-flip is used.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def main() -> None:
     release = zd.select_model(rows, models, epsilon=1, rounds=10)
     console.print(f"{release}\n")
 
-    def right(pair: tuple[int, int], block: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def is_right(pair: tuple[int, int], block: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         a, b = pair
-        found: npt.NDArray[np.bool_] = (block[:, a] * block[:, b] > 0) == block[:, 4]
-        return found
+        correct: npt.NDArray[np.bool_] = (block[:, a] * block[:, b] > 0) == block[:, 4]
+        return correct
 
-    console.print("If the rule were known (same sign: a fault), nothing would be trained:")
+    console.print("With a known rule (same sign: a fault) nothing has to be trained:")
     rules = {
         f"{SENSORS[a]} and {SENSORS[b]}": (a, b) for a, b in itertools.combinations(range(4), 2)
     }
-    console.print(zd.select_model(rows, rules, epsilon="1/20", score=right))
+    console.print(zd.select_model(rows, rules, epsilon="1/20", score=is_right))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Algorithms 6, 7 and 8: sparse regression by Frank-Wolfe, sketched, purified and recovered.
 
-200 features, three of which matter. Algorithm 7 publishes 128 noisy numbers, from which a linear
-program finds the sparse vector again. The data is made up, so this example may show the truth.
+Three of 200 features matter. Algorithm 7 publishes 128 noisy numbers, from which a linear
+program recovers the sparse vector. The data is made up, so this example may print the losses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Train a network of 33 parameters on two moons, under pure ε-DP, and publish it.
+"""Train a network with 33 parameters on two moons under pure ε-DP, and publish it.
 
-A hundred noisy gradients stay inside; one point of a ball around a public start leaves. Every
-number below was chosen without looking at the rows.
+The hundred noisy gradients stay inside the study; only the final parameters, a point of a ball
+around a public start, are published. All numbers below were chosen without looking at the rows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ROWS, HELD_OUT = 10_000, 5_000
 
 def main() -> None:
     features, labels = make_moons(ROWS + HELD_OUT, noise=0.1, random_state=0)
-    rows, fresh = np.column_stack([features, labels])[:ROWS], features[ROWS:]
+    rows, held_out = np.column_stack([features, labels])[:ROWS], features[ROWS:]
 
-    # Public: where features lie, the classes, and with them the start of the descent.
+    # Public: the bounds of the features, the classes, and so the start of the descent.
     network = TanhNetwork(lower=("-1.5", -1), upper=("2.5", "1.5"), classes=(0, 1))
     ball = zd.Ball(network.parameters, "2.5", center=network.start())
 
@@ -34,10 +34,10 @@ def main() -> None:
     )
     release = study.minimize(network)
 
-    guessed = network.predict(release.value, fresh)
+    predicted = network.predict(release.value, held_out)
     print(release.certificate.summary)
     print(f"parameters         {network.parameters}")
-    print(f"held-out accuracy  {(guessed == labels[ROWS:]).mean():.3f}")
+    print(f"held-out accuracy  {(predicted == labels[ROWS:]).mean():.3f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The numbers of Figure 1 (`fig:myth`) and of the f-DP figure (`fig:f-DP`).
+"""Compute the numbers of Figure 1 (`fig:myth`) and of the f-DP figure (`fig:f-DP`).
 
 Both are formulae: nothing is sampled here.
 """

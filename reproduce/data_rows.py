@@ -1,4 +1,4 @@
-"""Rows 4 and 5 of Table 1: bounding the local sensitivity, and the mode.
+"""Measure rows 4 and 5 of Table 1: bounding the local sensitivity, and the mode.
 
 The predictions are the errors of the noise that a run's certificate states. They leave out the
 mixing branch, which has a probability below 10⁻⁴ and is not met in these runs.
@@ -138,9 +138,9 @@ def _mode_found(variant: str, point: Point, lead: int, label: str) -> bool:
     for _ in range(_RUNS):
         if variant == "before":
             threshold = paper_threshold(base_epsilon=total, log_delta=LOG_DELTA)
-            found, distance = stable_mode(items, space)
+            drawn, distance = stable_mode(items, space)
             passed = noisy_test(distance, epsilon=total, threshold=threshold, bits=bits)
-            value: Any = found if passed else None
+            value: Any = drawn if passed else None
         elif variant == "after":
             value = replayed(bits)(embedded_mode)(items, universe=space, epsilon=total).value
         elif variant == "modern":

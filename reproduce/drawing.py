@@ -1,4 +1,4 @@
-"""The pictures: matplotlib figures as SVG text, with colors that color-blind readers tell apart.
+"""Draw the pictures with matplotlib as SVG text, in colors for color-blind readers.
 
 Okabe and Ito's colors; markers and dashes differ too. Equal numbers give equal files.
 """
@@ -80,14 +80,14 @@ def draw_figure_1(data: Mapping[str, Any]) -> Figure:
         figure = _figure(9.0, 3.8)
         panels = figure.subplots(1, 2, sharey=True)
         deltas = 10.0 ** np.array(data["log10_delta"])
-        for axes, (name, found) in zip(panels, data["relations"].items(), strict=True):
-            axes.plot(deltas, found["gaussian"], color=BLUE, label="analytic Gaussian, (1, δ)-DP")
-            axes.axhline(found["laplace"], color=ORANGE, linestyle="--", label="Laplace, pure 1-DP")
-            crossing = 10.0 ** found["crossing_log10_delta"]
-            axes.plot(crossing, found["laplace"], "o", color=BLACK, markersize=5)
+        for axes, (name, curve) in zip(panels, data["relations"].items(), strict=True):
+            axes.plot(deltas, curve["gaussian"], color=BLUE, label="analytic Gaussian, (1, δ)-DP")
+            axes.axhline(curve["laplace"], color=ORANGE, linestyle="--", label="Laplace, pure 1-DP")
+            crossing = 10.0 ** curve["crossing_log10_delta"]
+            axes.plot(crossing, curve["laplace"], "o", color=BLACK, markersize=5)
             axes.annotate(
                 f"Laplace is better below δ = {crossing:.2g}",
-                (crossing, found["laplace"]),
+                (crossing, curve["laplace"]),
                 xytext=(12, -16),
                 textcoords="offset points",
                 size=9,
@@ -134,9 +134,9 @@ def draw_tightness(data: Mapping[str, Any]) -> Figure:
     """Draw the example in the plane, and the bounds on W∞ against the dimension."""
     with matplotlib.rc_context(_TEXT):
         figure = _figure(9.4, 3.9)
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+        example_axes, bound_axes = figure.subplots(1, 2, width_ratios=[1, 1.5])
         radius = data["radius"]
-        _draw_example(left, radius)
+        _draw_example(example_axes, radius)
         dimensions = data["dimensions"]
         rows = (
             ("paper_convex", "paper, convex sets: 8Δ", RED, "s", "--"),
@@ -147,30 +147,30 @@ def draw_tightness(data: Mapping[str, Any]) -> Figure:
         )
         for key, label, color, marker, dashes in rows:
             values = np.array(data[key]) / radius
-            right.plot(
+            bound_axes.plot(
                 dimensions, values, dashes, color=color, marker=marker, markersize=4, label=label
             )
-        found = data["measured"]
-        right.errorbar(
-            [row["dimension"] for row in found],
-            [row["transport"] / radius for row in found],
-            yerr=[row["spacing"] / radius for row in found],
+        points = data["measured"]
+        bound_axes.errorbar(
+            [row["dimension"] for row in points],
+            [row["transport"] / radius for row in points],
+            yerr=[row["spacing"] / radius for row in points],
             fmt="x",
             color=BLACK,
             capsize=3,
             label="W∞ on a grid (± a cell)",
         )
-        right.set(
+        bound_axes.set(
             xscale="log",
             yscale="log",
             ylim=(0.6, 11),
             xlabel="dimension d (TV = Δ^d)",
             ylabel="bound on W∞, in units of Δ",
         )
-        right.set_yticks((1, 2, 4, 8), ("1", "2", "4", "8"))
-        right.minorticks_off()
-        right.grid(color="0.92")
-        right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        bound_axes.set_yticks((1, 2, 4, 8), ("1", "2", "4", "8"))
+        bound_axes.minorticks_off()
+        bound_axes.grid(color="0.92")
+        bound_axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return figure
 
 

@@ -1,4 +1,4 @@
-"""Rows 1 and 2 of Table 1: empirical risk minimization over an l2 ball (`sec:dp-erm`).
+"""Measure rows 1 and 2 of Table 1: empirical risk minimization over an l2 ball (`sec:dp-erm`).
 
 Each problem is one whose minimum is known, so that the excess risk is exact. Random bits are
 replayed from a label: the data is made up, and the numbers come out the same each time.

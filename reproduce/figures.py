@@ -1,4 +1,4 @@
-"""The figures that are formulas, not slopes: what is computed, how it is drawn, what it shows.
+"""List the figures that are formulas, not slopes: computation, drawing and findings.
 
 To add one, add a `Picture` to `PICTURES`; pages and tests find it there.
 """
@@ -42,7 +42,7 @@ def _figure_1(quick: bool) -> Numbers:
 
 
 def _figure_1_findings(data: Numbers) -> tuple[str, ...]:
-    crossings = [10 ** found["crossing_log10_delta"] for found in data["relations"].values()]
+    crossings = [10 ** relation["crossing_log10_delta"] for relation in data["relations"].values()]
     small = data["log10_delta"][-1]
     ratio = data["relations"]["add/remove one row"]
     factor = ratio["gaussian"][-1] / ratio["laplace"]
@@ -76,13 +76,13 @@ def _tightness(quick: bool) -> Numbers:
 
 def _tightness_findings(data: Numbers) -> tuple[str, ...]:
     radius, last = data["radius"], data["dimensions"][-1]
-    convex, ball, ours = (
+    convex, ball, loss = (
         data[name][-1] / radius for name in ("paper_convex", "paper_ball", "theorem_w")
     )
     return (
         "As in the paper: the step from TV to W∞ loses a constant only, "
         f"{convex:g} with its lemma for convex sets ({ball:g} for balls).",
-        f"Theorem W loses {ours:g}, for every ball and every norm; for l2 the sharp constant falls "
+        f"Theorem W loses {loss:g}, for every ball and every norm; for l2 the sharp constant falls "
         f"to {math.ceil(100 * data['lens'][-1] / radius) / 100:g} at d = {last}, so the example is "
         "then the worst case.",
     )

@@ -1,4 +1,4 @@
-"""Row 3 of Table 1: empirical risk minimization over an l1 ball (`sec:DP-FW`).
+"""Measure row 3 of Table 1: empirical risk minimization over an l1 ball (`sec:DP-FW`).
 
 The rate is that of the worst problem, so each variant gets the one that is hard for its own number
 of steps: a mean spread over T vertices. The steps are then too few to balance it (what T steps

@@ -1,6 +1,6 @@
-"""`reproduce.html`: the pictures, the slopes and what differs from the paper, in one file.
+"""Write `reproduce.html`: the pictures, the slopes and the differences from the paper.
 
-Everything is rendered from the numbers that `reproduce.json` holds; so is docs/reproduction.md
+Everything is rendered from the numbers that `reproduce.json` holds; so is the page of the site
 (`reproduce.report`).
 """
 
@@ -124,11 +124,11 @@ def _summary(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _figures(numbers: Mapping[str, Any], pictures: Mapping[str, str]) -> Iterator[str]:
-    for found in numbers["figures"]:
-        points = "".join(f"<li>{_text(finding)}</li>" for finding in found["findings"])
+    for figure in numbers["figures"]:
+        points = "".join(f"<li>{_text(finding)}</li>" for finding in figure["findings"])
         yield (
-            f"<h2>{_text(found['title'])}</h2><figure>{pictures[found['key']]}"
-            f"<figcaption>{_text(found['caption'])}</figcaption></figure><ul>{points}</ul>"
+            f"<h2>{_text(figure['title'])}</h2><figure>{pictures[figure['key']]}"
+            f"<figcaption>{_text(figure['caption'])}</figcaption></figure><ul>{points}</ul>"
         )
 
 

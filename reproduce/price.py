@@ -1,4 +1,4 @@
-"""The price of δ = 0: the mean of real data, approximate, purified in three ways, directly pure.
+"""Measure the price of δ = 0 for the mean of real data: approximate, purified, directly pure.
 
 The rows are scikit-learn's digits, 64 pixels from 0 to 16, so their bounds are public. Data sets of
 n rows are drawn from the 1797 with replacement, so that n can grow. What a purified mechanism adds
@@ -71,7 +71,7 @@ def theorem_w(*, rows: int) -> dict[str, Any]:
     of the run from ln δ. Compared is the rms in the unit ball, √(4d/(nμ)² + 2d·b²).
     """
     weight, d = Fraction(1, rows), DIMENSION
-    found: list[tuple[float, Fraction, float]] = []
+    candidates: list[tuple[float, Fraction, float]] = []
     for halvings in range(1, 7):
         base = EPSILON * (1 - Fraction(1, 2**halvings))
         odds = math.log(float(weight) * (1 + math.exp(base)) / (1 - float(weight)))
@@ -82,14 +82,14 @@ def theorem_w(*, rows: int) -> dict[str, Any]:
             if log_delta < -1:
                 mu_squared = calibrate(epsilon=base, log_delta=log_delta).mu_squared
                 error = 4 * d / (rows**2 * float(mu_squared)) + 2 * d * scale**2
-                found.append((error, base, log_delta))
-    _, base, log_delta = min(found)
+                candidates.append((error, base, log_delta))
+    _, base, log_delta = min(candidates)
     return {"base_epsilon": base, "mixing_weight": weight, "log_delta": log_delta}
 
 
 def best_lattice(*, rows: int) -> GaussianMix:
     """Return mixing with ω = 1/n on the lattice, of several, with the least noise in all."""
-    ball, found = Ball(DIMENSION, 1), []
+    ball, candidates = Ball(DIMENSION, 1), []
     usual = default_resolution(ball=ball, rows=rows, epsilon=EPSILON)
     for power in range(-2, 6):
         channel = lattice_channel(
@@ -102,8 +102,8 @@ def best_lattice(*, rows: int) -> GaussianMix:
         log_delta = channel.log_delta_required(EPSILON)
         mu_squared = calibrate(epsilon=EPSILON, log_delta=log_delta).mu_squared
         run = 4 * DIMENSION / (rows**2 * float(mu_squared))
-        found.append((run + channel.expected_error() ** 2, channel))
-    return min(found, key=lambda pair: pair[0])[1]
+        candidates.append((run + channel.expected_error() ** 2, channel))
+    return min(candidates, key=lambda pair: pair[0])[1]
 
 
 @final
@@ -187,8 +187,8 @@ def price(*, sizes: tuple[int, ...], repeats: int) -> dict[str, Any]:
             mean = sums / (LENGTH * n)
             nothing[at] += float(np.linalg.norm(mean)) / repeats
             for line, (name, method) in enumerate(methods.items()):
-                found = method.publish(sums, ReplayBits(f"price/{name}/{n}/{repeat}"))
-                squares[line, at, repeat] = float(((found - mean) ** 2).sum())
+                published = method.publish(sums, ReplayBits(f"price/{name}/{n}/{repeat}"))
+                squares[line, at, repeat] = float(((published - mean) ** 2).sum())
     errors = np.sqrt(squares.mean(axis=2))
     spread = squares.std(axis=2, ddof=1) / math.sqrt(repeats) / (2 * errors)  # delta method
     return {
@@ -206,12 +206,12 @@ def price(*, sizes: tuple[int, ...], repeats: int) -> dict[str, Any]:
 def better_from(data: Mapping[str, Any], method: str, other: list[float]) -> int | None:
     """Return the smallest n from which on a method's error is below the other one, or None."""
     better = [e < o for e, o in zip(data["errors"][method], other, strict=True)]
-    found = None
+    smallest_n = None
     for n, wins in zip(reversed(data["sizes"]), reversed(better), strict=True):
         if not wins:
             break
-        found = int(n)
-    return found
+        smallest_n = int(n)
+    return smallest_n
 
 
 def findings(data: Mapping[str, Any]) -> tuple[str, ...]:

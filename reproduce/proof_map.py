@@ -1,4 +1,4 @@
-"""How far each label of a certificate is proved: by Coq, on paper, and by exact tests.
+"""List how far each label of a certificate is proved: by Coq, on paper, and by exact tests.
 
 `python -m reproduce.proof_map` writes the table of docs/proofs.md again. Tests check that the page
 has this table, that every label is in it, and that every theorem and test it names exists.
@@ -23,7 +23,7 @@ FORMAL: dict[str, tuple[tuple[str, ...], str]] = {
     "parallel-blocks": (("groups_replace", "P3_replace", "parallel_lemma"), ""),
     "units": (("units", "group_privacy"), "before a channel: the profile of its base (B6)"),
 }
-"""The theorems of proofs/ of each label, and what of it is taken on paper."""
+"""The theorems of proofs/ of each label, and the premise that is proved on paper only."""
 
 _NOISE, _SELECTION = (
     "mechanisms/test_noise_is_private.py",

@@ -1,4 +1,4 @@
-"""Row 7 of Table 1: query release by MWEM (Algorithm 16), and the mechanisms it is compared with.
+"""Measure row 7 of Table 1: query release by MWEM (Algorithm 16), and its rivals.
 
 Multiplicative weights have no closed form. The prediction is their mean-field recursion: every
 round applies the *expected* update (the law of the choice, the mean of the clipped noisy answer)
@@ -94,11 +94,11 @@ def mean_field(table: Floats, truth: Floats, rounds: Rounds, rows: int) -> float
     weights = np.full(table.shape[1], 1 / table.shape[1])
     average = weights.copy()
     for _ in range(rounds.rounds):
-        found = table @ weights
-        scores = np.abs(found - truth)
+        answers = table @ weights
+        scores = np.abs(answers - truth)
         law = np.exp(rate * (scores - scores.max()))
         law /= law.sum()
-        weights = weights * np.exp((law * (answer - found) / 2) @ table)
+        weights = weights * np.exp((law * (answer - answers) / 2) @ table)
         weights /= weights.sum()
         average += weights
     return float(np.abs(table @ (average / (rounds.rounds + 1)) - truth).max())

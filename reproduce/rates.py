@@ -1,4 +1,4 @@
-"""Errors measured along one variable at a time, the power of it that fits them, and a verdict.
+"""Measure errors along one variable, fit their power, and compare it with the paper's.
 
 A slope is compared with the power in the paper's rate. Where it is another one, the only
 explanation that counts is a prediction: the exact formula of the mechanism (its noise scale, its
@@ -240,13 +240,13 @@ def summarize(
     drawn = _resampled(tables, experiment.average)
     predicted = _predictions(experiment, variant, variable, values, quick=quick)
     exponent = experiment.exponents.get(variant, {}).get(variable)
-    slope = error = formula = found = None
+    slope = error = formula = judgment = None
     if not quick:
         x = np.array(values)
         slope, error = fit(x, errors), float(np.std([fit(x, row) for row in drawn]))
         formula = None if predicted is None else fit(x, np.array(predicted))
         if exponent is not None:
-            found = verdict(slope=slope, error=error, exponent=exponent, predicted=formula)
+            judgment = verdict(slope=slope, error=error, exponent=exponent, predicted=formula)
     return Series(
         variant=variant,
         variable=variable,
@@ -258,7 +258,7 @@ def summarize(
         slope_error=error,
         predicted_slope=formula,
         exponent=exponent,
-        verdict=found,
+        verdict=judgment,
     )
 
 
@@ -268,8 +268,8 @@ def _predictions(
     if experiment.predicted is None:
         return None
     fixed = experiment.fixed(variant, quick=quick)
-    found = [float(experiment.predicted(variant, {**fixed, variable: value})) for value in values]
-    return found if all(math.isfinite(error) and error > 0 for error in found) else None
+    errors = [float(experiment.predicted(variant, {**fixed, variable: value})) for value in values]
+    return errors if all(math.isfinite(error) and error > 0 for error in errors) else None
 
 
 def _resampled(tables: list[Floats], average: str) -> Floats:
@@ -282,10 +282,10 @@ def _resampled(tables: list[Floats], average: str) -> Floats:
     for column, table in enumerate(tables):
         count = len(table)
         chosen = generator.integers(0, count, (_RESAMPLES, count))
-        found = np.array([_worst(table[rows], average) for rows in chosen])
-        center = found.mean()
+        worst_curves = np.array([_worst(table[rows], average) for rows in chosen])
+        center = worst_curves.mean()
         wider = math.sqrt(count / (count - 1)) if count > 1 else 1.0
-        curves[:, column] = np.maximum(center + wider * (found - center), center * 1e-3)
+        curves[:, column] = np.maximum(center + wider * (worst_curves - center), center * 1e-3)
     return curves
 
 

@@ -1,4 +1,4 @@
-"""Reference code: the baselines that the paper names for rows 5 to 7, for comparison only.
+"""Implement the baselines that the paper names for rows 5 to 7, for comparison only.
 
 Written from their textbook descriptions, in floats, with noise from NumPy and a seed: good for
 measuring errors, **not private** on a computer (theory A14). What the package offers is elsewhere.
@@ -167,16 +167,16 @@ class OnlineWeights:
 
         weights = np.full(self.universe, 1 / self.universe)
         share = self.epsilon * self.rows / (2 * self.updates)  # of one update, times n
-        found, left = np.empty(len(truth)), self.updates
+        answers, updates_left = np.empty(len(truth)), self.updates
         threshold = 3 / 4 * self.accuracy + noise(2 / share)
         for index, query in enumerate(queries):
-            found[index] = query @ weights
-            gap = abs(truth[index] - found[index]) + noise(4 / share)
-            if left and gap > threshold:
-                left -= 1
-                found[index] = np.clip(truth[index] + noise(1 / share), 0, 1)
-                step = self.accuracy / 4 * np.sign(found[index] - query @ weights)
+            answers[index] = query @ weights
+            gap = abs(truth[index] - answers[index]) + noise(4 / share)
+            if updates_left and gap > threshold:
+                updates_left -= 1
+                answers[index] = np.clip(truth[index] + noise(1 / share), 0, 1)
+                step = self.accuracy / 4 * np.sign(answers[index] - query @ weights)
                 weights = weights * np.exp(step * query)
                 weights /= weights.sum()
                 threshold = 3 / 4 * self.accuracy + noise(2 / share)
-        return found
+        return answers

@@ -1,4 +1,4 @@
-"""Row 6 of Table 1: linear regression by AdaSSP (Algorithm 13)."""
+"""Measure row 6 of Table 1: linear regression by AdaSSP (Algorithm 13)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def reproduce(
     out: Path,
     *,
     quick: bool = False,
-    docs: Path | None = None,
+    keep: Path | None = None,
     only: Sequence[str] = (),
     most: int | None = None,
     workers: int | None = None,
@@ -65,10 +65,10 @@ def reproduce(
 ) -> Path:
     """Write the figures and tables into `out` and return the path of the page.
 
-    `quick` takes two points a curve and gives no slopes: under two minutes. `docs` names a folder
-    for reproduction.md and its pictures. `only` names the experiments to run, if not all; `most`
-    limits the repeats of a point, for a rough run. `workers` processes (default: two, or one on a
-    single core) share the runs; with 1 everything happens in this process.
+    `quick` takes two points a curve and gives no slopes: under two minutes. `keep` names a folder
+    for what the site shows of the run (`reproduce.report`). `only` names the experiments to run, if
+    not all; `most` limits the repeats of a point, for a rough run. `workers` processes (default:
+    two, or one on a single core) share the runs; with 1 everything happens in this process.
     """
     started, commit = time.perf_counter(), _commit()  # now: the checkout may change meanwhile
     tell = report if report is not None else _silent
@@ -106,8 +106,8 @@ def reproduce(
     _write(out / "reproduce.json", json.dumps(numbers, indent=1, ensure_ascii=False))
     target = out / "reproduce.html"
     _write(target, page(numbers, pictures))
-    if docs is not None:
-        write_report(docs, numbers, pictures)
+    if keep is not None:
+        write_report(keep, numbers, pictures)
     return target
 
 
@@ -117,11 +117,11 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[dict[str, Any]]:
     """Compute and draw what has no slopes; the SVGs go into `pictures`."""
-    found = []
+    figures = []
     for done, picture in enumerate(PICTURES, start=1):
         data = picture.compute(quick)
         pictures[picture.key] = as_svg(picture.draw(data), picture.key)
-        found.append(
+        figures.append(
             {
                 "key": picture.key,
                 "title": picture.title,
@@ -131,15 +131,15 @@ def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[d
             }
         )
         report("Figures", done, len(PICTURES))
-    return found
+    return figures
 
 
 def _measure(tasks: Sequence[Task], *, workers: int | None, report: Report) -> Runs:
     """Run every task."""
     count = min(2, os.cpu_count() or 1) if workers is None else workers
     runs: Runs = {}
-    for done, (task, found) in enumerate(_shared(list(tasks), count), start=1):
-        runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
+    for done, (task, errors) in enumerate(_shared(list(tasks), count), start=1):
+        runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = errors
         report(EXPERIMENTS[task.experiment].problem, done, len(tasks))
     return runs
 
@@ -162,9 +162,9 @@ def _shared(tasks: list[Task], workers: int) -> Iterator[tuple[Task, list[list[f
 def _series(experiment: Experiment, runs: Runs, *, quick: bool) -> Iterable[Series]:
     for variable in experiment.quick if quick else experiment.sweeps:
         for variant in experiment.variants:
-            found = runs.get((experiment.key, variant, variable))
-            if found:
-                yield summarize(experiment, variant, variable, found, quick=quick)
+            curve_runs = runs.get((experiment.key, variant, variable))
+            if curve_runs:
+                yield summarize(experiment, variant, variable, curve_runs, quick=quick)
 
 
 def row_as_json(
@@ -198,12 +198,12 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         for curve in row["series"]
         if curve["verdict"] is not None
     ]
-    found = [curve["verdict"] for _, curve in judged]
+    verdicts = [curve["verdict"] for _, curve in judged]
     return {
         "slopes": len(judged),
-        "agree": found.count("agrees"),
-        "explained": found.count("explained"),
-        "unexplained": found.count("unexplained"),
+        "agree": verdicts.count("agrees"),
+        "explained": verdicts.count("explained"),
+        "unexplained": verdicts.count("unexplained"),
         "misses": [
             [row["problem"], *cells(row, curve)]
             for row, curve in judged
@@ -215,8 +215,8 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
 def _command(*, quick: bool, only: Sequence[str], most: int | None) -> str:
     """Return what makes a report like this one."""
     if not only and most is None:
-        return "make reproduce DOCS=1 QUICK=1" if quick else "make reproduce DOCS=1"
-    parts = ["python -m reproduce --docs docs"]
+        return "make reproduce KEEP=1 QUICK=1" if quick else "make reproduce KEEP=1"
+    parts = ["python -m reproduce --keep ."]
     parts += ["--quick"] if quick else []
     parts += [] if most is None else [f"--repeats {most}"]
     parts += ["--only", *only] if only else []

@@ -1,4 +1,4 @@
-"""Table 2 (`tab: dp_erm`): utility and run time of three pure mechanisms for convex losses.
+"""Measure Table 2 (`tab: dp_erm`): utility and run time of pure mechanisms for convex losses.
 
 The problem is that of Table 1's first row. The run time is counted as the paper counts it, in
 gradients of single rows, from the integers that the printed formulas give: no clock is read.

@@ -1,4 +1,4 @@
-"""The tightness example (`ex:tightness`, `fig:example`): how good the step from TV to W∞ is.
+"""Compute the tightness example (`ex:tightness`, `fig:example`) of the step from TV to W∞.
 
 μ has an atom of mass Δ^d at the center of the unit ball and is uniform outside the ball of radius
 Δ; ν is uniform. TV = Δ^d and W∞ = Δ, so every valid bound is at least Δ.

@@ -1,4 +1,4 @@
-"""Docstrings as the site shows them: doctests become code, and what follows Returns a section.
+"""Convert docstrings for the site: doctests become code, extra paragraphs get a section.
 
 What verbs and estimators have in common is written once (`zerodelta.spine.verbs`), so what `help()`
 shows is asked of the objects themselves, and so are their parameters.
@@ -30,23 +30,23 @@ def shown(text: str) -> str:
     <BLANKLINE>
     """
     parts = _HEADER.split(text)
-    made = [_fenced(parts[0])]
+    sections = [_fenced(parts[0])]
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
         if name in ("Parameters", "Returns", "Yields", "Raises", "Attributes"):
             items, rest = _cut(body)
-            made.append(f"{name}\n{'-' * len(name)}{items}")
+            sections.append(f"{name}\n{'-' * len(name)}{items}")
             if rest:
-                made.append(f"\nNotes\n-----\n{_fenced(rest)}\n")
+                sections.append(f"\nNotes\n-----\n{_fenced(rest)}\n")
         else:
             plain = body if name == "Examples" else _fenced(body)
-            made.append(f"{name}\n{'-' * len(name)}{plain}")
-    return "".join(made)
+            sections.append(f"{name}\n{'-' * len(name)}{plain}")
+    return "".join(sections)
 
 
 def _cut(body: str) -> tuple[str, str]:
     """Return the items of a section, and the paragraphs that follow without being indented."""
-    found = re.search(r"\n\n(?=\*\*|>>> )", body)
-    return (body, "") if found is None else (body[: found.start()] + "\n", body[found.end() :])
+    end = re.search(r"\n\n(?=\*\*|>>> )", body)
+    return (body, "") if end is None else (body[: end.start()] + "\n", body[end.end() :])
 
 
 def _fenced(text: str) -> str:
@@ -74,14 +74,17 @@ class Docstrings(griffe.Extension):
         text = inspect.getdoc(thing) if thing is not None else None
         obj.docstring.value = shown(text or obj.docstring.value)
         if "__signature__" in getattr(thing, "__dict__", {}):
-            asked = inspect.signature(thing).parameters
-            own = {each.name: each for each in obj.parameters}
+            parameters = inspect.signature(thing).parameters
+            known = {parameter.name: parameter for parameter in obj.parameters}
             obj.parameters = griffe.Parameters(
-                *(own[name] if name in own else _added(each) for name, each in asked.items())
+                *(
+                    known[name] if name in known else _added(parameter)
+                    for name, parameter in parameters.items()
+                )
             )
 
 
-def _added(each: inspect.Parameter) -> griffe.Parameter:
-    kind = getattr(griffe.ParameterKind, each.kind.name.lower())
-    annotation, default = str(each.annotation), repr(each.default)
-    return griffe.Parameter(each.name, annotation=annotation, kind=kind, default=default)
+def _added(parameter: inspect.Parameter) -> griffe.Parameter:
+    kind = getattr(griffe.ParameterKind, parameter.kind.name.lower())
+    annotation, default = str(parameter.annotation), repr(parameter.default)
+    return griffe.Parameter(parameter.name, annotation=annotation, kind=kind, default=default)

@@ -1,13 +1,15 @@
-"""What MkDocs does not do by itself: pages made from the code, links to files beside docs/.
+"""Extend MkDocs: pages made from the code, and links to files beside docs/.
 
 `docs/` is written to be read where it lies: links lead to sources, README and changelog. The site
-has a page for each of those that is linked, so that no link leaves it.
+has a page for each of those that is linked, so that no link leaves it. `website/printed.py` has the
+pages that are printed from code and kept results.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
@@ -22,6 +24,11 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # MkDocs runs hooks from anywhere
+    sys.path.append(str(ROOT))
+
+from website.printed import PAGES, filled  # noqa: E402
+
 LINK = re.compile(r"\[([^\[\]]*)\]\((\.\./[^)\s#]+)(#[^)\s]*)?\)")
 ALONE = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".v": "coq", ".md": "markdown", "": "text"}
@@ -46,36 +53,41 @@ def on_env(env: Any, config: Any, **_: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made from the code."""
+    texts = {file.src_uri: filled(file.content_string) for file in files.documentation_pages()}
+    for name, make in PAGES.items():
+        texts[name] = make()
+        files.append(File.generated(config, name, content=at_home(texts[name], name)))
     for name, content in {**reference(), "changelog.md": changelog()}.items():
         files.append(File.generated(config, name, content=content))
-    for path in sorted(linked(files)):
+    for path in sorted(linked(texts.values())):
         text = (ROOT / path).read_text(encoding="utf-8")
         files.append(File.generated(config, source_page(path), content=listing(path, text)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Print what a page of docs/ leaves to be printed, and keep its links on the site."""
+    if page.file.generated_by is not None:
+        return markdown
+    return at_home(filled(markdown), page.file.src_uri)
+
+
+def at_home(text: str, name: str) -> str:
     """Turn links to files beside docs/ into links to their pages; folders have none."""
-    up = "../" * page.file.src_uri.count("/")
+    up = "../" * name.count("/")
 
     def replaced(match: re.Match[str]) -> str:
-        said, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
+        label, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
         if path in ALONE:
-            return f"[{said}]({up}{ALONE[path]}{anchor})"
-        return f"[{said}]({up}{source_page(path)})" if (ROOT / path).is_file() else said
+            return f"[{label}]({up}{ALONE[path]}{anchor})"
+        return f"[{label}]({up}{source_page(path)})" if (ROOT / path).is_file() else label
 
-    made = page.file.generated_by is not None
-    return markdown if made else LINK.sub(replaced, markdown)
+    return LINK.sub(replaced, text)
 
 
-def linked(files: Files) -> set[str]:
+def linked(texts: Iterable[str]) -> set[str]:
     """Return the files beside docs/ that pages link to."""
-    found = {
-        match[2].removeprefix("../")
-        for file in files.documentation_pages()
-        if file.generated_by is None
-        for match in LINK.finditer(file.content_string)
-    }
+    found = {match[2].removeprefix("../") for text in texts for match in LINK.finditer(text)}
     return {path for path in found - set(ALONE) if (ROOT / path).is_file()}
 
 
@@ -105,8 +117,8 @@ def reference() -> dict[str, str]:
     for name, page in listed().items():
         lines = [f"# {page.pop('title')}", "", page.pop("about"), ""]
         for room, names in page.items():
-            for each in public(import_module(room)) if names == "all" else names:
-                lines += entry(import_module(room), each)
+            for item in public(import_module(room)) if names == "all" else names:
+                lines += entry(import_module(room), item)
         pages[f"reference/{name}.md"] = "\n".join(lines)
     return {**pages, "reference/command-line.md": command_line()}
 
@@ -129,10 +141,10 @@ def public(room: ModuleType) -> list[str]:
     """Return the functions and classes that a room lists, or else defines, by name."""
     listed = getattr(room, "__all__", None)
     named = {name: getattr(room, name) for name in listed or dir(room)}
-    things = {name: each for name, each in named.items() if isclass(each) or isfunction(each)}
+    things = {name: thing for name, thing in named.items() if isclass(thing) or isfunction(thing)}
     if listed:
         return list(things)
-    defined = {name for name, each in things.items() if each.__module__ == room.__name__}
+    defined = {name for name, thing in things.items() if thing.__module__ == room.__name__}
     return [name for name in things if name in defined and not name.startswith("_")]
 
 
@@ -154,19 +166,19 @@ def command_line() -> str:
     import typer
 
     from zerodelta.cli import app
-    from zerodelta.cli.commands import whole_command
+    from zerodelta.cli.commands import task_command
     from zerodelta.tasks.registry import COMMANDS
 
     root: Any = typer.main.get_command(app)
     lines = ["# Command line", "", *told(root.help)]
     for name in sorted(root.commands):
-        command = whole_command(name) if name in COMMANDS else root.commands[name]
+        command = task_command(name) if name in COMMANDS else root.commands[name]
         inner = getattr(command, "commands", {None: command})
         lines += [f"## zerodelta {name}", "", *told(command.help)]
-        for under, each in inner.items():
+        for under, subcommand in inner.items():
             if under is not None:
-                lines += [f"### zerodelta {name} {under}", "", *told(each.help)]
-            lines += parameters(each)
+                lines += [f"### zerodelta {name} {under}", "", *told(subcommand.help)]
+            lines += parameters(subcommand)
     return "\n".join(lines)
 
 
@@ -184,13 +196,13 @@ def told(text: str | None) -> list[str]:
 def parameters(command: Any) -> list[str]:
     """Return a table of what a command takes."""
     rows = []
-    for each in command.params:
-        if getattr(each, "hidden", False) or each.name == "help":
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False) or parameter.name == "help":
             continue
-        names = ", ".join(f"`{name}`" for name in [*each.opts, *each.secondary_opts])
-        if each.param_type_name == "argument":
-            names = f"`{each.name}`"
-        help_text = " ".join((getattr(each, "help", "") or "").split())
-        needed = " Required." if each.required else ""
+        names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+        if parameter.param_type_name == "argument":
+            names = f"`{parameter.name}`"
+        help_text = " ".join((getattr(parameter, "help", "") or "").split())
+        needed = " Required." if parameter.required else ""
         rows.append(f"| {names} | {help_text.replace('|', '∣')}{needed} |")
     return ["| argument or option | meaning |", "|---|---|", *rows, ""] if rows else [""]

@@ -1,4 +1,4 @@
-"""dp-accounting: what δ a tree of events has, and what noise would let it be published with δ = 0.
+"""dp-accounting: read the δ of a tree of events, and find the noise with which δ can be removed.
 
 pip install 'zerodelta[dp-accounting]'
 """

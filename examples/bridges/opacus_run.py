@@ -1,4 +1,4 @@
-"""Opacus: what of a training run can be published with δ = 0. A small choice can, a vector cannot.
+"""Opacus: publish a small choice from a training run with δ = 0; a parameter vector is refused.
 
 pip install 'zerodelta[opacus]'
 """
@@ -39,7 +39,7 @@ print(f"ln δ(1) of the accounting {exact.log_delta(1):.1f}, of all steps seen i
 print(f"at least about {bridge.float_floor(history):.1f} at every ε")
 
 chosen = bridge.plan(engine, loader, space=zd.Finite(16), epsilon=1)
-release = chosen.purify(11)  # the number of the best of 16 models, say
+release = chosen.purify(11)  # the index of the best of 16 models, say
 print(f"one of 16 models: {release.certificate.summary}")
 print(f"  replaced by a random one with probability {float(chosen.mixing_weight):.5f}")
 for dimension in (100, 1000):

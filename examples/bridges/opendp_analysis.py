@@ -1,4 +1,4 @@
-"""OpenDP: 200 internal zCDP queries, asked adaptively, and one of 16 options published at ε = 1.
+"""OpenDP: ask 200 adaptive zCDP queries internally, and publish one of 16 options at ε = 1.
 
 pip install 'zerodelta[opendp]'
 """
@@ -16,7 +16,7 @@ OPTIONS, QUERIES = 16, 200
 rows = [k for k in range(OPTIONS) for _ in range(1000 + 400 * (k == 11))]  # what people prefer
 domain, metric = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
-# How much may the internal queries cost, so that one of 16 can be published with δ = 0?
+# The largest ρ of all internal queries with which one of 16 can be published at δ = 0.
 budget = zd.plan(zd.Finite(OPTIONS), epsilon=1)
 rho = float(budget.rho) * (1 - 1e-9) / QUERIES
 scale = math.sqrt(1 / (2 * rho)) * (1 + 1e-9)
@@ -25,28 +25,29 @@ print(f"sd of one answer: {scale:.1f}; Laplace noise at the same ε: {math.sqrt(
 
 
 def count_of(option: int):  # type: ignore[no-untyped-def]
-    """Return a query: how many rows prefer an option, with Gaussian noise."""
+    """Return a query for the number of rows that prefer an option, with Gaussian noise."""
     counted = dp.t.make_user_transformation(
         domain,
         metric,
         dp.atom_domain(T=int),
         dp.absolute_distance(T=int),
-        lambda given: sum(row == option for row in given),
+        lambda dataset: sum(row == option for row in dataset),
         lambda d_in: d_in,
     )
     return counted >> dp.m.then_gaussian(scale=scale)
 
 
 def analyst(ask):  # type: ignore[no-untyped-def]
-    """Ask for all options, then only for the better half, and so on; nobody sees the answers."""
-    left, sums, asked = list(range(OPTIONS)), dict.fromkeys(range(OPTIONS), 0), 0
-    while len(left) > 1 and asked + len(left) <= QUERIES:
-        for option in left:
+    """Count all options, then the better half of them, and so on; the counts stay internal."""
+    candidates, sums, queries = list(range(OPTIONS)), dict.fromkeys(range(OPTIONS), 0), 0
+    while len(candidates) > 1 and queries + len(candidates) <= QUERIES:
+        for option in candidates:
             sums[option] += ask(count_of(option))
-        asked += len(left)
-        if asked % 48 == 0:
-            left = sorted(left, key=lambda option: -sums[option])[: len(left) // 2]
-    return max(left, key=lambda option: sums[option])
+        queries += len(candidates)
+        if queries % 48 == 0:
+            candidates = sorted(candidates, key=lambda option: -sums[option])
+            candidates = candidates[: len(candidates) // 2]
+    return max(candidates, key=lambda option: sums[option])
 
 
 hidden = dp.c.make_adaptive_composition(

@@ -1,6 +1,6 @@
-"""A model with its certificate: nearest centroids of 178 wines, saved, loaded and verified.
+"""Save a model with its certificate, load it and verify it: nearest centroids of 178 wines.
 
-The data (shipped with scikit-learn) are public, so this may show how accurate the model is.
+The data (shipped with scikit-learn) are public, so this example may print the accuracy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BOUNDS = {
     "color_intensity": (0, 14),
     "proline": (200, 1800),
 }
-"""Public: what such measurements may be, whatever the bottles."""
+"""Public: the range of such measurements in any bottle."""
 
 
 def main() -> None:
@@ -36,19 +36,19 @@ def main() -> None:
         loaded = zd.load(f"{folder}/wine.json")
     print(zd.verify(loaded.certificate_, epsilon=1))
     print(loaded.certificate_.summary)
-    guessed = loaded.predict(features[held_out].to_numpy())
+    predicted = loaded.predict(features[held_out].to_numpy())
     true = data.target[held_out].to_numpy()
-    right = float((guessed == true).mean())
+    accuracy = float((predicted == true).mean())
 
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
     shown = features[held_out]
-    for each, marker in enumerate("os^"):
-        mine = guessed == each
+    for label, marker in enumerate("os^"):
+        members = shown[predicted == label]
         axes.scatter(
-            shown["flavanoids"][mine], shown["proline"][mine], marker=marker, label=f"class {each}"
+            members["flavanoids"], members["proline"], marker=marker, label=f"class {label}"
         )
-    wrong = guessed != true
+    wrong = predicted != true
     axes.scatter(
         shown["flavanoids"][wrong],
         shown["proline"][wrong],
@@ -57,7 +57,7 @@ def main() -> None:
         edgecolors=INK,
         label="wrong",
     )
-    title = f"Held-out wines by a model of ε = 1, δ = 0: {right:.0%} right"
+    title = f"Held-out wines by a model of ε = 1, δ = 0: {accuracy:.0%} right"
     axes.set(xlabel="flavanoids", ylabel="proline", title=title)
     axes.legend()
     print(save(figure, "model_with_certificate"))

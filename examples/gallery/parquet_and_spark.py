@@ -1,7 +1,7 @@
-"""One release, whatever holds the rows: a frame, Parquet files and, where it is installed, Spark.
+"""Make the same release from a data frame, from Parquet files and from Spark (if installed).
 
-Every statistic is a sum of integers, so all of them have the same integers before the noise; the
-picture shows the same released mean, from each, with its interval.
+Every statistic is a sum of integers, so all three have the same integers before the noise. The
+picture shows the released mean from each source with its interval.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ COLUMNS = {"age": zd.number(0, 120, missing=None), "bmi": zd.number(10, 60, miss
 
 
 def released(source: Any) -> tuple[float, float, float]:
+    """Return the released mean of a source, with the ends of its interval."""
     people = zd.open(source, columns=COLUMNS)
     release = zd.mean(people, "bmi", epsilon=1)
     lower, upper = release.interval(0.95)
@@ -33,24 +34,24 @@ def released(source: Any) -> tuple[float, float, float]:
 
 def main() -> None:
     frame = load_diabetes(as_frame=True, scaled=False).data[["age", "bmi"]]
-    found = {"frame": released(frame)}
+    means = {"frame": released(frame)}
     with tempfile.TemporaryDirectory() as folder:
         half = len(frame) // 2
-        for place, part in enumerate((frame[:half], frame[half:])):
-            pq.write_table(pa.Table.from_pandas(part), f"{folder}/people-{place}.parquet")
-        found["Parquet"] = released(f"{folder}/people-*.parquet")
+        for i, part in enumerate((frame[:half], frame[half:])):
+            pq.write_table(pa.Table.from_pandas(part), f"{folder}/people-{i}.parquet")
+        means["Parquet"] = released(f"{folder}/people-*.parquet")
         if "--without-spark" in sys.argv:
             print("Spark: skipped, as asked")
         elif find_spec("pyspark") and shutil.which("java"):
-            found["Spark"] = on_spark(folder)
+            means["Spark"] = on_spark(folder)
         else:
             print("Spark: skipped, pyspark or Java is not installed")
-    for name, (value, lower, upper) in found.items():
+    for name, (value, lower, upper) in means.items():
         print(f"{name}: mean bmi {value:.1f}, 95 % between {lower:.1f} and {upper:.1f}")
 
     figure = Figure(figsize=(6.4, 2.4), layout="constrained")
     axes = figure.subplots()
-    for name, (value, lower, upper) in found.items():
+    for name, (value, lower, upper) in means.items():
         axes.errorbar(
             [value], [name], xerr=[[value - lower], [upper - value]], fmt="o", color=INK, capsize=4
         )
@@ -61,7 +62,7 @@ def main() -> None:
 
 def on_spark(folder: str) -> tuple[float, float, float]:
     """Release from the same files, read by a local session."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers need what we have
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need the same packages
     os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
     from pyspark.sql import SparkSession
 

@@ -1,9 +1,9 @@
-"""Purify a run of your own: noisy descent with a Gaussian guarantee, made pure at the end.
+"""Purify your own training run: noisy descent with a Gaussian guarantee, made pure at the end.
 
-Your training has a claim: so many full-batch steps with clipped gradients and Gaussian noise are
-μ-Gaussian DP. `zd.plan` says how small δ must be for a pure ε, `zd.purification.calibrate` how
-small μ, and the plan publishes the parameters. The certificate is conditional on your claim, and
-says so.
+Your training has a claim: its full-batch steps with clipped gradients and Gaussian noise are
+μ-Gaussian DP together. `zd.plan` states how small δ must be for a pure ε,
+`zd.purification.calibrate` how small μ must be for that, and the plan publishes the parameters. The
+certificate states that it is conditional on your claim.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def main() -> None:
     release = plan.purify(weights, claim=zd.GaussianDP(mu_squared=allowed.mu_squared))
     published = np.asarray(release.value)
     print(published.round(2), release.certificate.summary)
-    right = float((np.sign(rows @ published) == labels).mean())
+    accuracy = float((np.sign(rows @ published) == labels).mean())
 
     figure = Figure(figsize=(6, 4.2), layout="constrained")
     axes = figure.subplots()
     for label, marker, color in ((-1, "o", INK), (1, "^", OTHER)):
-        mine = labels == label
+        images_of_digit = rows[labels == label]
         axes.scatter(
-            rows[mine, 0],
-            rows[mine, 1],
+            images_of_digit[:, 0],
+            images_of_digit[:, 1],
             marker=marker,
             color=color,
             s=14,
@@ -57,7 +57,7 @@ def main() -> None:
         ylim=(-1, 1),
         xlabel="ink in the middle, scaled",
         ylabel="ink at the sides, scaled",
-        title=f"A run made pure: ε = {EPSILON}, δ = 0, {right:.0%} right",
+        title=f"A run made pure: ε = {EPSILON}, δ = 0, {accuracy:.0%} right",
     )
     axes.legend()
     print(save(figure, "purify_your_own"))
@@ -65,9 +65,9 @@ def main() -> None:
 
 def descend(rows: Any, labels: Any, mu: float) -> Any:
     """Return the parameters after noisy steps that are μ-Gaussian DP together (replaced rows)."""
-    generator = np.random.default_rng()  # yours is a secure one
+    generator = np.random.default_rng()  # use a secure generator for private data
     weights = np.zeros(2)
-    norm = np.sqrt(2)  # of a row, at most
+    norm = np.sqrt(2)  # the largest norm of a row
     noise = 2 * norm / len(rows) * np.sqrt(STEPS) / mu
     for _ in range(STEPS):
         slope = -labels / (1 + np.exp(labels * (rows @ weights)))

@@ -1,8 +1,9 @@
-"""A study against votes: which of 8 measurements tells malignant tumors best?
+"""Compare a study and a vote that choose the measurement which separates malignant tumors best.
 
-A study computes the noisy distance of the class means of every feature inside, and publishes one
-name. A vote lets blocks of rows choose for themselves, and publishes the winner. The picture shows
-how often each names the best one (569 tumors, shipped with scikit-learn, public).
+The study computes a noisy distance of the class means for each of 8 features internally, and
+publishes one name. In the vote each block of rows chooses a feature, and the winner is published.
+The picture shows how often each chooses the best one (569 tumors, shipped with scikit-learn,
+public).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 
 import zerodelta as zd
 
-UPPER = {  # public: what such measurements may be
+UPPER = {  # public: the largest value of such measurements in any patient
     "radius": 30,
     "texture": 40,
     "smoothness": 0.2,
@@ -30,14 +31,14 @@ EPSILONS, RUNS = ("1/4", "1/2", "1", "2"), 20
 
 
 def gaps(rows: Any) -> Any:
-    """Return how far the means of the classes are apart in each feature, in parts of its bound."""
+    """Return the distance of the class means in each feature, as a share of its bound."""
     label = rows[:, -1:]
     first, second = (rows[:, :-1] * label).mean(axis=0), (rows[:, :-1] * (1 - label)).mean(axis=0)
-    return apart(first, second, label.mean())
+    return distance(first, second, label.mean())
 
 
-def apart(first: Any, second: Any, share: Any) -> Any:
-    """Return the distance of class means, from means over all rows."""
+def distance(first: Any, second: Any, share: Any) -> Any:
+    """Return the distance of class means, from sums over each class as means over all rows."""
     share = np.clip(share, 0.05, 0.95)
     return np.abs(first / share - second / (1 - share))
 
@@ -49,7 +50,7 @@ def main() -> None:
     rows = np.column_stack([np.clip(features, 0, 1), 1 - data.target])
     best = int(np.argmax(gaps(rows)))
     names = list(UPPER)
-    found: dict[str, list[float]] = {"study": [], "vote": []}
+    frequencies: dict[str, list[float]] = {"study": [], "vote": []}
     for epsilon in EPSILONS:
         right = {"study": 0, "vote": 0}
         for _ in range(RUNS):
@@ -64,13 +65,13 @@ def main() -> None:
             )
             right["vote"] += vote.value == best
         for name, count in right.items():
-            found[name].append(count / RUNS)
+            frequencies[name].append(count / RUNS)
         print(f"ε = {epsilon}: study {right['study']}, vote {right['vote']} of {RUNS}")
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot(EPSILONS, found["study"], "o-", color=INK, label="study")
-    axes.plot(EPSILONS, found["vote"], "s--", color=OTHER, label="vote of blocks")
+    axes.plot(EPSILONS, frequencies["study"], "o-", color=INK, label="study")
+    axes.plot(EPSILONS, frequencies["vote"], "s--", color=OTHER, label="vote of blocks")
     axes.set(ylim=(0, 1.05), xlabel="ε", ylabel=f"chose “{names[best]}”")
     axes.set_title(f"One of 8 features is published, {RUNS} runs each")
     axes.legend()
@@ -78,10 +79,11 @@ def main() -> None:
 
 
 def in_a_study(study: Any) -> int:
-    """Ask two vectors and a number, and choose."""
+    """Ask for the means of both classes and their share, and choose the largest distance."""
     first = study.mean(lambda rows: rows[:, :-1] * rows[:, -1:], bounds=(0, 1))
     second = study.mean(lambda rows: rows[:, :-1] * (1 - rows[:, -1:]), bounds=(0, 1))
-    return int(np.argmax(apart(first, second, study.mean(lambda rows: rows[:, -1], bounds=(0, 1)))))
+    share = study.mean(lambda rows: rows[:, -1], bounds=(0, 1))
+    return int(np.argmax(distance(first, second, share)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A table by group with intervals, drawn: petal lengths of three species at ε = 1.
+"""Draw a table by group with its intervals: petal lengths of three species at ε = 1.
 
-The data (150 irises, shipped with scikit-learn) are public, so the picture may show the truth.
+The data (150 irises, shipped with scikit-learn) are public, so the picture may show true means.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keys that nobody listed: which words are frequent, when every text can occur.
+"""Publish frequent words without a list of candidates: every text can occur.
 
 The rows are the words of scikit-learn's own documentation of its estimators: one word, one row.
-A false key is an invented name: `false_keys` says how many there are on average.
+A false key is an invented word: `false_keys` limits their number on average.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import zerodelta as zd
 
 
 def main() -> None:
-    text = " ".join(found.__doc__ or "" for _, found in all_estimators()).lower()
+    text = " ".join(estimator.__doc__ or "" for _, estimator in all_estimators()).lower()
     words = re.findall(r"[a-z]{4,12}", text)
     universe = zd.text(12, alphabet=string.ascii_lowercase)  # public: 26 + 26² + … + 26^12 words
     release = zd.heavy_hitters(words, universe=universe, epsilon=1, false_keys="1/100")
-    found = release.value[:12]
-    for key, count in found:
+    frequent = release.value[:12]
+    for key, count in frequent:
         print(f"{key:<14}{count:>5}")
     print(release.value.warning)
     print(release.certificate.summary)
 
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    keys, counts = zip(*found, strict=True)
+    keys, counts = zip(*frequent, strict=True)
     axes.barh(keys, counts, color=INK, label="published")
     true = Counter(words)
     axes.plot([true[key] for key in keys], keys, "|", color=TRUTH, markersize=14, label="true")

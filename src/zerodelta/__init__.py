@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from zerodelta.tasks.registry import verbs as _verbs
 
-if TYPE_CHECKING:  # what tools read; what runs is below
+if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` below imports at run time
     from zerodelta import errors as errors
     from zerodelta import models as models
     from zerodelta import purification as purification
@@ -80,24 +80,24 @@ GROUPS = {
     "purify and study": "purify plan Study ApproxDP GaussianDP Ball Box Finite",
     "spend, keep, check": "Ledger load verify",
 }
-"""Public names by what they are for; the reference and `help(zerodelta)` show them so."""
+"""Public names by purpose, as the reference and `help(zerodelta)` show them."""
 
 ROOMS = {
-    "errors": "what is raised",
+    "errors": "all exceptions",
     "sklearn": "estimators: linear and logistic regression, forests, networks, pipelines",
     "models": "losses and small models for `Study.minimize` and `zd.select_model`",
     "queries": "functions of your own: propose-test-release, local sensitivity, votes, workloads",
-    "purification": "all claims, spaces, channels' plans, calibration, composition",
-    "records": "`Release`, `Certificate`, `Neighbors`: what a release consists of",
+    "purification": "claims, spaces, plans, calibration and composition",
+    "records": "`Release`, `Certificate`, `Neighbors`: the parts of a release",
     "data": "schemas and sources",
     "interop": "bridges to OpenDP, dp-accounting, Opacus",
-    "audit": "attempts to refute a claim, ours or anyone's",
+    "audit": "attempts to refute a privacy claim of zerodelta or of any other code",
     "testing": "replayed bits for tests",
     "paper": "the algorithms of the paper",
-    "lower_bounds": "what no pure mechanism can beat",
-    "mechanisms": "the noise and the selections everything is built from",
+    "lower_bounds": "errors and sample sizes that no private mechanism can beat",
+    "mechanisms": "the noise and selection mechanisms of all releases",
 }
-"""What else is documented, each a module."""
+"""Documented submodules, and their contents."""
 
 _FILES = {
     "channels.purification": ("purify", "plan"),
@@ -113,7 +113,7 @@ _FILES = {
     "tasks.advise": ("advise",),
     "tasks.open": ("open",),
 }
-"""The file of each name that is no verb; it is imported on first use, so `import` is fast."""
+"""The file of each public name except the verbs, imported on first use: `import` stays fast."""
 
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 _HOME |= {name: f"tasks.{file}" for name, file in _verbs(room="").items()}
@@ -121,7 +121,7 @@ _HOME |= {name: f"tasks.{file}" for name, file in _verbs(room="").items()}
 __all__ = sorted([*" ".join(GROUPS.values()).split(), "__version__"])
 
 progress: bool = True
-"""Whether what takes longer than two seconds shows a progress bar on a terminal."""
+"""Whether calls that take longer than two seconds show a progress bar on a terminal."""
 
 
 def __getattr__(name: str) -> Any:

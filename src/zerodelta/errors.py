@@ -1,18 +1,18 @@
-"""Every exception zerodelta raises, in one tree.
+"""Define all exceptions of zerodelta, and the helpers that refuse malformed parameters.
 
 ::
 
     ZeroDeltaError
     ├── ParameterError (also a ValueError)   a public parameter is malformed
-    ├── GuaranteeError                       the claim cannot reach the promised ε
-    ├── CertificateError                     a certificate does not prove what it says
+    ├── GuaranteeError                       the claim cannot reach the requested ε
+    ├── CertificateError                     a certificate does not prove its claim
     │   └── RecordError                      a saved release cannot be read, or was changed
     ├── BudgetError                          the privacy budget is spent
     │   └── LedgerError                      the ledger cannot be read or written, or was changed
     └── EntropyError                         the operating system gave no randomness
 
-Nothing here is ever raised because of a *value* in the data: an exception is an output
-(theory A14), so values are mapped and only public parameters are refused.
+No exception is ever raised because of a *value* in the data: an exception is an output
+(theory A14), so odd values are mapped and only public parameters are refused.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ __all__ = [
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Return a text in which nothing can move the cursor or turn the direction of writing.
+    r"""Return a text with control and direction characters escaped.
 
-    Names, keys and files are anyone's words. With `lines`, line breaks stay.
+    Anyone may have chosen the names and keys in it. With `lines`, line breaks are kept.
 
     >>> print(printable("a\x1b[2J\u202eb\n"))
     a\x1b[2J\u202eb\n
     """
     if text.isprintable():
         return text
-    kept = "\n" if lines else ""
-    return "".join(c if c.isprintable() or c == kept else ascii(c)[1:-1] for c in text)
+    allowed = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c == allowed else ascii(c)[1:-1] for c in text)
 
 
 _LIKE_URL = re.compile(
     r"(?is)[a-z][\w+.-]+:/|.*://|.*(?:passw(?:or)?d|pwd)\s*=|(?://|postgres|[^/\\]{2,}:).*@"
 )
-"""A scheme (a drive has one letter), as pathlib writes it too, libpq's list of settings, or what
-was meant as one of these and is misspelled, with what stands before an @."""
+"""A URL with a scheme of two letters or more (one letter is a drive), as pathlib rewrites it too,
+libpq's list of settings, or a misspelled URL with a user before an @."""
 
 
-def may_be_url(given: str) -> bool:
-    """Tell whether a text was meant as a URL, which may hold a password: no message repeats it.
+def may_be_url(text: str) -> bool:
+    """Tell whether a text was meant as a URL: it may hold a password, so no message repeats it.
 
     >>> may_be_url("postgresql:ana:secret@db/budgets"), may_be_url("people.csv")
     (True, False)
     """
-    return _LIKE_URL.match(given) is not None
+    return _LIKE_URL.match(text) is not None
 
 
 @final
 class _NoValue:
-    """Stands for a value that there is not, or that a message may not show."""
+    """The value of a `ParameterError` without one, or with one that no message may show."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -80,14 +80,14 @@ NO_VALUE = _NoValue()
 
 
 class ZeroDeltaError(Exception):
-    """Base of everything zerodelta raises on purpose."""
+    """Base class of all exceptions that zerodelta raises on purpose."""
 
     def __str__(self) -> str:
         return printable(super().__str__(), lines=True)
 
 
 class ParameterError(ZeroDeltaError, ValueError):
-    """A public parameter is malformed; the message names it and says what to do.
+    """A public parameter is malformed; the message names it, what is expected and the remedy.
 
     >>> raise ParameterError("scale", -1, expected="a positive number", remedy="pass scale=1")
     Traceback (most recent call last):
@@ -97,8 +97,8 @@ class ParameterError(ZeroDeltaError, ValueError):
 
     def __init__(self, name: str, value: object = NO_VALUE, *, expected: str, remedy: str) -> None:
         end = "" if remedy.endswith("?") else "."
-        given = "" if value is NO_VALUE else f" = {_shown(value)}"
-        super().__init__(f"{name}{given}: expected {expected}; {remedy}{end}")
+        assigned = "" if value is NO_VALUE else f" = {_shown(value)}"
+        super().__init__(f"{name}{assigned}: expected {expected}; {remedy}{end}")
         self.name = name
         self.expected = expected
         self.remedy = remedy
@@ -110,7 +110,7 @@ class ParameterError(ZeroDeltaError, ValueError):
 
 @final
 class _Shape:
-    """Stands for an array or a frame, of which a message tells no value."""
+    """The type and shape of an array or a frame, whose values no message may show."""
 
     def __init__(self, value: object) -> None:
         self._text = f"<{type(value).__name__} of shape {_shape(value)}>"
@@ -120,7 +120,7 @@ class _Shape:
 
 
 def _shape(value: object) -> tuple[int, ...]:
-    """Return the shape of an array, a series or a frame, most likely rows; of all else ()."""
+    """Return the shape of an array, a series or a frame, which may hold rows; () otherwise."""
     if not hasattr(value, "__array__"):
         return ()
     try:
@@ -131,7 +131,7 @@ def _shape(value: object) -> tuple[int, ...]:
 
 
 def _shown(value: object) -> str:
-    """Return a short repr; whatever cannot be shown is named by its type."""
+    """Return a short repr; a value without a working repr is named by its type."""
     try:
         shown = repr(_Shape(value) if _shape(value) else value)
     except Exception:
@@ -158,19 +158,19 @@ def require(
 
 
 def is_list(value: object) -> bool:
-    """Tell whether a parameter is a list in a fixed order, of whatever type.
+    """Tell whether a parameter is iterable in a fixed order, such as a list, a tuple or an array.
 
-    Texts, mappings and sets can be iterated and are none; nor is an array without axes.
+    Texts, mappings, sets and arrays without axes do not count as lists.
 
     >>> is_list([1, 2]), is_list(range(3)), is_list("ab"), is_list({1, 2})
     (True, True, False, False)
     """
-    odd = isinstance(value, (str, bytes, bytearray, Mapping, Set))
-    return isinstance(value, Iterable) and not odd and getattr(value, "ndim", 1) != 0
+    excluded = isinstance(value, (str, bytes, bytearray, Mapping, Set))
+    return isinstance(value, Iterable) and not excluded and getattr(value, "ndim", 1) != 0
 
 
 def is_name(value: object, names: Iterable[str]) -> bool:
-    """Tell whether a parameter is one of some names; an array is never compared with them.
+    """Tell whether a parameter is one of the allowed names; an array is never compared.
 
     >>> is_name("counts", ["counts", "keys"]), is_name(1, ["counts", "keys"])
     (True, False)
@@ -179,7 +179,7 @@ def is_name(value: object, names: Iterable[str]) -> bool:
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
-    """Return the remedy for a public name that is none of those known.
+    """Return the remedy for an unknown public name: the closest known one, if any is close.
 
     >>> did_you_mean("Loyd", ["histogram", "lloyd"], "pass one of these names")
     'did you mean "lloyd"?'
@@ -190,20 +190,19 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
     """
     if not isinstance(name, str):
         return otherwise
-    plain = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name[:100].strip().lower(), plain, n=1, cutoff=0.6)
-    if (
-        not near and len(name) <= 100
-    ):  # a longer or shorter name of the same thing; the longest part says most
-        part = name.strip().lower()
-        near = [each for each in plain if len(each) > 2 and each in part]
-        near += [each for each in plain if len(part) > 2 and part in each]
-        near.sort(key=len, reverse=True)
-    return f'did you mean "{plain[near[0]]}"?' if near else otherwise
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name[:100].strip().lower(), by_lower, n=1, cutoff=0.6)
+    if not close and len(name) <= 100:
+        # a name that contains the other one: "linear_regression" means "linear"; longest first
+        word = name.strip().lower()
+        close = [lower for lower in by_lower if len(lower) > 2 and lower in word]
+        close += [lower for lower in by_lower if len(word) > 2 and word in lower]
+        close.sort(key=len, reverse=True)
+    return f'did you mean "{by_lower[close[0]]}"?' if close else otherwise
 
 
 def require_extra(module: str, extra: str) -> None:
-    """Refuse to go on without an optional dependency; called before a row is read.
+    """Refuse to continue without an optional dependency; called before a row is read.
 
     >>> require_extra("no_such_module", "sklearn")
     Traceback (most recent call last):
@@ -215,7 +214,7 @@ def require_extra(module: str, extra: str) -> None:
 
 
 class GuaranteeError(ZeroDeltaError):
-    """The privacy claim that was given cannot reach the ε that was asked for."""
+    """The privacy claim cannot reach the requested ε."""
 
 
 class CertificateError(ZeroDeltaError):
@@ -223,7 +222,7 @@ class CertificateError(ZeroDeltaError):
 
 
 class RecordError(CertificateError):
-    """A saved release cannot be read, was changed, or is not what it says; it is left as it is."""
+    """A saved release cannot be read, or was changed; the file is left unchanged."""
 
 
 class BudgetError(ZeroDeltaError):
@@ -231,7 +230,7 @@ class BudgetError(ZeroDeltaError):
 
 
 class LedgerError(BudgetError):
-    """A ledger cannot be read or written, or was changed; so nothing is spent and nothing read."""
+    """A ledger cannot be read or written, or was changed; nothing is spent and no row is read."""
 
 
 class EntropyError(ZeroDeltaError):

@@ -1,8 +1,8 @@
-"""What no private mechanism can do: packing bounds, and pure bounds carried over to δ > 0.
+"""Compute lower bounds on errors and sample sizes of private mechanisms, for δ = 0 and δ > 0.
 
-The calculators of theory A13 (Section 6 and appendices: `thm: mean_est_lb`, `thm: lb_selection`,
-`lem: packing_lb_l1`), with proved constants only. Everything is rounded so that a bound which is
-returned holds; each function refuses outside its conditions. Neighbors: replace-one.
+The bounds are those of theory A13 (Section 6 and appendices: `thm: mean_est_lb`,
+`thm: lb_selection`, `lem: packing_lb_l1`), with proved constants only. Results are rounded so that
+the bounds hold; each function refuses parameters outside its conditions. Neighbors: replace-one.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ __all__ = [
 def packing_distance(
     *, epsilon: Rational, datasets: int, success: Rational, log_delta: float | None = None
 ) -> int:
-    """Return a distance that some two of K datasets must have, if a mechanism tells all apart.
+    """Return the distance that two of K datasets must have for a mechanism to tell all apart.
 
-    If an (ε, δ)-DP mechanism hits, on each of K datasets, that dataset's own set (the K sets
-    disjoint) with probability p or more, and the datasets are pairwise within h replacements,
-    then p + (K-1) e^(-hε) (p - δ_h) <= 1, δ_h = δ (e^(hε) - 1)/(e^ε - 1) (theory A13; the paper's
-    δ_h <= δ e^(hε) is false below ε = ln 2). Solved for h, rounded up to an integer.
+    Suppose that K datasets are pairwise within h replacements, each has its own set of correct
+    outputs, these sets are disjoint, and an (ε, δ)-DP mechanism is correct with probability p or
+    more on each of them. Then p + (K-1) e^(-hε) (p - δ_h) <= 1, where
+    δ_h = δ (e^(hε) - 1)/(e^ε - 1) (theory A13; the paper's δ_h <= δ e^(hε) is false below
+    ε = ln 2). This is solved for h and rounded up to an integer.
 
     Parameters
     ----------
     epsilon : number
         The mechanism's ε.
     datasets : int
-        How many datasets K there are.
+        The number K of datasets.
     success : number
         The probability p, above 1/K and below 1.
     log_delta : float, optional
@@ -84,7 +85,7 @@ def mean_estimation_rows(
     success: Rational = "2/3",
     log_delta: float | None = None,
 ) -> int:
-    """Return how many rows of [-1,1]^d are needed at least to estimate the mean.
+    """Return the smallest number of rows of [-1,1]^d from which the mean can be estimated.
 
     n copies of each of the 2^d corners are pairwise within n replacements, and balls of radius α
     around the corners are disjoint (`packing_distance`; valid for every δ).
@@ -103,7 +104,7 @@ def mean_estimation_rows(
     Returns
     -------
     int
-        The least n for which there may be such a mechanism.
+        The smallest n that the bound allows.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def mean_estimation_rows(
 def packing_mean_theorem(
     *, epsilon: Rational, dimension: int, accuracy: Rational, rows: int, log_delta: float
 ) -> float:
-    """Return (ln 2/ε)(d - 1): with fewer rows no (ε, δ)-DP mean has l2 error α w.p. 2/3.
+    """Return (ln 2/ε)(d - 1): from fewer rows no (ε, δ)-DP mean has l2 error α w.p. 2/3.
 
     The paper's theorem (appendix `apx:thm9_alt`) as theory A13 corrects it: α < 1, strictly, as
     closed balls of radius 1 touch, and δ <= (e^ε - 1) e^(-nε)/6, where the paper has e^(-nε)/6.
@@ -165,7 +166,7 @@ def packing_mean_theorem(
 def selection_distance(
     *, epsilon: Rational, items: int, success: Rational, log_delta: float | None = None
 ) -> int:
-    """Return the same as `packing_distance` for a choice of N items, by purifying the mechanism.
+    """Return the distance of `packing_distance` for selecting one of N items, by purification.
 
     With w = δN/(δN + e^ε - 1), mixing in a uniform item makes the mechanism ε-DP at no further
     cost (B1), with success p' = (1-w) p + w/N; so h >= ln((N-1) p'/(1-p'))/ε (theory A13, in place
@@ -176,7 +177,7 @@ def selection_distance(
     epsilon : number
         The mechanism's ε.
     items : int
-        How many items N, and datasets, there are.
+        The number N of items, and of datasets.
     success : number
         The probability p, above 1/N and below 1.
     log_delta : float, optional
@@ -207,7 +208,7 @@ def selection_distance(
 def l1_erm_rows(
     *, epsilon: Rational, points: Sequence[Sequence[Rational]], accuracy: Rational
 ) -> int:
-    """Return how many rows an ε-DP minimizer over the unit l1 ball needs at least.
+    """Return the smallest number of rows that an ε-DP minimizer over the unit l1 ball needs.
 
     The losses ‖θ - x‖_2 at n copies of one of K points make any ε-DP algorithm that is α-accurate
     with probability 1/2 need n >= ln(K-1)/ε (theory A13, in place of `lem: packing_lb_l1`, whose
@@ -225,7 +226,7 @@ def l1_erm_rows(
     Returns
     -------
     int
-        The least n for which there may be such an algorithm.
+        The smallest n that the bound allows.
 
     Examples
     --------
@@ -269,7 +270,7 @@ def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> 
     Returns
     -------
     int
-        The least n for which there may be such an algorithm.
+        The smallest n that the bound allows.
 
     Examples
     --------
@@ -280,14 +281,17 @@ def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> 
     d, alpha = as_count(dimension, "dimension", minimum=2), as_positive(accuracy, "accuracy")
     if 2 * alpha**2 >= 1:
         raise ParameterError(
-            "accuracy", accuracy, expected="below 1/√2", remedy="the vertices are √2 apart"
+            "accuracy",
+            accuracy,
+            expected="below 1/√2, as the vertices are √2 apart",
+            remedy="choose a smaller accuracy",
         )
     return packing_distance(epsilon=epsilon, datasets=2 * d, success="1/2")
 
 
 @value
 class ApproximateBound:
-    """What follows for δ > 0: each (ε, δ)-DP mechanism errs this much on some dataset.
+    """A lower bound for δ > 0: each (ε, δ)-DP mechanism has at least this error on some dataset.
 
     Parameters
     ----------
@@ -308,7 +312,7 @@ class ApproximateBound:
     def rate_constant(
         self, *, rows: int, dimension: int, log_delta: float, power: Rational = "1/2"
     ) -> float:
-        """Return the κ with error = κ d^c ln(1/δ)^(1-c)/(nε): the paper's way to write it.
+        """Return the constant κ of the paper's form, error = κ d^c ln(1/δ)^(1-c)/(nε).
 
         Refuses a δ for which the bound was not proved.
         """
@@ -337,7 +341,7 @@ def from_pure_bound(
     outcomes: int,
     rounding: Rational = 0,
 ) -> ApproximateBound:
-    """Carry a pure lower bound over to (ε, δ): the contrapositive recipe of Section 6.
+    """Turn a lower bound for pure DP into one for (ε, δ), by the argument of Section 6.
 
     Proof: mixing with w/(1-w) = (β - β')/(1 - β) makes the rounded mechanism ε-DP (B1), so it has
     that error with probability β <= (1-w) P + w, and (β - w)/(1-w) = β'. Unlike the paper's route,
@@ -349,14 +353,14 @@ def from_pure_bound(
     epsilon : number
         The ε of the mechanisms.
     error, probability : number
-        Given: every ε-DP mechanism has, on some dataset, at least this error with probability at
-        least β = `probability`.
+        The pure bound: every ε-DP mechanism has, on some dataset, at least this error with
+        probability at least β = `probability`.
     kept_probability : number
         The probability β' < β that is claimed for δ > 0.
     outcomes : int
-        The number N of outcomes to one of which every answer can be moved (`rounded_cells`).
+        The number N of outcomes to which answers are rounded (`rounded_cells`).
     rounding : number
-        The error that moving it costs at most.
+        The largest error that this rounding adds.
 
     Returns
     -------
@@ -378,15 +382,15 @@ def from_pure_bound(
         as_positive(probability, "probability"),
         as_positive(kept_probability, "kept_probability"),
     )
-    count, moved = as_count(outcomes, "outcomes", minimum=2), as_rational(rounding, "rounding")
+    count, added = as_count(outcomes, "outcomes", minimum=2), as_rational(rounding, "rounding")
     if not kept < beta < 1:
         raise ParameterError(
             "kept_probability",
             kept_probability,
             expected="above 0 and below probability, which is below 1",
-            remedy="give up some of the probability: that is what pays for δ",
+            remedy="choose a smaller kept_probability: the difference pays for δ",
         )
-    if not 0 <= moved < alpha:
+    if not 0 <= added < alpha:
         raise ParameterError(
             "rounding",
             rounding,
@@ -397,16 +401,16 @@ def from_pure_bound(
     return ApproximateBound(
         epsilon=t,
         log_delta=min(0.0, lower(lambda: ball(t).expm1().log() + ball(odds).log())),
-        error=lower(lambda: ball(alpha - moved)),
+        error=lower(lambda: ball(alpha - added)),
         probability=kept,
     )
 
 
 def rounded_cells(*, dimension: int, side: Rational, rounding: Rational) -> int:
-    """Return N = K^d cells of a cube, so that moving to a cell's center costs at most `rounding`.
+    """Return the number N = K^d of cells of a cube such that centers are within `rounding`.
 
-    In the l2 norm: half a cell's diagonal is side·√d/(2K). Answers outside the cube are first
-    projected onto it, which brings them no further from anything inside.
+    In the l2 norm, half a cell's diagonal is side·√d/(2K). Answers outside the cube are first
+    projected onto it, which never increases their distance to a point inside.
 
     Parameters
     ----------
@@ -443,7 +447,7 @@ def _packing(epsilon: Rational, count: int, success: Rational) -> tuple[Fraction
             "success",
             success,
             expected=f"above 1/{k}, which guessing reaches, and below 1",
-            remedy="pass the probability of success that the mechanism promises",
+            remedy="pass the success probability that the mechanism promises",
         )
     return t, k, p
 

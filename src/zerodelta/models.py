@@ -1,4 +1,4 @@
-"""Losses and small models: trained by `Study.minimize`, or inside a study by `zd.select_model`."""
+"""Define losses and small models for `Study.minimize` and `zd.select_model`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Names of the purification room: claims, spaces, channels and their plans (theory T0, B1 to B6).
+"""Convert approximate DP mechanisms to pure DP: claims, spaces, plans (theory T0, B1 to B6).
 
-The names that most programs need (`purify`, `plan`, the claims `ApproxDP` and `GaussianDP`, the
-spaces `Ball`, `Box` and `Finite`) are those of `zerodelta` itself.
+The most common names (`purify`, `plan`, the claims `ApproxDP` and `GaussianDP`, the
+spaces `Ball`, `Box` and `Finite`) are also in `zerodelta` itself.
 
 >>> PureDP(1).log_delta("1/2") < 0
 True

@@ -1,7 +1,7 @@
-"""Queries of rows: a function of your own, many at once, or one that is stable on most datasets.
+"""Answer queries of your own: one function of rows, many linear queries, or a stable query.
 
-`propose_test_release`, `bounded_local_sensitivity` and `vote` publish what a function of the
-caller's computes from rows: certified with the caller's premise.
+`propose_test_release`, `bounded_local_sensitivity` and `vote` publish the value of a function that
+you write; their certificates list what you assert about this function.
 
 `pure_mwem` and the paper's MWEM take a workload; its propose-test-release and bounded local
 sensitivity (Algorithms 9 to 11) take a `Median`, a `TrimmedMean` or a `CustomQuery`.

@@ -1,4 +1,4 @@
-"""Releases and what they consist of, and `zd.load`, which reads saved ones and never unpickles."""
+"""Load saved releases with `zd.load`, which never unpickles; `Release` and its parts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["Certificate", "Neighbors", "Release", "load"]
 def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None) -> Any:
     """Read a release that `release.save` wrote, or the fitted estimator that `save` wrote.
 
-    Use it instead of asking again: it costs no ε. The certificate is verified, that record and
-    certificate state the same claim, and that the value does not contradict its noisy sums and
-    bounds, where it has some. A file that was changed raises `RecordError`, unless somebody changed
-    all of these and the digest: against that there are signatures, and `Ledger.verify`.
+    Use it instead of asking the same question again: it costs no ε. The certificate is verified;
+    record and certificate must state the same claim, and the value must not contradict its noisy
+    sums and bounds, if it has any. A file that was changed raises `RecordError`, unless all of
+    these and the digest were changed consistently: signatures and `Ledger.verify` detect that.
 
     Parameters
     ----------
     path : path
         The file.
     signed_by : str or path, optional
-        A public key, or its file: refuse what this key has not signed.
+        A public key, or its file: refuse a release that this key has not signed.
 
     Returns
     -------
     Release or estimator
-        As it was saved; a data frame comes back as a light table, the plan as its text. A
+        The saved object; a data frame comes back as a light table, the plan as its text. A
         `GaussianNB` of an earlier version comes back as its release.
 
     Examples
@@ -52,8 +52,8 @@ def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | No
         check_signed(saved.digest, saved.signatures, as_public(signed_by))
     release = restored(saved.fields(CLASSES))
     estimator = saved.data.get("estimator")
-    gone = isinstance(estimator, dict) and estimator.get("class") == "GaussianNB"
-    return release if estimator is None or gone else _estimator(estimator, release)
+    removed = isinstance(estimator, dict) and estimator.get("class") == "GaussianNB"
+    return release if estimator is None or removed else _estimator(estimator, release)
 
 
 def _estimator(data: Any, release: Release) -> Any:

@@ -1,6 +1,6 @@
-"""For tests of programs that release something: random bits that are the same each time.
+"""Replay random bits, so that tests of programs get the same releases in each run.
 
-Whatever is released with them is *not private*, and its certificate says so.
+A release with replayed bits is *not private*, and its certificate says so.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ __all__ = ["replayed"]
 
 @contextmanager
 def replayed(bits: BitSource | str) -> Iterator[BitSource]:
-    """Have all that is released inside drawn from replayed bits; also a decorator of functions.
+    """Draw all releases inside the block from replayed bits; also decorates functions.
 
-    A label stands for bits that begin anew in each block, and with each call of a decorated
-    function. A release keeps the bits for which its certificate was issued, so a study that is made
-    inside is run inside, too. Threads that are started inside draw from the operating system,
-    unless they enter a block themselves.
+    A label stands for a sequence of bits that starts again in each block, and in each call of a
+    decorated function. A release must be drawn with the bits for which its certificate was issued,
+    so run a study in the block in which it was created. Threads that are started inside draw from
+    the operating system, unless they enter a block of their own.
 
     >>> import numpy as np, zerodelta as zd
-    >>> rows, asked = np.zeros(1000), {"bounds": (0, 1), "epsilon": "1/2"}
+    >>> rows, options = np.zeros(1000), {"bounds": (0, 1), "epsilon": "1/2"}
     >>> with replayed("a test"):
-    ...     release = zd.mean(rows, **asked)
+    ...     release = zd.mean(rows, **options)
     >>> print(release.certificate.randomness)
     replayed test bits: NOT PRIVATE
-    >>> replayed("a test")(zd.mean)(rows, **asked).value == release.value
+    >>> replayed("a test")(zd.mean)(rows, **options).value == release.value
     True
     """
-    text = isinstance(bits, str)
     require(
-        text or isinstance(bits, BitSource),
+        isinstance(bits, (str, BitSource)),
         "bits",
         type(bits).__name__,
         expected="a label, or a BitSource",
         remedy='pass a text such as "a test"',
     )
-    made = ReplayBits(bits) if isinstance(bits, str) else bits
-    token = REPLAYED.set(made)
+    source = ReplayBits(bits) if isinstance(bits, str) else bits
+    token = REPLAYED.set(source)
     try:
-        yield made
+        yield source
     finally:
         REPLAYED.reset(token)

@@ -1,4 +1,4 @@
-"""The decorator of classes that only hold values."""
+"""Provide `@value`, the decorator of classes that only hold values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
-        """Do nothing: `typing` has it from Python 3.11 on, and only type checkers need it."""
+        """Return the decorator unchanged: only type checkers need `dataclass_transform`."""
         return lambda decorator: decorator
 
 
@@ -24,9 +24,9 @@ def value(cls: type[_T], /) -> type[_T]: ...
 def value(*, eq: bool = True, repr: bool = True) -> Callable[[type[_T]], type[_T]]: ...
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def value(cls: type[_T] | None = None, /, *, eq: bool = True, repr: bool = True) -> Any:
-    """Make a final, frozen dataclass with slots, made by keywords only."""
+    """Make a class a final, frozen dataclass with slots, constructed by keywords only."""
 
-    def made(cls: type[_T]) -> type[_T]:
+    def decorate(cls: type[_T]) -> type[_T]:
         return final(dataclass(frozen=True, kw_only=True, slots=True, eq=eq, repr=repr)(cls))
 
-    return made if cls is None else made(cls)
+    return decorate if cls is None else decorate(cls)

@@ -241,7 +241,7 @@ def test_malformed_parameters_are_refused(options: dict[str, Any], name: str) ->
 
 
 def test_too_few_outcomes_are_refused() -> None:
-    with pytest.raises(zd.errors.ParameterError, match="as many outcomes"):
+    with pytest.raises(zd.errors.ParameterError, match="number of outcomes"):
         bound(lambda data, count: np.zeros(3), 0, samples=100)
 
 

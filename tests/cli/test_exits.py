@@ -49,7 +49,7 @@ def test_a_folder_with_a_release_is_refused_before_anything_is_spent(people: Pat
     assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
     code, output = run(*asked(people, "median", "-", "income"), *paying)
     assert code == 2
-    assert "not written over" in output
+    assert "never overwritten" in output
     assert zd.Ledger(people / "l", data="people").spent == 1 / 4
 
 
@@ -70,7 +70,7 @@ def test_an_unexpected_error_shows_no_value_not_even_with_debug(
         row = [PLANTED]
         raise ValueError(f"cannot convert {row[0]}")
 
-    monkeypatch.setattr(outputs, "released", fails)
+    monkeypatch.setattr(outputs, "run_job", fails)
     code, output = run(*debug, *asked(people, "mean", "-", "income"))
     assert code == 4
     assert str(PLANTED) not in output
@@ -92,7 +92,7 @@ from zerodelta.cli import app, shown
 def fails(job):
     row = {PLANTED!r}
     raise RuntimeError(row)
-shown.released = fails
+shown.run_job = fails
 app({asked(people, "mean", "-", "income")!r})
 """
     done = subprocess.run(
@@ -106,7 +106,7 @@ app({asked(people, "mean", "-", "income")!r})
 def test_an_interrupt_before_the_release_is_saved_leaves_a_debit_and_no_file(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(job: jobs.Job, made: jobs.Made) -> list[Path]:
+    def interrupted(job: jobs.Job, made: jobs.FinishedJob) -> list[Path]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(outputs, "write", interrupted)
@@ -124,13 +124,13 @@ def test_an_interrupt_before_the_release_is_saved_leaves_a_debit_and_no_file(
 def test_an_interrupt_while_the_record_is_written_waits_until_it_is_there(
     people: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    save = jobs.Made.save
+    save = jobs.FinishedJob.save
 
-    def slow(made: jobs.Made, path: Path, *, sign: str | None) -> None:
+    def slow(made: jobs.FinishedJob, path: Path, *, sign: str | None) -> None:
         os.kill(os.getpid(), number)
         save(made, path, sign=sign)
 
-    monkeypatch.setattr(jobs.Made, "save", slow)
+    monkeypatch.setattr(jobs.FinishedJob, "save", slow)
     known = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code, _ = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
@@ -261,7 +261,7 @@ def test_jobs_that_the_budget_does_not_cover_together_are_refused_before_the_fir
     assert "this is NOT covered" in run("plan", job)[1]
     code, output = run("release", job)
     assert code == 3
-    assert "2-median asks for 1/2, where 1/4" in output
+    assert "2-median costs 1/2, but only 1/4" in output
     assert not (people / "l").exists()
     job.write_text(JOBS.format(first="1/2", task="median", column="income"), encoding="utf-8")
     assert "NOT covered" not in run("plan", job)[1]
@@ -272,14 +272,14 @@ def test_jobs_that_the_budget_does_not_cover_together_are_refused_before_the_fir
 def test_what_was_paid_for_is_told_in_json_whatever_becomes_of_the_next_job(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = jobs.released
+    made = jobs.run_job
 
     def fails(job: jobs.Job) -> Any:
         if job.task == "median":
             raise KeyboardInterrupt
         return made(job)
 
-    monkeypatch.setattr(outputs, "released", fails)
+    monkeypatch.setattr(outputs, "run_job", fails)
     job = people / "job.toml"
     job.write_text(JOBS.format(first="1/2", task="median", column="income"), encoding="utf-8")
     code, output = run("release", job, "--json")
@@ -312,16 +312,16 @@ def test_what_cannot_be_written_any_more_is_told_beside_the_release(
     def full(path: Path, *_content: Any, **_name: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    save = jobs.Made.save
+    save = jobs.FinishedJob.save
 
-    def taken(made: jobs.Made, path: Path, *, sign: str | None) -> None:
+    def taken(made: jobs.FinishedJob, path: Path, *, sign: str | None) -> None:
         if path.is_relative_to(people):
             raise OSError(28, "No space left on device", str(path))
         save(made, path, sign=sign)
 
     monkeypatch.setattr(outputs, "write_new", full)
     monkeypatch.setattr(page, "write_new", full)
-    monkeypatch.setattr(jobs.Made, "save", taken)
+    monkeypatch.setattr(jobs.FinishedJob, "save", taken)
     monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(people.parent))
     code, output = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
     assert code == 4

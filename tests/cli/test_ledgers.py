@@ -46,7 +46,7 @@ def test_a_url_in_a_job_is_no_path_and_not_repeated(people: Path, url: str) -> N
     for command in ("plan", "release"):
         code, output = run(command, job)
         assert (code, "s3cret" in output) == (2, False)
-        assert "it is not repeated here" in output
+        assert "the address is not repeated here" in output
 
 
 def test_an_analyst_pays(people: Path, ledger: Path) -> None:
@@ -63,7 +63,7 @@ def test_an_analyst_pays(people: Path, ledger: Path) -> None:
     for unknown in ("anna", "bob"):
         code, output = run(*words[:-1], unknown)
         assert (code, zd.Ledger(ledger, data="people").entries) == (2, 4)
-        assert "one who has an account of 'people': ana" in output
+        assert "an analyst who has an account of 'people': ana" in output
     code, output = run(*asked(people, "mean", "-", "income"), "--analyst", "ana")
     assert code == 2
     assert "expected a ledger" in output

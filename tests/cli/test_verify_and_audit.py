@@ -136,7 +136,7 @@ def test_a_claim_with_a_delta_above_0_is_refused_unless_asked_for(tmp_path: Path
     path.write_text(CASES["adaptive-zcdp"].to_json(), encoding="utf-8")
     code, output = run(path)
     assert code == 1
-    assert "that is not pure, it allows a δ above 0: pass --impure" in output
+    assert "that is not pure, as it allows a δ above 0: pass --impure" in output
     assert run(path, "--impure")[0] == 0
     assert run(path, "--impure", "--epsilon", "100")[0] == 1
 

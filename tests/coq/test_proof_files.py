@@ -43,7 +43,7 @@ def test_every_label_has_a_theorem_or_is_taken_on_paper(label: str) -> None:
     assert written.is_empty is not bool(steps & formal)
     for step in steps - formal:
         assert any(step in what for what in written.paper)
-    assert all(f"taken on paper: {what}\n" in written.text for what in written.paper)
+    assert all(f"proved on paper only: {what}\n" in written.text for what in written.paper)
 
 
 def test_the_verdict_on_a_table_names_the_law_that_is_drawn(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_verdict_on_a_table_names_the_law_that_is_drawn(tmp_path: Path) -> N
     release.save(tmp_path / "table.json")
     code, output = run(tmp_path / "table.json", "--proofs", tmp_path)
     assert code == 0
-    assert "taken on paper: partition-laplace (P1): that the noise drawn has" in output
+    assert "proved on paper only: partition-laplace (P1): that the noise drawn has" in output
     assert "the two-sided geometric law" in output
     assert "the two-sided geometric law" in (tmp_path / "table.v").read_text(encoding="utf-8")
 
@@ -138,7 +138,7 @@ def test_a_certificate_that_coq_says_nothing_about_says_so(tmp_path: Path) -> No
     code, output = run(path)
     assert code == 0
     assert "Coq has no theorem about these steps" in output
-    assert "taken on paper: joint-quantiles (Q)" in output
+    assert "proved on paper only: joint-quantiles (Q)" in output
 
 
 @needs_coq
@@ -147,7 +147,7 @@ def test_coq_accepts_and_says_what(release: Path) -> None:
     assert code == 0
     assert "Coq 8." in output
     assert "accepts: ε" in output
-    assert "δ = 0, if what is taken on paper holds\ntaken on paper: given (B6)" in output
+    assert "δ = 0, if the steps proved on paper hold\nproved on paper only: given (B6)" in output
 
 
 @needs_coq
@@ -222,4 +222,5 @@ def test_what_coq_only_adds_up_is_said(tmp_path: Path) -> None:
     path.write_text(made.to_json(), encoding="utf-8")
     code, output = run(path, "--proofs", PROOFS)
     assert code == 0
-    assert "it only added up: every step is taken on paper\ntaken on paper: joint-q" in output
+    only = "proved on paper only"
+    assert f"it only added up: every step is {only}\n{only}: joint-q" in output

@@ -339,7 +339,7 @@ def test_the_forecast_is_that_of_rows_in_a_corner() -> None:
         rows=N,
         dimension=4,
         epsilon=1,
-        expected=LOG_ODDS.given(row_length=Fraction(math.sqrt(1 / 48)), signal=None),
+        expected=LOG_ODDS.updated(row_length=Fraction(math.sqrt(1 / 48)), signal=None),
     )
     x, y, _, _ = people(0)
     whole = float(model.fit(x, y).release_.error)

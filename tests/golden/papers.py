@@ -154,7 +154,7 @@ _FORMULAS: dict[str, dict[str, Case]] = {
     },
     "algorithm_09_10_11": {
         "paper_threshold": lambda f: f(**_DELTA),
-        "twice_and_rest": lambda f: f(3, None),
+        "split_in_three": lambda f: f(3, None),
         "paper_margin": lambda f: f(local_change=2, **_DELTA),
     },
     "algorithm_12_13": {

@@ -103,7 +103,7 @@ def test_the_noise_that_a_refusal_names_is_enough_and_not_much_more() -> None:
 
 def test_where_no_noise_would_do_the_refusal_says_so() -> None:
     """Orders end at 10^6, so that at ε = 1/10000 no ln δ is below -100."""
-    with pytest.raises(GuaranteeError, match="no noise multiplier would do"):
+    with pytest.raises(GuaranteeError, match="no noise multiplier is enough"):
         _plan(RUN, zd.Ball(1000, 1), "1/10000", "1/100", True)
 
 

@@ -299,7 +299,7 @@ def test_a_removed_end_is_found_by_records_only(written: Path, tmp_path: Path) -
 def test_another_file_at_the_path_is_another_ledger(path: str, ledger: zd.Ledger) -> None:
     ledger.debit(charge("1/2"))
     os.unlink(path)
-    with pytest.raises(zd.errors.LedgerError, match="there is none"):
+    with pytest.raises(zd.errors.LedgerError, match="it does not exist"):
         ledger.debit(charge())
     for end in ("-wal", "-shm"):
         Path(path + end).unlink(missing_ok=True)

@@ -121,8 +121,8 @@ def test_a_power_cut_leaves_what_was_told(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file and its WAL frozen together; of what was not synced any part is kept, or garbage."""
-    monkeypatch.setattr(sqlite_store, "_SOON", float("inf"))  # all of it is in the WAL
-    monkeypatch.setattr(sqlite_store, "_MANY", 10**6)
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_SECONDS", float("inf"))  # all is in the WAL
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_PAGES", 10**6)
     ledger = zd.Ledger(path, budget=1000)
     wal, sizes, numbers = Path(path + "-wal"), [], []
     for _ in range(40):
@@ -153,8 +153,8 @@ def test_a_power_cut_in_a_checkpoint_leaves_what_was_told(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any of the pages are written to the file; the WAL is there until all of them are."""
-    monkeypatch.setattr(sqlite_store, "_SOON", float("inf"))
-    monkeypatch.setattr(sqlite_store, "_MANY", 10**6)
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_SECONDS", float("inf"))
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_PAGES", 10**6)
     ledger = zd.Ledger(path, budget=1000)
     numbers = [ledger.debit(charge()).entry for _ in range(200)]
     before, wal = Path(path).read_bytes(), Path(path + "-wal").read_bytes()

@@ -17,7 +17,7 @@ from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
 from zerodelta.ledger import sqlite as sqlite_store
 from zerodelta.ledger.balances import Balances
 from zerodelta.ledger.sqlite import SqliteStore
-from zerodelta.ledger.store import _MOST_OPEN, close_all
+from zerodelta.ledger.store import _MAXIMUM_OPEN, close_all
 
 
 def put_back(path: str, copy: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_connection_that_was_closed_for_others_changes_nothing(
     """Of many ledgers the oldest are closed; what was checked of them is not checked again."""
     ledger = zd.Ledger(path)
     ledger.debit(charge("1/2"))
-    others = [zd.Ledger(tmp_path / f"{k}.db", budget=1) for k in range(_MOST_OPEN)]
+    others = [zd.Ledger(tmp_path / f"{k}.db", budget=1) for k in range(_MAXIMUM_OPEN)]
     assert others[-1].spent == 0
     added: list[int] = []
     real = Balances.add
@@ -117,7 +117,7 @@ def test_a_connection_that_was_closed_for_others_changes_nothing(
     monkeypatch.setattr(Balances, "add", add)
     assert ledger.spent == Fraction(6, 10)
     assert added == []
-    assert [each.spent for each in others] == [0] * _MOST_OPEN
+    assert [each.spent for each in others] == [0] * _MAXIMUM_OPEN
     put_back(path, old)
     refused(ledger)
 
@@ -244,7 +244,7 @@ def test_a_log_that_others_write_to_is_not_removed(
         "import sys, zerodelta as zd\n"
         "from zerodelta.ledger import sqlite as sqlite_store\n"
         "from ledger.spenders import charge\n"
-        "sqlite_store._SOON = float('inf')\n"  # all that it writes is in the log
+        "sqlite_store._CHECKPOINT_SECONDS = float('inf')\n"  # all that it writes is in the log
         "print(zd.Ledger(sys.argv[1]).debit(charge('9/10')).entry)\n"
     )
     close_all()
@@ -256,12 +256,12 @@ def test_a_busy_log_is_written_to_the_file_too(
     path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so many pages, however soon that is."""
-    monkeypatch.setattr(sqlite_store, "_SOON", float("inf"))
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_SECONDS", float("inf"))
     for _ in range(200):
         ledger.debit(charge())
     removed(path, ("-wal", "-shm"))
     told = in_a_process("import sys, zerodelta as zd\nprint(zd.Ledger(sys.argv[1]).verify())", path)
-    assert int(told) > 202 - sqlite_store._MANY
+    assert int(told) > 202 - sqlite_store._CHECKPOINT_PAGES
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])

@@ -19,7 +19,7 @@ from zerodelta.paper.algorithm_09_10_11 import (
     propose_test_release,
     pure_bounded_local_sensitivity,
     pure_propose_test_release,
-    twice_and_rest,
+    split_in_three,
 )
 from zerodelta.paper.algorithm_12_13 import (
     adassp,
@@ -224,11 +224,11 @@ def test_the_plan_of_query_release_says_how_long_it_takes(name: str) -> None:
 
 
 def test_the_parts_of_epsilon_in_algorithms_10_and_11() -> None:
-    assert twice_and_rest("3/2", "1/4") == (F(3, 2), F(1, 4), F(1))
-    assert twice_and_rest(1, None) == (F(1), F(1, 3), F(1, 3))
+    assert split_in_three("3/2", "1/4") == (F(3, 2), F(1, 4), F(1))
+    assert split_in_three(1, None) == (F(1), F(1, 3), F(1, 3))
     for total, base in ((1, "1/2"), (1, 1), (0, None), (1, 0), (1, "x")):
         with pytest.raises(zd.errors.ParameterError):
-            twice_and_rest(total, base)
+            split_in_three(total, base)
 
 
 @pytest.mark.parametrize("both", [{}, {"delta": 1e-9, "log_delta": -20.0}, {"delta": 0.0}])

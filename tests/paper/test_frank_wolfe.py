@@ -577,7 +577,7 @@ def test_a_row_that_changes_the_shape_of_a_block_adds_nothing_and_hides_no_other
     sums = []
     for odd in (0.0, 7.0):
         rows[4] = odd
-        sums.append(opened(ArraySource(rows)).sum(steps._at(np.zeros(2)), lattice).tolist())
+        sums.append(opened(ArraySource(rows)).sum(steps._summand(np.zeros(2)), lattice).tolist())
     assert sums == [[72, 72], [64, 64]]
 
 

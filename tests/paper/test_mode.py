@@ -210,7 +210,7 @@ def test_one_element_and_bad_parameters() -> None:
     for wrong in ({"epsilon": 0}, {"epsilon": -1}, {"universe": 0}, {"unknown": 77}):
         with pytest.raises(zd.errors.ParameterError):
             mode([1], **dict[str, Any](universe=5, epsilon=1) | wrong)
-    with pytest.raises(zd.errors.ParameterError, match="use `mode`"):
+    with pytest.raises(zd.errors.ParameterError, match=r"use zd\.mode"):
         embedded_mode([1], universe=2, epsilon=18)
 
 

@@ -35,7 +35,7 @@ NO_ROWS: dict[str, set[str]] = {
             "paper.algorithm_07_08.printed_mixing_weight",
         ),
         *("paper.algorithm_07_08.tolerance", "paper.algorithm_07_08.recovery_error"),
-        *("paper.algorithm_09_10_11.paper_threshold", "paper.algorithm_09_10_11.twice_and_rest"),
+        *("paper.algorithm_09_10_11.paper_threshold", "paper.algorithm_09_10_11.split_in_three"),
         *("paper.algorithm_09_10_11.paper_margin", "paper.algorithm_12_13.mode_log_delta"),
         *("paper.algorithm_12_13.wrong_probability", "paper.algorithm_12_13.adassp_log_delta"),
         *("paper.algorithm_12_13.paper_multiplier_squared", "paper.algorithm_14_16.paper_rho"),

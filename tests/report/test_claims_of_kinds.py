@@ -46,7 +46,10 @@ def test_what_a_row_holds_is_told_at_twice_the_epsilon_of_add_remove() -> None:
     assert risen(1) not in told
     assert "ε = 1 (add-remove), δ = 0" in told
     assert f"which is at most {factor_text(Fraction(2))}" in told
-    assert f"Whether it is there at all: at most the factor {factor_text(Fraction(1))}." in told
+    assert (
+        "For the question whether it is in the data at all, the factor is at most "
+        f"{factor_text(Fraction(1))}." in told
+    )
 
 
 def test_releases_for_rows_and_for_units_are_not_added_up() -> None:

@@ -28,7 +28,7 @@ QUESTIONS = {
     "How sure is that?": "Proven. Anyone can check that. Nobody vouches that the steps were run",
     "What is assumed?": "you have to ask: bounds, categories, hierarchies and the question were "
     "chosen without the rows; one person is in one row only",
-    "What is the total ε?": "ε = 1 of people 2026 in all that its ledger counted (replace): a "
+    "What is the total ε?": "ε = 1 of people 2026 counted by its ledger (replace): a "
     "suspicion of 50 % about one row rises to at most 73.2 %. On this page: ε = 1, δ = 0",
     "What can an attacker learn?": "a suspicion of 50 % rises to at most 73.2 %",
     "Which data?": "people 2026",
@@ -198,19 +198,19 @@ def glance_of(page: str) -> str:
 
 def test_what_no_program_can_know_is_asked_even_if_all_is_proven(page: str) -> None:
     told = re.sub(r"<[^>]+>", " ", page[page.index('<h2 id="assumed">') :])
-    assert "no program can know it" in told
+    assert "No program can know the following" in told
     for asked in ("the question were chosen without the rows", "one person is in one row only"):
         assert asked in told
     for claimed in ("fixed before a row was read", "Nothing is assumed", "Nothing about the rows"):
         assert claimed not in page
     assert "with none of the code that made it" not in page
-    assert "by the functions of zerodelta with which it was planned" in page
-    assert "docs/certificate-format.md" in page
+    assert "with the functions of zerodelta that planned it" in page
+    assert "docs/records.md" in page
 
 
 def test_the_page_says_no_more_than_is_checked(page: str) -> None:
     """Some values have no noisy sums, and no ledger knows which steps were run."""
-    assert "does not contradict its noisy sums and bounds, where it has some" in page
+    assert "not contradict its noisy sums and bounds, if it has any" in page
     assert "a ledger shows what was paid for" in page
     for too_much in ("is what its noisy sums give", "ledger of whoever", "belong together"):
         assert too_much not in page
@@ -221,11 +221,11 @@ def test_the_total_is_that_of_the_ledger_with_its_odds(people: Any) -> None:
     zd.count(people, by="city", epsilon=2)
     release = zd.mean(people, "age", epsilon=1)
     risen = percent_text(after_upper(Fraction(1, 2), Fraction(3)), up=True)
-    told = "ε = 3 of people 2026 in all that its ledger counted (replace): a suspicion of 50 % "
+    told = "ε = 3 of people 2026 counted by its ledger (replace): a suspicion of 50 % "
     told += f"about one row rises to at most {risen}."
     assert told in glance_of(page_of_releases([release]))
     saved = replace(release, paid_by=())
-    assert "which was not read for it" in glance_of(page_of_releases([saved]))
+    assert "which was not read here" in glance_of(page_of_releases([saved]))
     account = zd.Ledger(people.protection.accounts[0].address, data="people 2026")
     assert told in glance_of(page_of_releases([saved], ledger=account))
 
@@ -237,21 +237,21 @@ def test_what_a_ledger_of_add_remove_counted_is_told_twice(tmp_path: Path) -> No
     people = zd.open(table, columns=kinds, name="p", expected_rows=100, **paying)
     told = glance_of(page_of_releases([zd.sum(people, "age", epsilon=1)]))
     risen = percent_text(after_upper(Fraction(1, 2), Fraction(2)), up=True)
-    assert "ε = 1 of p in all that its ledger counted (add-remove, counted twice: ε = 2)" in told
+    assert "ε = 1 of p counted by its ledger (add-remove, counted twice: ε = 2)" in told
     assert f"a suspicion of 50 % about one row rises to at most {risen}. On this page" in told
 
 
 def test_what_no_ledger_counted_says_so(page: str) -> None:
     alone = page_of_releases([zd.mean(np.zeros(100), bounds=(0, 1), epsilon=1)])
-    assert "No ledger counted it: nobody here knows what else was released." in glance_of(alone)
-    assert "by no ledger: nobody counted it" in alone
+    assert "No ledger counted it: other releases are not known here." in glance_of(alone)
+    assert "by no ledger" in alone
     assert "No ledger counted" not in page
 
 
 def test_a_release_beside_the_ledger_is_named(people: Any) -> None:
     counted = zd.mean(people, "age", epsilon=1)
     page = page_of_releases([counted, zd.mean(np.zeros(9), bounds=(0, 1), epsilon=20)])
-    assert "No ledger counted 2." in glance_of(page)
+    assert "No ledger counted release 2." in glance_of(page)
     assert "No ledger counted the ε of 2" in page
 
 

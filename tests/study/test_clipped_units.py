@@ -137,8 +137,8 @@ def test_sources_batches_and_memory_do_not_matter(
     for source in (duckdb.from_arrow(rows), pl.from_arrow(rows).lazy()):  # type: ignore[union-attr]
         assert sums(name, people(source, **options), 2) == expected
     monkeypatch.setattr(base, "_BATCH", 7)
-    monkeypatch.setattr(gradients, "_ROWS_OF_UNITS", 5)
-    monkeypatch.setattr(linear_gradients, "_MOST_ROWS", 5)
+    monkeypatch.setattr(gradients, "_UNIT_BATCH", 5)
+    monkeypatch.setattr(linear_gradients, "_MAXIMUM_ROWS", 5)
     finish = units.Bounding.finish
 
     def spilled(self: Any) -> Any:
@@ -196,7 +196,7 @@ def test_less_weight_is_less_noise_and_the_certificate_says_so() -> None:
         made = study(data)
         descent = made.plan_minimize(Logistic(), data_norm=1, unit_weight=weight, step=1)
         errors[weight] = descent.error
-        shown = "all 5 rows" if weight == 5 else f"count like {weight} at most"
+        shown = "up to 5 rows" if weight == 5 else f"clipped to that of {weight}"
         assert shown in repr(descent)
         release = made.minimize(Logistic(), data_norm=1, unit_weight=weight, step=1)
         assert verify(

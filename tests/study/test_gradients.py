@@ -288,7 +288,7 @@ def test_every_margin_and_every_sum_of_a_block_is_an_integer_that_floats_hold() 
     assert rows <= 2**24  # of float32
     # parameters may be 1e-9 outside the ball, and are rounded
     assert rows * linear_gradients._PARAMETER_STEPS <= 2**52
-    assert rows * slopes * linear_gradients._MOST_ROWS <= 2**53
+    assert rows * slopes * linear_gradients._MAXIMUM_ROWS <= 2**53
     assert (rows * slopes) ** 2 <= 2**62  # caps are found in 64 bits
 
 
@@ -307,7 +307,7 @@ def test_blocks_of_any_size_add_up_to_the_sum_of_single_rows(
     ]
     assert not any(single[2])
     assert not any(single[rows - 1])
-    monkeypatch.setattr(linear_gradients, "_MOST_ROWS", 32)
+    monkeypatch.setattr(linear_gradients, "_MAXIMUM_ROWS", 32)
     found = gradients_of(features, labels, **how)
     expected = [sum(column) for column in zip(*single, strict=True)]
     assert found.total(theta).tolist() == expected

@@ -183,7 +183,7 @@ def test_the_last_base_is_whole_beyond_64_bits() -> None:
         iterates = Iterates(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
         iterates.theta = np.array([0.9999999, -0.0004, 0.0])
         iterates._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
-        iterates._counted = 1
+        iterates._averaged = 1
         base = iterates.base(spacing)
         assert all(type(entry) is int for entry in base)
         assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2

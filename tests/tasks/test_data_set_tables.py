@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import zerodelta as zd
-from data.odd_cells import ODD
 from data.opening import opened
 from zerodelta.marginals import domain as streamed_counts
 from zerodelta.marginals.domain import (
@@ -18,9 +17,9 @@ from zerodelta.marginals.domain import (
     as_workload,
     code_rows,
     count_rows,
-    given_rows,
     row_columns,
     table_domain,
+    tabulated_source,
 )
 from zerodelta.testing import replayed
 
@@ -66,7 +65,7 @@ def test_streamed_counts_are_those_of_rows_in_memory(
     workload: Any, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = {"one table": 1 << 24, "the tables": 47, "codes": 1}
-    monkeypatch.setattr(streamed_counts, "_MOST_WIDE", cells[held])
+    monkeypatch.setattr(streamed_counts, "_MAXIMUM_COUNTS", cells[held])
     data, domain = table_domain(people(), NAMES, None)
     tables = as_workload(workload, domain)
     known = code_rows(row_columns(frame()[NAMES], domain).read(), domain)
@@ -167,17 +166,6 @@ def test_methods_that_divide_by_the_number_of_rows_are_refused() -> None:
                 zd.answer_queries(data, ["city"], epsilon=1, method=method)
 
 
-def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows() -> None:
-    data = people(unit="who", max_rows=2)
-    certificate = zd.answer_queries(data, NAMES, epsilon=1, method="counts").certificate
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
-    half = zd.answer_queries(people(), NAMES, epsilon="1/2", method="counts").certificate
-    *steps, last = certificate.steps
-    assert (tuple(steps), last.theorem) == (half.steps, "units")
-    for name in ("city", "plan"):
-        assert zd.synthesize(data, [name], epsilon=1, size=3).value[name].shape == (3,)
-
-
 def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None:
     """Every set of up to three rows of one unit against every other; out-of-domain included."""
     cells = list(itertools.product(["oslo", "x"], [True, None]))
@@ -188,7 +176,7 @@ def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None
         table = pd.DataFrame(rows, columns=["who", "city", "member"]).astype(object)
         opening = zd.open(table, columns=columns, unit="who", max_rows=2)
         data, domain = table_domain(opening, None, None)
-        facts = given_rows(data, domain)[1]
+        facts = tabulated_source(data, domain)[1]
         assert facts.rows is None
         found = count_rows(
             opened(data),
@@ -205,32 +193,6 @@ def test_replacing_all_rows_of_a_unit_moves_two_rows_of_counts_at_most() -> None
     found = [counts(unit) for unit in sets]
     moves = [a - b for a, b in itertools.permutations(found, 2)]
     assert max(int(np.maximum(move, 0).sum()) for move in moves) == 2
-
-
-@pytest.mark.parametrize("cell", ODD.values(), ids=ODD)
-def test_an_odd_cell_moves_two_counts_at_most(cell: Any) -> None:
-    def counts(place: str | None) -> Any:
-        table = frame(8)
-        if place is not None:
-            column = table[place].to_numpy(copy=True)
-            column[3] = None
-            column[3:4].fill(cell)
-            table[place] = column
-        data, domain = table_domain(zd.open(table, columns=COLUMNS), NAMES, None)
-        return count_rows(
-            opened(data),
-            domain,
-            as_workload(3, domain),
-            unknown=domain.sizes,
-            declared=True,
-            planned=8,
-            private=False,
-        ).table((0, 1, 2))
-
-    for place in NAMES:
-        move = counts(place) - counts(None)
-        assert np.maximum(move, 0).sum() <= 1
-        assert np.maximum(-move, 0).sum() <= 1
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -251,7 +213,7 @@ def test_columns_without_categories_and_other_domains_are_refused() -> None:
 def test_what_needs_all_rows_together_is_refused_by_public_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streamed_counts, "_MOST_WIDE", 1)
+    monkeypatch.setattr(streamed_counts, "_MAXIMUM_COUNTS", 1)
     monkeypatch.setattr(streamed_counts, "MAX_BYTES", 500 * 3)
     zd.answer_queries(people(), NAMES, epsilon=1)
     monkeypatch.setattr(streamed_counts, "MAX_BYTES", 500 * 3 - 1)

@@ -76,7 +76,7 @@ def test_orbits_stand_for_every_set_of_columns(sizes: tuple[int, ...], workload:
         assert set(orbit.example) <= set(orbit.tables[0][0])
         assert orbit.cells == domain.cells_of(orbit.example)
         assert orbit.size == math.prod(size - 1 for size in domain.shape(orbit.example))
-        assert orbit.around == sum(tables.values())
+        assert orbit.table_count == sum(tables.values())
         listed[
             tuple(sorted(domain.shape(orbit.example))),
             as_multiset(tables),
@@ -166,7 +166,7 @@ def test_the_refusal_depends_on_the_workload_alone(monkeypatch: pytest.MonkeyPat
     domain, workload = dict.fromkeys(range(9), 2), some_tables(9, 5, 11)
     seen = set()
     with monkeypatch.context() as patch:
-        patch.setattr(home, "_MOST_EFFORT", 100)
+        patch.setattr(home, "_MAXIMUM_EFFORT", 100)
         for release in (answer_queries, synthesize):
             for rows in (np.zeros((50, 9)), np.ones((80, 9)), np.full((50, 9), 7)):
                 for method in ("auto", "laplace", "mwem"):

@@ -33,11 +33,11 @@ from zerodelta.ui.server import (
     FIELDS,
     HOST,
     PlannerServer,
+    advise_arguments,
     answer,
     as_value,
     break_even,
     form_of_all,
-    numbers_asked,
     planners,
 )
 
@@ -55,7 +55,7 @@ def test_every_task_is_forecast_as_by_advise_and_has_curves(task: str) -> None:
     found = answer({"task": task})
     planner = PLANNERS[task]
     given = {name: as_value(name, FIELDS[name].start) for name in ("epsilon", *planner.fields)}
-    advice = zd.advise(task, **numbers_asked(planner, given))
+    advice = zd.advise(task, **advise_arguments(planner, given))
     assert [each["name"] for each in found["methods"]] == [each.name for each in advice]
     assert found["methods"][0]["error"] == advice.best.error
     assert found["reason"] == advice.reason
@@ -143,7 +143,7 @@ def test_no_forecast_begins_once_it_is_late(task: str, monkeypatch: pytest.Monke
 
 def test_the_least_number_of_a_field_is_allowed() -> None:
     for name, field in FIELDS.items():
-        assert float(as_value(name, f"{field.least}")) == field.least
+        assert float(as_value(name, f"{field.minimum}")) == field.minimum
 
 
 def test_break_even_is_where_the_two_curves_cross() -> None:

@@ -1,7 +1,7 @@
-"""Trying to break a claim of privacy, ours or another's: by enumeration, and by sampling.
+"""Test privacy claims of any mechanism: exactly on small data sets, or by sampling.
 
-`exact` computes the loss on all small datasets, `lower_bound` and `sequential` run any black box,
-`search` finds the datasets on which to run it. See docs/audit.md for what each can see.
+`exact` computes the privacy loss on all small datasets; `lower_bound` and `sequential` run a black
+box many times; `search` also chooses its datasets. docs/audit.md says what each can detect.
 """
 
 from __future__ import annotations

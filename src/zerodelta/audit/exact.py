@@ -1,9 +1,8 @@
-"""Privacy on small inputs without tolerance: exact laws, extreme pairs, and largest ratios.
+"""Compute the privacy loss on small inputs without tolerance, from exact output laws.
 
-A law is a mapping from outcomes to probabilities: Fractions, `ExpRational` (both compared exactly,
-also where the loss equals its bound) or Arb balls (compared with certainty or not at all). An
-outcome that is missing has probability 0. Every check runs in both directions, as a neighboring
-relation does.
+A law maps outcomes to probabilities: Fractions, `ExpRational` (both compared exactly, even if the
+loss equals its bound) or Arb balls (a comparison is certain or undecided). A missing outcome has
+probability 0. Every check runs in both directions, since the neighboring relation is symmetric.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from zerodelta.value import value
 # -- Numbers made of rationals and exponentials of rationals, compared exactly --------------------
 # By the Lindemann-Weierstrass theorem the numbers e^r, for distinct rationals r, are linearly
 # independent over the rationals. So a sum of terms c·e^r is zero only if every c is, and the sign
-# of any other sum is found by evaluating it precisely enough: even a privacy loss that *equals*
-# its bound is decided, without tolerance.
+# of any other sum is found by evaluating it with enough precision: even a privacy loss that
+# *equals* its bound is decided without tolerance.
 
 _Terms: TypeAlias = Mapping[Fraction, Fraction]
 """Coefficients by exponent, none of them zero."""
@@ -63,7 +62,7 @@ class ExpRational:
 
     @staticmethod
     def of(value: int | Fraction | ExpRational) -> ExpRational:
-        """Return a rational number as one of these."""
+        """Return a rational number as an `ExpRational`."""
         if isinstance(value, ExpRational):
             return value
         return ExpRational({Fraction(0): Fraction(value)} if value else {})
@@ -219,25 +218,25 @@ Law: TypeAlias = Mapping[Any, Probability]
 _Row = TypeVar("_Row", bound=Hashable)
 
 _BITS = 512
-"""Balls are combined at this precision; those from `laws` have it too."""
+"""Precision, in bits, at which balls are computed and combined."""
 
 
 @value
 class ExactAudit:
-    """The privacy loss of a mechanism on all small datasets: computed, not sampled.
+    """The exact privacy loss of a mechanism on all small datasets.
 
     Parameters
     ----------
     epsilon_lower, epsilon_upper : float
-        Between these lies the largest loss |ln p/q| over all pairs and outcomes.
+        Bounds on the largest loss |ln p/q| over all pairs and outcomes.
     claimed : Fraction or None
-        The ε that was to be checked.
+        The ε to be checked.
     holds : bool or None
         Whether no loss exceeds the claim, decided without tolerance; None if balls are too wide.
     pair, outcome : object
-        Where the loss is largest.
+        The pair of datasets and the outcome with the largest loss.
     pairs : int
-        How many neighboring pairs there are.
+        The number of neighboring pairs.
     """
 
     epsilon_lower: float
@@ -275,8 +274,8 @@ def exact(
 ) -> ExactAudit:
     """Compute the privacy loss of a mechanism on every pair of small neighboring datasets.
 
-    Use it where the probabilities can be written down: it sees events that no sample contains,
-    however rare. For a black box see `lower_bound`. Beyond these datasets only a proof helps.
+    Use it if you can compute the probabilities: it also sees events that no sample contains,
+    however rare. For a black box see `lower_bound`. For larger datasets only a proof helps.
 
     Parameters
     ----------
@@ -286,7 +285,7 @@ def exact(
     domain : sequence
         The values that a row may have; hashable.
     n : int
-        How many rows; under add-remove from n - 1 to n.
+        The number of rows; under add-remove n - 1 or n.
     epsilon : int, float, str or Fraction, optional
         The claim to check.
     neighbors : Neighbors or str
@@ -312,31 +311,31 @@ def exact(
     require(len(domain) > 0, "domain", domain, "at least one value", "list the values of a row")
     tables = list(datasets(domain, rows))
     if relation is Neighbors.REPLACE:
-        found = list(_replaced(tables, domain))
+        pairs = list(_replaced(tables, domain))
     else:
-        found = list(dict.fromkeys((t, (*t[:i], *t[i + 1 :])) for t in tables for i in range(rows)))
-    laws = {table: law(table) for table in dict.fromkeys(itertools.chain(*found))}
-    worst = worst_ratio(laws, found)
+        pairs = list(dict.fromkeys((t, (*t[:i], *t[i + 1 :])) for t in tables for i in range(rows)))
+    laws = {table: law(table) for table in dict.fromkeys(itertools.chain(*pairs))}
+    worst = worst_ratio(laws, pairs)
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     return ExactAudit(
         epsilon_lower=to_float_down(worst.log_ratio),
         epsilon_upper=to_float_up(worst.log_ratio),
         claimed=claimed,
-        holds=None if claimed is None else _holds([(laws[a], laws[b]) for a, b in found], claimed),
+        holds=None if claimed is None else _holds([(laws[a], laws[b]) for a, b in pairs], claimed),
         pair=worst.pair,
         outcome=worst.outcome,
-        pairs=len(found),
+        pairs=len(pairs),
     )
 
 
 def _replaced(
     tables: Iterable[tuple[Any, ...]], domain: Sequence[Any]
 ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Yield each unordered pair once: a row becomes a later value of the domain."""
+    """Yield each unordered replace-one pair once: one row becomes a later value of the domain."""
     for table in tables:
         for i, row in enumerate(table):
-            for entry in domain[domain.index(row) + 1 :]:
-                yield table, (*table[:i], entry, *table[i + 1 :])
+            for later in domain[domain.index(row) + 1 :]:
+                yield table, (*table[:i], later, *table[i + 1 :])
 
 
 def _holds(pairs: Sequence[tuple[Law, Law]], epsilon: Fraction) -> bool | None:
@@ -364,7 +363,7 @@ def certainly_pure(
 def certainly_impure(
     p: Law, q: Law, epsilon: Rational | None = None, *, epsilon_exp: Rational | None = None
 ) -> bool:
-    """Tell whether certainly p > e^ε q or q > e^ε p at some outcome: a violation is found.
+    """Tell whether certainly p > e^ε q or q > e^ε p at some outcome, which violates ε-DP.
 
     >>> certainly_impure({0: Fraction(1)}, {0: Fraction(9, 10), 1: Fraction(1, 10)}, 5)
     True
@@ -374,7 +373,7 @@ def certainly_impure(
 
 
 def max_log_ratio(p: Law, q: Law) -> arb:
-    """Return a ball around the largest |ln p/q|: the loss of this pair, infinite if unbounded.
+    """Return a ball around the largest |ln p/q|, the privacy loss of this pair (maybe infinite).
 
     >>> float(max_log_ratio({0: Fraction(1, 3), 1: Fraction(2, 3)}, {0: Fraction(1)}))
     inf
@@ -385,7 +384,7 @@ def max_log_ratio(p: Law, q: Law) -> arb:
 
 @value
 class WorstRatio:
-    """Where the privacy loss is largest: its ball, the two datasets, and the outcome."""
+    """The largest privacy loss as a ball, with its two datasets and outcome."""
 
     log_ratio: arb
     pair: tuple[Any, Any]
@@ -402,11 +401,11 @@ def worst_ratio(laws: Mapping[Any, Law], pairs: Iterable[tuple[Any, Any]]) -> Wo
     (((0, 0), (0, 1)), 0, 0.693147)
     """
     with ctx.workprec(_BITS):
-        found = [(*_largest_ratio(laws[a], laws[b]), (a, b)) for a, b in pairs]
-        if not found:
+        losses = [(*_largest_ratio(laws[a], laws[b]), (a, b)) for a, b in pairs]
+        if not losses:
             raise ParameterError("pairs", [], expected="at least one pair", remedy="pass some")
-        log_ratio, outcome, pair = max(found, key=lambda item: _middle(item[0]))
-        for other, *_ in found:  # balls may overlap: enclose the largest, whichever it is
+        log_ratio, outcome, pair = max(losses, key=lambda item: _middle(item[0]))
+        for other, *_ in losses:  # balls may overlap: the maximum encloses the true largest
             log_ratio = log_ratio.max(other)
         return WorstRatio(log_ratio=log_ratio, pair=pair, outcome=outcome)
 
@@ -414,7 +413,7 @@ def worst_ratio(laws: Mapping[Any, Law], pairs: Iterable[tuple[Any, Any]]) -> Wo
 def hockey_stick(
     p: Law, q: Law, epsilon: Rational | None = None, *, epsilon_exp: Rational | None = None
 ) -> ExpRational | arb:
-    """Return sum (p - e^ε q)^+, the δ of this pair in this direction; exact if the laws are.
+    """Return sum (p - e^ε q)^+, the δ of this pair in this direction; exact for exact laws.
 
     >>> hockey_stick({0: Fraction(1, 2), 1: Fraction(1, 2)}, {0: Fraction(1)}, epsilon_exp=2)
     ExpRational(0.5)
@@ -431,7 +430,7 @@ def hockey_stick(
 
 
 def datasets(universe: Sequence[_Row], rows: int) -> Iterator[tuple[_Row, ...]]:
-    """Yield every dataset of `rows` rows, each row any element of a small universe."""
+    """Yield every dataset of `rows` rows from a small universe."""
     return itertools.product(universe, repeat=rows)
 
 
@@ -454,7 +453,10 @@ def _factor(epsilon: Rational | None, epsilon_exp: Rational | None) -> ExpRation
     if epsilon_exp is not None and epsilon is None:
         return ExpRational.of(as_rational(epsilon_exp, "epsilon_exp"))
     raise ParameterError(
-        "epsilon, epsilon_exp", (epsilon, epsilon_exp), expected="exactly one", remedy="give one"
+        "epsilon, epsilon_exp",
+        (epsilon, epsilon_exp),
+        expected="exactly one of the two",
+        remedy="pass epsilon=1, say",
     )
 
 
@@ -512,7 +514,7 @@ def _middle(value: arb) -> float:
     return float(value.mid())
 
 
-# -- All extreme pairs of output laws that (ε, δ)-DP allows on a few outcomes ---------------------
+# -- Extreme pairs of output laws that (ε, δ)-DP allows on a few outcomes -------------------------
 # The pairs (P, P') on N outcomes with P(S) <= e^ε P'(S) + δ and P'(S) <= e^ε P(S) + δ for all sets
 # S form a polytope. A bound on a quantity that is quasi-convex in the pair (the likelihood ratio
 # after any channel is) holds for every pair if it holds at the vertices, which are enumerated here
@@ -523,7 +525,7 @@ Pmf: TypeAlias = tuple[Fraction, ...]
 
 
 def extreme_pairs(size: int, epsilon_exp: Rational, delta: Rational) -> tuple[tuple[Pmf, Pmf], ...]:
-    """Return every vertex (P, P') of the (ε, δ)-DP pairs on `size` outcomes, e^ε rational.
+    """Return all vertices (P, P') of the set of (ε, δ)-DP pairs on `size` outcomes, e^ε rational.
 
     The set is symmetric, so both directions are in it. Size 4 takes a fifth of a second.
 
@@ -574,7 +576,7 @@ def _product_of_simplices(size: int) -> Iterator[_Vertex]:
 
 
 def _cut(vertices: list[_Vertex], normal: Pmf, bound: Fraction, number: int) -> list[_Vertex]:
-    """Intersect a polytope with normal·x <= bound: keep vertices, cut the edges that cross."""
+    """Intersect a polytope with normal·x <= bound: keep vertices inside, add those on cut edges."""
     kept: list[_Vertex] = []
     inside: list[tuple[_Vertex, Fraction]] = []
     outside: list[tuple[_Vertex, Fraction]] = []
@@ -590,7 +592,7 @@ def _cut(vertices: list[_Vertex], normal: Pmf, bound: Fraction, number: int) -> 
     masks = [vertex.tight for vertex in vertices]
     for (inner, below), (outer, above) in itertools.product(inside, outside):
         shared = inner.tight & outer.tight
-        # an edge: no third vertex lies on all the facets that the two have in common
+        # two vertices form an edge if no third one lies on all the facets that they share
         if sum(1 for mask in masks if mask & shared == shared) == 2:
             share = below / (below - above)
             point = tuple(
@@ -600,7 +602,7 @@ def _cut(vertices: list[_Vertex], normal: Pmf, bound: Fraction, number: int) -> 
     return kept
 
 
-# -- Exact output laws of the mechanisms, for enumeration (theory R(vi), C10.1) -------------------
+# -- Exact output laws of mechanisms, for enumeration (theory R(vi), C10.1) -----------------------
 
 _HALF = Fraction(1, 2)
 _Score: TypeAlias = int | Fraction
@@ -672,11 +674,11 @@ def rounded_gaussian_tail(k: int, *, variance: Rational) -> arb:
 def shifted(
     pmf: Callable[[int], _P], tail: Callable[[int], _P], *, center: int, low: int, high: int
 ) -> dict[float, _P]:
-    """Return the law of center + Z on low..high; the keys -inf and inf hold all that lies beyond.
+    """Return the law of center + Z on low..high; keys -inf and inf hold the two tails.
 
-    `tail(k)` is P(Z >= k) of a Z symmetric about 0. Joining the outcomes beyond an end is
-    post-processing: a violation found is real. For Laplace noise nothing is lost either, once low
-    and high enclose all centers: beyond them every ratio is the same, so the joint cell shows it.
+    `tail(k)` is P(Z >= k) of a Z symmetric about 0. Joining the outcomes of a tail is
+    post-processing, so every violation in the joined law is real. For Laplace noise no violation
+    is hidden, if low and high enclose all centers: all ratios in a tail are equal to the joint one.
 
     >>> from functools import partial
     >>> noise = partial(rounded_laplace_pmf, scale=2), partial(rounded_laplace_tail, scale=2)
@@ -714,7 +716,7 @@ def permute_and_flip_law(scores: Sequence[_Score], *, scale: Rational) -> dict[i
     """
     weights = _weights(scores, scale)
     law: dict[int, ExpRational] = {}
-    for i, own in enumerate(weights):
+    for i, weight in enumerate(weights):  # the coefficients of ∏_{j≠i} (1 - x_j s), then ∫₀¹
         polynomial = [ExpRational.of(1)]
         for j, other in enumerate(weights):
             if j != i:
@@ -724,7 +726,7 @@ def permute_and_flip_law(scores: Sequence[_Score], *, scale: Rational) -> dict[i
         integral = sum(
             (c * Fraction(1, power + 1) for power, c in enumerate(polynomial)), ExpRational.of(0)
         )
-        law[i] = own * integral
+        law[i] = weight * integral
     return law
 
 

@@ -1,7 +1,7 @@
-"""What a black box returned, and a rule that guesses from it which of two datasets it came from.
+"""Learn a rule that guesses from an outcome which of two datasets a black box was run on.
 
-It is learned from outcomes that are not judged with it. A score orders the outcomes; those above
-one threshold are taken for the first dataset, those below another for the second.
+The rule is judged on other outcomes than those from which it is learned. A score orders the
+outcomes: above one threshold the rule guesses the first dataset, below another the second.
 """
 
 from __future__ import annotations
@@ -21,24 +21,23 @@ from zerodelta.privacy.release import Release
 from zerodelta.value import value
 
 # -- Outcomes -------------------------------------------------------------------------------------
-# Outcomes of a black box on two datasets, and the columns of numbers by which they are told apart.
-#
-# The dataset of each call is chosen by a fair coin. If the black box is ε-DP, then by Bayes' rule,
-# whatever comes out, the coin is guessed with probability at most e^ε/(1 + e^ε).
+# A fair coin chooses the dataset of each call. If the black box is ε-DP, then by Bayes' rule,
+# whatever the outcome is, a guess of the coin is right with probability at most e^ε/(1 + e^ε).
+# Outcomes become columns of numbers, from which the rule is learned.
 
 Coins: TypeAlias = npt.NDArray[np.int64]
 
 _NEGATIVE_ZERO, _ZERO, _NOT_FINITE = 5000.0, 5001.0, 6000.0
-"""Lowest bits of numbers that have none; others are from -1074 to 971."""
+"""Codes for numbers without a lowest bit; real ones are from -1074 to 971."""
 
 
-_CERTAIN = 40
-"""In so many calls both datasets occur, with all but certainty."""
+_CALLS_FOR_BOTH = 40
+"""Number of calls in which both datasets occur except with probability 2^-39."""
 
 
 @value
 class Sample:
-    """What came out, and the coin of each outcome: 1 for the first dataset, -1 for the other."""
+    """Outcomes, and the coin of each: 1 for the first dataset, -1 for the second."""
 
     outcomes: Sequence[Any] | npt.NDArray[Any]
     coins: Coins
@@ -49,14 +48,14 @@ class Sample:
 
 @value
 class BlackBox:
-    """A mechanism and two datasets, of which a coin chooses one for each call."""
+    """A mechanism and two datasets; a coin chooses the dataset of each call."""
 
     mechanism: Callable[..., Any]
     datasets: tuple[Any, Any]
     vectorized: bool
 
     def draw(self, count: int, bits: BitSource) -> Sample:
-        """Run the mechanism `count` times; an exception is an outcome like any other."""
+        """Run the mechanism `count` times; an exception counts as an outcome."""
         coins = bits.signs(count)
         if self.vectorized:
             return Sample(outcomes=self._in_bulk(coins), coins=coins)
@@ -65,29 +64,29 @@ class BlackBox:
         failures = 0
         for coin in coins.tolist():
             try:
-                outcomes.append(_published(self.mechanism(self.datasets[coin < 0])))
+                outcomes.append(_value_of(self.mechanism(self.datasets[coin < 0])))
             except Exception as error:
                 failure, failures = error, failures + 1
                 outcomes.append((type(error).__name__, str(error)))
-        if failure is not None and failures == count >= _CERTAIN:
+        if failure is not None and failures == count >= _CALLS_FOR_BOTH:
             raise ParameterError(
                 "mechanism",
                 self.mechanism,
                 expected="a function that returns on at least one of the two datasets",
-                remedy=f"every call raised {type(failure).__name__}: see the cause above",
+                remedy=f"mend it: every call raised {type(failure).__name__}, shown above",
             ) from failure
         return Sample(outcomes=outcomes, coins=coins)
 
     def _in_bulk(self, coins: Coins) -> Sequence[Any] | npt.NDArray[Any]:
         parts = []
         for data, coin in zip(self.datasets, (1, -1), strict=True):
-            wanted = int(np.count_nonzero(coins == coin))
-            part = np.asarray(self.mechanism(data, wanted))
+            calls = int(np.count_nonzero(coins == coin))
+            part = np.asarray(self.mechanism(data, calls))
             require(
-                part.ndim > 0 and len(part) == wanted,
+                part.ndim > 0 and len(part) == calls,
                 "mechanism",
                 self.mechanism,
-                expected="an array of as many outcomes as its second argument says",
+                expected="a function whose second argument is the number of outcomes to return",
                 remedy="return an array of that length, or leave out vectorized=True",
             )
             parts.append(part)
@@ -95,11 +94,12 @@ class BlackBox:
             array = np.empty((len(coins), *parts[0].shape[1:]), dtype=parts[0].dtype)
             array[coins > 0], array[coins < 0] = parts
             return array
-        turns = iter(parts[0]), iter(parts[1])  # unlike arrays: that itself may tell them apart
-        return [next(turns[coin < 0]) for coin in coins.tolist()]
+        # arrays of different types or shapes: that itself may reveal the dataset
+        queues = iter(parts[0]), iter(parts[1])
+        return [next(queues[coin < 0]) for coin in coins.tolist()]
 
 
-def _published(outcome: Any) -> Any:
+def _value_of(outcome: Any) -> Any:
     return outcome.value if isinstance(outcome, Release) else outcome
 
 
@@ -107,8 +107,8 @@ def joined(samples: Sequence[Sample]) -> Sample:
     """Return several samples as one."""
     coins = np.concatenate([sample.coins for sample in samples])
     arrays = [s.outcomes for s in samples if isinstance(s.outcomes, np.ndarray)]
-    alike = len({(array.dtype, array.shape[1:]) for array in arrays}) == 1
-    if alike and len(arrays) == len(samples):
+    same_shape = len({(array.dtype, array.shape[1:]) for array in arrays}) == 1
+    if same_shape and len(arrays) == len(samples):
         return Sample(outcomes=np.concatenate(arrays), coins=coins)
     listed = list(itertools.chain.from_iterable(sample.outcomes for sample in samples))
     return Sample(outcomes=listed, coins=coins)
@@ -116,7 +116,7 @@ def joined(samples: Sequence[Sample]) -> Sample:
 
 @value
 class Columns:
-    """Outcomes as numbers: a row for each; of a column that is not ordered only equality counts."""
+    """Outcomes as rows of numbers; unordered numbers are codes, compared for equality only."""
 
     values: Floats
     names: tuple[str, ...]
@@ -127,10 +127,10 @@ class Columns:
 
 
 def columns_of(outcomes: Sequence[Any] | npt.NDArray[Any]) -> Columns:
-    """Return the columns of outcomes: their numbers and lowest bits, or a number for each text.
+    """Return outcomes as columns: their numbers and lowest bits, or a code for each text.
 
     The lowest bit of a float is the exponent of the largest power of 2 that divides it. Noise added
-    in floating point shows there what was added to it (Mironov, 2012).
+    in floating point reveals there the number to which it was added (Mironov, 2012).
 
     >>> columns_of(np.array([0.5, 3.0, 0.0])).values.tolist()
     [[0.5, -1.0], [3.0, 0.0], [0.0, 5001.0]]
@@ -160,7 +160,7 @@ def columns_of(outcomes: Sequence[Any] | npt.NDArray[Any]) -> Columns:
 def _as_array(outcomes: Sequence[Any]) -> npt.NDArray[Any] | None:
     try:
         return np.array(outcomes)
-    except (ValueError, TypeError, OverflowError):  # of unlike shapes
+    except (ValueError, TypeError, OverflowError):  # different shapes
         return None
 
 
@@ -169,32 +169,33 @@ def _code(text: str) -> float:
 
 
 def _lowest_bits(values: Floats) -> Floats:
-    """Return for each float the exponent of its lowest bit that is set."""
+    """Return the exponent of the lowest set bit of each float."""
     finite = np.isfinite(values)
     mantissas, exponents = np.frexp(np.where(finite, values, 0.0))
     integers = np.abs(mantissas * 2.0**53).astype(np.int64)  # exact: a mantissa has 53 bits
     lowest = np.log2(np.maximum(integers & -integers, 1).astype(np.float64))
     zeros = np.where(np.signbit(values), _NEGATIVE_ZERO, _ZERO)
-    found: Floats = np.where(integers == 0, zeros, exponents - 53 + lowest)
-    return np.where(finite, found, np.where(np.isnan(values), _NOT_FINITE + 1, _NOT_FINITE))
+    bits: Floats = np.where(integers == 0, zeros, exponents - 53 + lowest)
+    return np.where(finite, bits, np.where(np.isnan(values), _NOT_FINITE + 1, _NOT_FINITE))
 
 
 Score: TypeAlias = Callable[[Columns], Floats]
 Objective: TypeAlias = Callable[[Floats, Floats], Floats]
-"""How good a rule is that guessed so often, and was right so often; any number, more is better."""
+"""Score a rule by its numbers of guesses and of right guesses; larger is better."""
 
 _THRESHOLDS = 64
 _BINS = 64
 _CAUTION = 6.0
-_CLEARLY = 0.01
-"""By this share of its value a score must beat those before it, which are simpler."""
-_FEWEST = 10
-"""Guesses below which a rule is not considered: what it did may be chance."""
+"""Standard errors of Wilson's bound: large, as the best of thousands of rules is chosen."""
+_MINIMUM_GAIN = 0.01
+"""Relative gain by which a score must beat the simpler ones before it. Chosen by hand."""
+_MINIMUM_GUESSES = 10
+"""A rule with fewer guesses is not considered, as its success may be chance."""
 
 
 @value
 class GuessRule:
-    """Guess the first dataset if score >= `upper`, the second if score <= `lower`; NaN: never."""
+    """Guess the first dataset if score >= `upper`, the second if <= `lower`; NaN: no guess."""
 
     name: str
     falling: bool
@@ -204,7 +205,7 @@ class GuessRule:
     upper: float
 
     def scores(self, columns: Columns) -> Floats:
-        """Return what is compared with the thresholds."""
+        """Return the scores of outcomes, which are compared with the thresholds."""
         return self.score(columns)
 
     def guesses(self, columns: Columns) -> Coins:
@@ -213,19 +214,19 @@ class GuessRule:
         return (scores >= self.upper).astype(np.int64) - (scores <= self.lower).astype(np.int64)
 
     def __str__(self) -> str:
-        sign, most, least = (-1, "<=", ">=") if self.falling else (1, ">=", "<=")
+        sign, above, below = (-1, "<=", ">=") if self.falling else (1, ">=", "<=")
         parts = []
         if not np.isnan(self.upper):
-            parts.append(f"D if {self.name} {most} {sign * self.upper:.4g}")
+            parts.append(f"D if {self.name} {above} {sign * self.upper:.4g}")
         if not np.isnan(self.lower):
-            parts.append(f"D' if {self.name} {least} {sign * self.lower:.4g}")
+            parts.append(f"D' if {self.name} {below} {sign * self.lower:.4g}")
         return ", ".join(parts) or "no guess"
 
 
 def log_odds_objective(guesses: Floats, right: Floats) -> Floats:
-    """Score rules by a cautious lower bound on their log-odds of being right (Wilson's, z = 6).
+    """Score rules by Wilson's lower bound on their log-odds of being right, at z = 6.
 
-    Thousands of rules are compared; a bound that few of them exceed by chance prefers those that
+    Thousands of rules are compared; a bound that few of them exceed by chance prefers rules that
     guess often.
     """
     total = np.maximum(guesses, 1)
@@ -233,25 +234,25 @@ def log_odds_objective(guesses: Floats, right: Floats) -> Floats:
     spread = _CAUTION * np.sqrt(share * (1 - share) / total + (_CAUTION / (2 * total)) ** 2)
     low = (share + _CAUTION**2 / (2 * total) - spread) / (1 + _CAUTION**2 / total)
     low = np.clip(low, 1e-12, 1 - 1e-12)
-    found: Floats = np.log(low) - np.log1p(-low)
-    return found
+    log_odds: Floats = np.log(low) - np.log1p(-low)
+    return log_odds
 
 
 def learn(
     columns: Columns, coins: Coins, objective: Objective, classifier: Any = None
 ) -> GuessRule:
-    """Return the best rule found: a third of the outcomes makes the scores, the rest choose.
+    """Learn the scores from a third of the outcomes, and choose the best rule on the rest.
 
-    Considered are each column by itself, all columns by their binned likelihood ratios, a linear
-    score if there are several, and that of the caller's classifier.
+    The candidate scores are single columns, the likelihood ratios of binned columns, a linear
+    score if there are several columns, and the score of the caller's classifier.
     """
     third = max(1, len(coins) // 3)
     best = GuessRule(name="nothing", falling=False, score=_nothing, lower=np.nan, upper=np.nan)
     best_value = -1e9
     for name, falling, score in _scores(columns[:third], coins[:third], classifier):
-        found, value = _thresholds(score(columns[third:]), coins[third:], objective)
-        if value > best_value + _CLEARLY * abs(best_value):
-            lower, upper = found
+        thresholds, value = _thresholds(score(columns[third:]), coins[third:], objective)
+        if value > best_value + _MINIMUM_GAIN * abs(best_value):
+            lower, upper = thresholds
             best = GuessRule(name=name, falling=falling, score=score, lower=lower, upper=upper)
             best_value = value
     return best
@@ -262,11 +263,11 @@ def _nothing(columns: Columns) -> Floats:
 
 
 def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[str, bool, Score]]:
-    """Yield scores by name, rising or falling; those that are single columns first."""
+    """Yield names and scores, each column rising and falling first, then those of all columns."""
     if columns.ordered:
-        for place, name in enumerate(columns.names):
-            yield name, False, _column(place, 1)
-            yield name, True, _column(place, -1)
+        for i, name in enumerate(columns.names):
+            yield name, False, _column(i, 1)
+            yield name, True, _column(i, -1)
     if len(set(coins.tolist())) < 2:
         return
     yield "likelihood ratio", False, _likelihood_ratio(columns, coins)
@@ -277,8 +278,8 @@ def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[s
         yield "classifier", False, lambda columns: _decision(classifier, columns)
 
 
-def _column(place: int, sign: int) -> Score:
-    return lambda columns: sign * columns.values[:, place]
+def _column(i: int, sign: int) -> Score:
+    return lambda columns: sign * columns.values[:, i]
 
 
 def _decision(classifier: Any, columns: Columns) -> Floats:
@@ -288,10 +289,10 @@ def _decision(classifier: Any, columns: Columns) -> Floats:
 
 
 def _likelihood_ratio(columns: Columns, coins: Coins) -> Score:
-    """Return the sum over columns of ln p/q, estimated in bins; frequent values have their own."""
+    """Return a score that sums ln p/q over columns, estimated in bins; atoms have their own bin."""
     tables = []
-    for place in range(columns.values.shape[1]):
-        column = columns.values[:, place]
+    for i in range(columns.values.shape[1]):
+        column = columns.values[:, i]
         edges = _edges(column, ordered=columns.ordered)
         bins = np.searchsorted(edges, column, side="right")
         one = np.bincount(bins[coins > 0], minlength=len(edges) + 1) + 0.5
@@ -300,15 +301,15 @@ def _likelihood_ratio(columns: Columns, coins: Coins) -> Score:
 
     def score(columns: Columns) -> Floats:
         total = np.zeros(len(columns.values))
-        for place, (edges, ratios) in enumerate(tables):
-            total += ratios[np.searchsorted(edges, columns.values[:, place], side="right")]
+        for i, (edges, ratios) in enumerate(tables):
+            total += ratios[np.searchsorted(edges, columns.values[:, i], side="right")]
         return total
 
     return score
 
 
 def _edges(column: Floats, *, ordered: bool) -> Floats:
-    """Return edges of half-open bins; around a value that is alone in its bin, on both sides."""
+    """Return edges of half-open bins; a frequent value (an atom) has an edge on both sides."""
     values, counts = np.unique(column, return_counts=True)
     if len(values) > _BINS:
         atoms = values[counts >= max(5, len(column) // 1000)][: 16 * _BINS]
@@ -316,12 +317,12 @@ def _edges(column: Floats, *, ordered: bool) -> Floats:
     else:
         atoms, inner = values, values[:0]
     if not ordered:
-        inner = inner[:0]  # what was never seen is in bins between the atoms, which hold nothing
+        inner = inner[:0]  # codes that were never seen fall into bins between the atoms
     return np.unique(np.concatenate([inner, atoms, np.nextafter(atoms, np.inf)]))
 
 
 def _linear(columns: Columns, coins: Coins) -> Score:
-    """Return the linear discriminant of the two datasets' outcomes, each column scaled."""
+    """Return the linear discriminant of the two datasets' outcomes, with scaled columns."""
     low, middle, high = np.quantile(columns.values, [0.05, 0.5, 0.95], axis=0, method="nearest")
     with np.errstate(all="ignore"):
         width = high - low
@@ -347,13 +348,13 @@ def _thresholds(
     tails = 0.5 ** np.arange(2, 20)
     levels = np.concatenate([tails, np.linspace(0, 1, _THRESHOLDS + 1), 1 - tails])
     edges = np.unique(np.quantile(scores, np.unique(levels), method="nearest"))
-    values, places = np.unique(scores, return_inverse=True)
-    one = np.bincount(places[coins > 0], minlength=len(values))
-    other = np.bincount(places[coins < 0], minlength=len(values))
-    upto = np.searchsorted(values, edges, side="right")  # how many values are <= an edge
+    values, ranks = np.unique(scores, return_inverse=True)
+    one = np.bincount(ranks[coins > 0], minlength=len(values))
+    other = np.bincount(ranks[coins < 0], minlength=len(values))
+    upto = np.searchsorted(values, edges, side="right")  # number of values <= an edge
     below = np.searchsorted(values, edges, side="left")
-    one_sums, other_sums = (np.concatenate([[0], np.cumsum(each)]) for each in (one, other))
-    # no guess of the second dataset, or score <= edge; no guess of the first, or score >= edge
+    one_sums, other_sums = (np.concatenate([[0], np.cumsum(counts)]) for counts in (one, other))
+    # lower threshold: none, or score <= edge; upper threshold: score >= edge, or none
     low_right = np.concatenate([[0], other_sums[upto]])
     low_wrong = np.concatenate([[0], one_sums[upto]])
     high_right = np.concatenate([one_sums[-1] - one_sums[below], [0]])
@@ -361,7 +362,7 @@ def _thresholds(
     right = low_right[:, None] + high_right[None, :]
     guesses = right + low_wrong[:, None] + high_wrong[None, :]
     lows, highs = np.concatenate([[np.nan], edges]), np.concatenate([edges, [np.nan]])
-    possible = ~(lows[:, None] >= highs[None, :]) & (guesses >= _FEWEST)
+    possible = ~(lows[:, None] >= highs[None, :]) & (guesses >= _MINIMUM_GUESSES)
     value = np.where(possible, objective(guesses.astype(float), right.astype(float)), -np.inf)
     row, column = np.unravel_index(int(np.argmax(value)), value.shape)
     return (float(lows[row]), float(highs[column])), float(value[row, column])

@@ -1,10 +1,10 @@
-"""A lower bound on the ε of any black box from samples, at once or one by one; where to look.
+"""Bound the ε of any black box from below by samples, and search for its worst datasets.
 
 Coins choose the dataset of each call. A rule that guesses the coin is learned from the first half
 of the outcomes and judged on the second. Given all outcomes, the coins of an ε-DP mechanism are
 independent, and each guess is right with probability at most e^ε/(1 + e^ε). So the number of right
-guesses is at most binomial with that probability, and its exact lower confidence bound gives one on
-ε. There is one rule and one bound: nothing has to be corrected for multiplicity.
+guesses is at most binomial with that probability, and an exact lower confidence bound on it gives
+one on ε. There is one rule and one bound, so no correction for multiple tests is needed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BITS = 128
 
 @value
 class LowerBound:
-    """What sampling found out about a mechanism's ε.
+    """A lower bound on a mechanism's ε, from samples.
 
     Parameters
     ----------
@@ -57,19 +57,20 @@ class LowerBound:
     confidence : Fraction
         The probability, over all runs of the audit, that the bound is right.
     claimed : Fraction or None
-        The ε that was to be checked.
+        The ε to be checked.
     samples : int
-        How often the mechanism was called.
+        The number of calls of the mechanism.
     guesses, right : int
-        How often the rule guessed in the judging half of the samples, and how often rightly.
+        The numbers of guesses and of right guesses in the judging half of the samples.
     rule : str
         The rule, in words.
     pair : tuple
         The two datasets.
     scores : tuple of arrays
-        Of the judging half, the scores on the first dataset and on the second; for the picture.
+        The scores of the judging half on the first dataset and on the second, for `plot`.
     thresholds : tuple of float
-        Below the first the second dataset is guessed, from the second on the first; NaN: never.
+        Up to the first one the rule guesses the second dataset, from the second one on the first
+        dataset; NaN: no guess.
     """
 
     epsilon_lower: float
@@ -146,9 +147,9 @@ def lower_bound(
 ) -> LowerBound:
     """Bound the ε of a black box from below, by running it on two neighboring datasets.
 
-    Use it to catch noise that is too small or leaks in code that you cannot prove. It can refute a
-    claim and never prove one: an event of probability e^-50 does not occur in any sample. For
-    that see `exact`; to stop as soon as a claim is refuted, `sequential`.
+    Use it to detect too small noise, or leaks, in code without a proof. It can refute a
+    claim but never prove one: an event of probability e^-50 does not occur in any sample. For such
+    events see `exact`; to stop as soon as a claim is refuted, see `sequential`.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def lower_bound(
     data, neighbor : object
         Two neighboring datasets, passed to the mechanism as they are.
     samples : int
-        How many calls to make; the dataset of each is chosen by a fair coin.
+        The number of calls; a fair coin chooses the dataset of each.
     epsilon : int, float, str or Fraction, optional
         The claim to check; the result then says whether it is refuted.
     confidence : int, float, str or Fraction
@@ -168,7 +169,7 @@ def lower_bound(
         Call ``mechanism(data, count)`` instead, which returns an array of that many outcomes.
     classifier : object, optional
         Anything with `fit(X, y)` and `decision_function` or `predict_proba`, as in scikit-learn;
-        its score is tried beside the built-in ones.
+        its score is tried in addition to the built-in ones.
 
     Returns
     -------
@@ -177,15 +178,15 @@ def lower_bound(
 
     Examples
     --------
-    Noise of scale 1/2 where 1 was promised: ε is 2, not 1. (The outcome is rounded to thousandths:
-    the last bits of a float would show far more than that, see docs/audit.md.)
+    Noise of scale 1/2 instead of 1: ε is 2, not 1. (The outcome is rounded to thousandths:
+    the last bits of a float would reveal far more, see docs/audit.md.)
 
     >>> import numpy as np
     >>> from zerodelta import audit
     >>> def noisy(total, count):
     ...     return np.rint(1000 * (total + np.random.default_rng().laplace(scale=0.5, size=count)))
-    >>> found = audit.lower_bound(noisy, 0, 1, epsilon=1, samples=50_000, vectorized=True)
-    >>> found.violated, 1.6 < found.epsilon_lower < 2.1
+    >>> bound = audit.lower_bound(noisy, 0, 1, epsilon=1, samples=50_000, vectorized=True)
+    >>> bound.violated, 1.6 < bound.epsilon_lower < 2.1
     (True, True)
     """
     count = as_count(samples, "samples", minimum=40)
@@ -203,14 +204,14 @@ def judge(
     columns = columns_of(sample.outcomes)
     rule = learn(columns[:half], sample.coins[:half], log_odds_objective, classifier)
     guesses, coins = rule.guesses(columns[half:]), sample.coins[half:]
-    made, right = int(np.count_nonzero(guesses)), int(np.count_nonzero(guesses == coins))
+    count, right = int(np.count_nonzero(guesses)), int(np.count_nonzero(guesses == coins))
     scores = _by_dataset(rule, columns[half:], coins)
     return LowerBound(
-        epsilon_lower=epsilon_of_guesses_lower(made, right, 1 - confidence),
+        epsilon_lower=epsilon_of_guesses_lower(count, right, 1 - confidence),
         confidence=confidence,
         claimed=claimed,
         samples=len(sample),
-        guesses=made,
+        guesses=count,
         right=right,
         rule=str(rule),
         pair=box.datasets,
@@ -225,7 +226,7 @@ def _by_dataset(rule: GuessRule, columns: Columns, coins: Any) -> tuple[Any, Any
 
 
 def as_confidence(value: Rational) -> Fraction:
-    """Return a confidence as an exact rational, refusing what is not between 0 and 1."""
+    """Return a confidence as an exact rational; refuse one that is not between 0 and 1."""
     exact = as_rational(value, "confidence")
     require(0 < exact < 1, "confidence", value, "a number between 0 and 1", "pass 0.95")
     return exact
@@ -242,7 +243,7 @@ def epsilon_of_guesses_lower(guesses: int, right: int, alpha: Fraction) -> float
 
 
 def accuracy_lower(guesses: int, right: int, alpha: Fraction) -> float:
-    """Return the Clopper-Pearson lower bound: P(Binomial(guesses, it) >= right) <= α, certainly.
+    """Return the Clopper-Pearson lower bound p, with P(Binomial(guesses, p) >= right) <= α.
 
     >>> accuracy_lower(10, 0, Fraction(1, 20)), round(accuracy_lower(10, 10, Fraction(1, 20)), 6)
     (0.0, 0.741134)
@@ -250,7 +251,7 @@ def accuracy_lower(guesses: int, right: int, alpha: Fraction) -> float:
     if right == 0:
         return 0.0
     guess = float(betaincinv(right, guesses - right + 1, float(alpha)))
-    for slack in (1e-11, 1e-9, 1e-6, 1e-3, 1e-1):  # SciPy's root, then a little less, checked
+    for slack in (1e-11, 1e-9, 1e-6, 1e-3, 1e-1):  # lower SciPy's root until Arb confirms it
         accuracy = guess * (1 - slack)
         with ctx.workprec(_BITS):
             tail: arb = ball(accuracy).beta_lower(
@@ -262,27 +263,27 @@ def accuracy_lower(guesses: int, right: int, alpha: Fraction) -> float:
 
 
 # -- A sequential test of "this mechanism is ε-DP" by betting: it may be stopped at any time ------
-# A gambler guesses coins from outcomes (see `outcomes`) and bets that a guess is right. At the
-# odds that ε-DP implies, his wealth is a supermartingale if the claim is true, whatever rules he
-# uses, as long as each was learned from earlier outcomes only. By Ville's inequality it ever
-# reaches 1/α with probability at most α. So wealth of 1/α refutes the claim, and one may look
-# after every call.
+# A gambler guesses coins from outcomes (see `guess_rule.py`) and bets that the guess is right. At
+# the odds that ε-DP implies, the wealth is a supermartingale if the claim is true, whatever rules
+# are used, as long as each was learned from earlier outcomes only. By Ville's inequality it ever
+# reaches 1/α with probability at most α. So a wealth of 1/α refutes the claim, and it may be
+# checked after every call.
 
 _GAINS = 0.25 ** np.arange(4.0, -2.0, -1.0)
-"""The bets: a sixth of the money each says that ε is larger than claimed by 1/256, 1/64, …, 4."""
+"""The bets: a sixth of the wealth each bets that ε exceeds the claim by 1/256, 1/64, …, 4."""
 _FIRST = 100
-"""Outcomes of which the first rule is learned."""
-_LEARN_FROM = 60_000
-"""A rule is learned from at most so many outcomes, the last ones."""
+"""Number of outcomes from which the first rule is learned."""
+_MAXIMUM_TO_LEARN = 60_000
+"""Number of the latest outcomes from which a rule is learned, which bounds the time."""
 _MARGIN = 1e-6
-"""More log-wealth than needed: rounding errors of 1e7 bets are below 1e-8."""
+"""Extra log-wealth required: the rounding errors of 1e7 bets are below 1e-8."""
 _GRID = np.arange(1, 4001) / 100
-"""The values of ε among which the lower bound is found."""
+"""The values of ε that are tested for the lower bound."""
 
 
 @value
 class SequentialTest:
-    """How a sequential test of a claim ended.
+    """The result of a sequential test of a claim.
 
     Parameters
     ----------
@@ -291,15 +292,15 @@ class SequentialTest:
     epsilon : Fraction
         The claim.
     confidence : Fraction
-        1 - α, whenever one stops.
+        1 - α, for any time of stopping.
     epsilon_lower : float
         A lower bound on ε with that confidence, a multiple of 0.01.
     samples : int
-        How often the mechanism was called.
+        The number of calls of the mechanism.
     guesses, right : int
-        How many bets were made, and how many were won.
+        The numbers of bets made and won.
     history : tuple of (int, float)
-        Samples so far, and the logarithm of the wealth.
+        Number of samples and logarithm of the wealth, after each batch.
     rule : str
         The last rule, in words.
     pair : tuple
@@ -363,10 +364,10 @@ def sequential(
     vectorized: bool = False,
     classifier: Any = None,
 ) -> SequentialTest:
-    """Test whether a black box is ε-DP, and stop as soon as that is refuted.
+    """Test whether a black box is ε-DP, and stop as soon as the claim is refuted.
 
-    Use it where a call is expensive or gross mistakes are suspected; `lower_bound` where the number
-    of samples is fixed. Stopping early, or asking for more, does not spoil the confidence.
+    Use it if a call is expensive or a gross mistake is suspected; use `lower_bound` if the number
+    of samples is fixed. Stopping early, or continuing, does not change the confidence.
 
     Parameters
     ----------
@@ -375,7 +376,7 @@ def sequential(
     epsilon : int, float, str or Fraction
         The claim.
     samples : int
-        When to give up.
+        The largest number of calls.
     confidence : int, float, str or Fraction
         A true claim is ever refuted with probability at most 1 - confidence.
 
@@ -395,28 +396,28 @@ def sequential(
     (True, True)
     """
     claimed, trust = as_positive(epsilon, "epsilon"), as_confidence(confidence)
-    most = as_count(samples, "samples", minimum=2 * _FIRST)
+    maximum_samples = as_count(samples, "samples", minimum=2 * _FIRST)
     coins = current_bits()
     box = BlackBox(mechanism=mechanism, datasets=(data, neighbor), vectorized=vectorized)
     needed = -float(np.log(float(1 - trust))) + _MARGIN
-    float_claim = np.nextafter(float(claimed), np.inf)  # a weaker claim: refuted later
+    float_claim = np.nextafter(float(claimed), np.inf)  # rounded up: a weaker claim to refute
     past = box.draw(_FIRST, coins)
     drawn, guesses, right = len(past), 0, 0
     history = [(drawn, 0.0)]
     objective = _growth(float_claim)
     names: tuple[str, ...] = ()
     learned_at = 0
-    while drawn < most and history[-1][1] < needed:
-        batch = box.draw(min(most - drawn, max(20, drawn // 20)), coins)
+    while drawn < maximum_samples and history[-1][1] < needed:
+        batch = box.draw(min(maximum_samples - drawn, max(20, drawn // 20)), coins)
         both = joined([past, batch])
         columns = columns_of(both.outcomes)
-        if drawn > 1.2 * learned_at or columns.names != names:  # from earlier coins only
+        if drawn > 1.2 * learned_at or columns.names != names:  # learn from earlier coins only
             rule = learn(columns[: len(past)], past.coins, objective, classifier)
             names, learned_at = columns.names, drawn
             promising = _promises(rule.guesses(columns[: len(past)]), past.coins, float_claim)
-        found = rule.guesses(columns[len(past) :]) if promising else np.zeros(len(batch))
-        guesses += int(np.count_nonzero(found))
-        right += int(np.count_nonzero(found == batch.coins))
+        bets = rule.guesses(columns[len(past) :]) if promising else np.zeros(len(batch))
+        guesses += int(np.count_nonzero(bets))
+        right += int(np.count_nonzero(bets == batch.coins))
         drawn += len(batch)
         past = _last(both)
         history.append((drawn, float(log_wealth(guesses, right, np.array([float_claim]))[0])))
@@ -426,7 +427,7 @@ def sequential(
         violated=history[-1][1] >= needed,
         epsilon=claimed,
         confidence=trust,
-        # each value of the grid was tested; the bound is the last before which all are refuted
+        # the bound is the last value of the grid before the first that is not refuted
         epsilon_lower=float(_GRID[steps - 1]) if steps else 0.0,
         samples=drawn,
         guesses=guesses,
@@ -438,22 +439,22 @@ def sequential(
 
 
 def log_wealth(guesses: int, right: int, epsilons: Floats) -> Floats:
-    """Return the logarithm of the gambler's wealth after so many bets, for each claim.
+    """Return the logarithm of the gambler's wealth after `guesses` bets, for each claim.
 
-    A bet that the log-odds are ε + gain multiplies by g/θ if right and by (1 - g)/(1 - θ) if
-    wrong, g and θ being the accuracies at ε + gain and ε: on average by at most 1 if the accuracy
-    is at most θ.
+    Let g and θ be the accuracies at log-odds ε + gain and ε. A bet on ε + gain multiplies the
+    wealth by g/θ if the guess is right and by (1 - g)/(1 - θ) if it is wrong: on average by at most
+    1 if the accuracy is at most θ.
     """
     claim = epsilons[:, None]
     scale = np.log1p(np.exp(-claim)) - np.log1p(np.exp(-claim - _GAINS))
     logs = right * scale + (guesses - right) * (scale - _GAINS)
     largest = logs.max(axis=1)
-    found: Floats = largest + np.log(np.exp(logs - largest[:, None]).mean(axis=1))
-    return found
+    wealth: Floats = largest + np.log(np.exp(logs - largest[:, None]).mean(axis=1))
+    return wealth
 
 
 def _growth(epsilon: float) -> Objective:
-    """Score rules by the growth of log-wealth that they promise, if any, else by accuracy."""
+    """Return an objective: the expected growth of log-wealth if it is positive, else accuracy."""
 
     def objective(guesses: Floats, right: Floats) -> Floats:
         gain = log_odds_objective(guesses, right) - epsilon
@@ -465,23 +466,23 @@ def _growth(epsilon: float) -> Objective:
 
 
 def _promises(guesses: Coins, coins: Coins, epsilon: float) -> bool:
-    """Tell whether a rule has been right more often than ε-DP allows: else it is not bet on."""
+    """Tell whether a rule was right more often than ε-DP allows; no bets are made otherwise."""
     allowed = np.count_nonzero(guesses) / (1 + np.exp(-epsilon))
     return bool(np.count_nonzero(guesses == coins) > allowed)
 
 
 def _last(sample: Sample) -> Sample:
-    outcomes, coins = sample.outcomes[-_LEARN_FROM:], sample.coins[-_LEARN_FROM:]
+    outcomes, coins = sample.outcomes[-_MAXIMUM_TO_LEARN:], sample.coins[-_MAXIMUM_TO_LEARN:]
     return Sample(outcomes=outcomes, coins=coins)
 
 
 # -- Search small neighboring datasets for the pair on which a black box leaks most ---------------
-# Pilot samples choose the pair, fresh samples judge it: the confidence of the bound is not touched
-# by how many pairs were tried.
+# Pilot samples choose the pair, and fresh samples judge it: so the confidence of the bound does not
+# depend on the number of pairs that were tried.
 
 Pair: TypeAlias = tuple[list[Any], list[Any]]
-_FEWEST = 200
-"""Pilot samples of a pair in each round."""
+_MINIMUM_PILOT = 200
+"""Smallest number of pilot samples of a pair in each round."""
 _EVEN_ODDS = Fraction(1, 2)
 
 
@@ -498,10 +499,10 @@ def search(
     vectorized: bool = False,
     classifier: Any = None,
 ) -> LowerBound:
-    """Find neighboring datasets on which a black box leaks, and bound its ε from below there.
+    """Search for neighboring datasets on which a black box leaks, and bound its ε from below.
 
-    Use it where it is not obvious which datasets are worst; where it is, `lower_bound` with those.
-    Half of the pairs are dropped in each round of pilot samples; the last pair gets fresh ones.
+    Use it if the worst datasets are not obvious; if they are, pass them to `lower_bound`.
+    Each round of pilot samples drops half of the pairs; fresh samples judge the last pair.
 
     Parameters
     ----------
@@ -510,51 +511,52 @@ def search(
     domain : sequence
         A few values that a row may have: include the extremes.
     n : int
-        How many rows; under add-remove the smaller dataset has n - 1.
+        The number of rows; under add-remove the smaller dataset has n - 1.
     samples : int
-        How many fresh samples judge the last pair; the pilots together take about as many.
+        The number of fresh samples for the last pair; all pilots together take about as many.
     neighbors : Neighbors or str
         "replace" or "add-remove".
     pairs : int
-        How many pairs to try: those that differ most from constant datasets come last.
+        The number of pairs to try, starting with those closest to constant datasets.
     epsilon, confidence, vectorized, classifier
         As in `lower_bound`.
 
     Returns
     -------
     LowerBound
-        `pair` is the pair of datasets that was found.
+        Its `pair` is the pair of datasets that leaks most.
 
     Examples
     --------
-    A count whose noise fits, but for rows of 9:
+    A count with enough noise, except for rows equal to 9:
 
     >>> import numpy as np
     >>> from zerodelta import audit
     >>> def count(rows, draws):
     ...     noise = np.random.default_rng().laplace(size=draws)
     ...     return np.rint(1000 * (sum(3 if row == 9 else row for row in rows) + noise))
-    >>> found = audit.search(count, [0, 1, 9], n=2, epsilon=1, samples=20_000, vectorized=True)
-    >>> found.violated, any(9 in rows for rows in found.pair)
+    >>> bound = audit.search(count, [0, 1, 9], n=2, epsilon=1, samples=20_000, vectorized=True)
+    >>> bound.violated, any(9 in rows for rows in bound.pair)
     (True, True)
     """
     relation = Neighbors(neighbors)
-    count, most = as_count(samples, "samples", minimum=40), as_count(pairs, "pairs", minimum=1)
+    count = as_count(samples, "samples", minimum=40)
+    maximum_pairs = as_count(pairs, "pairs", minimum=1)
     trust = as_confidence(confidence)
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     source = current_bits()
-    left = small_neighbors(domain, as_count(n, "n", minimum=1), relation)[:most]
-    rounds = max(1, (len(left) - 1).bit_length())
-    while len(left) > 1:
-        each = max(_FEWEST, count // (rounds * len(left)))
+    candidates = small_neighbors(domain, as_count(n, "n", minimum=1), relation)[:maximum_pairs]
+    rounds = max(1, (len(candidates) - 1).bit_length())
+    while len(candidates) > 1:  # halve the candidates, keeping their order; ties go to the first
+        pilot_samples = max(_MINIMUM_PILOT, count // (rounds * len(candidates)))
         scored = []
-        for place, pair in enumerate(left):
+        for i, pair in enumerate(candidates):
             box = BlackBox(mechanism=mechanism, datasets=pair, vectorized=vectorized)
-            pilot = judge(box, box.draw(each, source), None, _EVEN_ODDS, classifier)
-            scored.append((pilot.epsilon_lower, -place))
-        keep = sorted(sorted(scored, reverse=True)[: (len(left) + 1) // 2], key=lambda x: -x[1])
-        left = [left[-place] for _, place in keep]
-    ((data, neighbor),) = left
+            pilot = judge(box, box.draw(pilot_samples, source), None, _EVEN_ODDS, classifier)
+            scored.append((pilot.epsilon_lower, -i))
+        best = sorted(scored, reverse=True)[: (len(candidates) + 1) // 2]
+        candidates = [candidates[i] for i in sorted(-negated for _, negated in best)]
+    ((data, neighbor),) = candidates
     return lower_bound(
         mechanism,
         data,
@@ -568,10 +570,10 @@ def search(
 
 
 def small_neighbors(domain: Sequence[Any], n: int, relation: Neighbors) -> list[Pair]:
-    """Return neighboring datasets over a domain, those with the most equal rows first.
+    """Return neighboring datasets over a domain, starting with those whose rows are most equal.
 
-    One pair of each two that differ in the order of the other rows or of the pair only; at most a
-    few thousand.
+    Pairs that differ only in the order of rows or of the two datasets are listed once. The list
+    has at most a few thousand pairs.
 
     >>> small_neighbors([0, 1], 2, Neighbors.REPLACE)
     [([0, 0], [1, 0]), ([0, 1], [1, 1])]
@@ -581,12 +583,12 @@ def small_neighbors(domain: Sequence[Any], n: int, relation: Neighbors) -> list[
     require(len(domain) > 0, "domain", domain, "at least one value", "pass the extremes")
     others = itertools.islice(itertools.combinations_with_replacement(domain, n - 1), 4096)
     ranked = sorted(others, key=lambda rest: sum(value != rest[0] for value in rest))
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for rest in ranked:
         if relation is Neighbors.REPLACE:
             changes = itertools.combinations(domain, 2)
-            found += [([a, *rest], [b, *rest]) for a, b in changes]
+            pairs += [([a, *rest], [b, *rest]) for a, b in changes]
         else:
-            found += [([a, *rest], list(rest)) for a in domain]
-    require(found, "domain", domain, "two values or more under replace", "pass the extremes")
-    return found
+            pairs += [([a, *rest], list(rest)) for a in domain]
+    require(pairs, "domain", domain, "two values or more under replace", "pass the extremes")
+    return pairs

@@ -1,7 +1,7 @@
-"""`zerodelta demo` and `zerodelta audit`: the main job from end to end, and our own tasks attacked.
+"""Run `zerodelta demo`, an example from schema to report, and `zerodelta audit`.
 
-The data (569 tumors, shipped with scikit-learn) are public, so that this demonstration may also
-show how accurate the published model is. With your own data only the releases may leave the room.
+The data of the example (569 tumors, shipped with scikit-learn) are public, so it may also print how
+accurate the published model is. Of private data only the releases may be shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.datasets import load_breast_cancer
 import zerodelta as zd
 from zerodelta.audit import LowerBound, lower_bound
 from zerodelta.cli.files import report_files
-from zerodelta.cli.jobs import Job, planned, released
+from zerodelta.cli.jobs import Job, plan_job, run_job
 from zerodelta.cli.refusals import say
 from zerodelta.cli.shown import prepare, say_plan, say_release, write
 from zerodelta.cli.verify_files import Demand, report, totals
@@ -31,9 +31,7 @@ from zerodelta.value import value
 HELD_OUT = 169
 BUDGET = 3
 
-BOUNDS: dict[
-    str, tuple[Any, Any]
-] = {  # public: what such measurements may be, whoever the patients are
+BOUNDS: dict[str, tuple[Any, Any]] = {  # public: the range of such measurements in any patient
     "mean radius": (5, 30),
     "mean texture": (5, 40),
     "mean perimeter": (30, 200),
@@ -48,8 +46,8 @@ BOUNDS: dict[
 
 
 def run(out: Path) -> Path:
-    """Run the demonstration, write everything into a folder, and return it."""
-    out = _free(out)
+    """Run the example, write all its files to a folder, and return the folder."""
+    out = _unused_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     data, schema, fresh = _write_data(out)
     shared: dict[str, Any] = {
@@ -58,7 +56,7 @@ def run(out: Path) -> Path:
         "ledger": str(out / "tumors.ledger"),
     }
 
-    _title("1. The schema: what is public of the file (names, kinds, bounds; nothing from rows)")
+    _title("1. The schema: the public description of the file (names, kinds, bounds)")
     say(schema.read_text(encoding="utf-8").rstrip())
 
     table = Job(
@@ -69,11 +67,11 @@ def run(out: Path) -> Path:
         out=str(out / "table"),
         **shared,
     )
-    _title("2. The plan: what it would cost, before a row is read")
-    say_plan(table, planned(table), None)
+    _title("2. The plan: price, guarantee and expected error, before a row is read")
+    say_plan(table, plan_job(table), None)
 
     _title("3. The table, paid for by a ledger")
-    files = [_released(table)]
+    files = [_run_and_show(table)]
 
     _title("4. Three of ten features, chosen by a private selection")
     chosen = Job(
@@ -84,7 +82,7 @@ def run(out: Path) -> Path:
         out=str(out / "features"),
         **shared,
     )
-    files.append(_released(chosen))
+    files.append(_run_and_show(chosen))
     names = tuple(zd.load(files[-1]).value)
 
     _title("5. A logistic regression on them: a model that zd.load restores")
@@ -96,10 +94,10 @@ def run(out: Path) -> Path:
         out=str(out / "model"),
         **shared,
     )
-    files.append(_released(model))
+    files.append(_run_and_show(model))
     _say_accuracy(files[-1], names, fresh)
 
-    _title("6. Anyone can check what is claimed")
+    _title("6. Anyone can verify the claims")
     demand = Demand(epsilon=BUDGET)
     verdicts = [report(path, demand, explain=False) for path in files]
     for path, verdict in zip(files, verdicts, strict=True):
@@ -107,7 +105,7 @@ def run(out: Path) -> Path:
     total = totals(verdicts, demand)
     say("" if total is None else total.text)
 
-    _title("7. One page for those who have to approve it")
+    _title("7. One page for those who approve the releases")
     page = out / "report.html"
     report_files(files, page, shared["ledger"])
     say(f"open {page} in a browser; then try, on a file of your own:")
@@ -116,33 +114,33 @@ def run(out: Path) -> Path:
     return out
 
 
-def _free(out: Path) -> Path:
-    """Return a folder without an earlier demonstration, whose releases are not written over."""
-    place, number = out, 1
-    while (place / "tumors.ledger").exists():
+def _unused_folder(out: Path) -> Path:
+    """Return a folder without an earlier example, whose releases are not overwritten."""
+    folder, number = out, 1
+    while (folder / "tumors.ledger").exists():
         number += 1
-        place = out / f"run-{number}"
-    return place
+        folder = out / f"run-{number}"
+    return folder
 
 
 def _title(text: str) -> None:
     say(f"\n== {text} ==")
 
 
-def _released(job: Job) -> Path:
+def _run_and_show(job: Job) -> Path:
     prepare(job)
-    made = released(job)
-    written = write(job, made)
-    say_release(job, made, written)
+    done = run_job(job)
+    written = write(job, done)
+    say_release(job, done, written)
     return written.files[0]
 
 
 def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:
-    """Write rows and schema, and return held-out features and labels beside them."""
-    found = load_breast_cancer()
-    order = np.random.default_rng(0).permutation(len(found.target))  # public: who is held out
-    places = [list(found.feature_names).index(name) for name in BOUNDS]
-    features, labels = found.data[order][:, places], 1 - found.target[order]
+    """Write rows and schema; return their paths, and the held-out features and labels."""
+    tumors = load_breast_cancer()
+    order = np.random.default_rng(0).permutation(len(tumors.target))  # public: the split of rows
+    columns = [list(tumors.feature_names).index(name) for name in BOUNDS]
+    features, labels = tumors.data[order][:, columns], 1 - tumors.target[order]
     data, schema = out / "tumors.csv", out / "tumors.toml"
     text = io.StringIO()
     writer = csv.writer(text)
@@ -164,22 +162,22 @@ def _say_accuracy(path: Path, names: tuple[str, ...], fresh: tuple[Any, Any]) ->
     rows = np.empty(len(labels), dtype=[(name, np.float64) for name in names])
     for name, column in zip(names, columns, strict=True):
         rows[name] = features[:, column]
-    right = float(np.mean(zd.load(path).predict(rows) == labels))
-    always = float(1 - labels.mean())
-    say(f"{right:.0%} of {HELD_OUT} other tumors right (always benign: {always:.0%})")
+    accuracy = float(np.mean(zd.load(path).predict(rows) == labels))
+    baseline = float(1 - labels.mean())
+    say(f"accuracy on {HELD_OUT} other tumors: {accuracy:.0%} (always benign: {baseline:.0%})")
 
 
-# -- `zerodelta audit`: our own tasks as black boxes, on made-up neighboring rows -----------------
+# -- `zerodelta audit`: tasks attacked as black boxes, on made-up neighboring data sets ------------
 
 MEANING = (
-    "Not refuted means: no event was found in these samples that shows more than the claim. It is "
-    "no proof, and rare events are never seen; the proof is the certificate: zerodelta verify."
+    "Not refuted means: these samples show no event that contradicts the claim. That is no proof, "
+    "as rare events may never occur in samples; the proof is the certificate: zerodelta verify."
 )
 
 
 @value
 class AuditedTask:
-    """A task, and two datasets that differ in one row as much as rows can."""
+    """A task, and two data sets that differ in one row as much as rows can."""
 
     run: Callable[[Any, Fraction], Any]
     datasets: tuple[Any, Any]
@@ -217,13 +215,13 @@ TASKS: dict[str, AuditedTask] = {
         run=lambda rows, epsilon: zd.select(rows, bounds=(0, 1), epsilon=epsilon), datasets=_SCORES
     ),
 }
-"""The tasks by name; the datasets are public, made up here."""
+"""The audited tasks by name; their data sets are made up here."""
 
 
 def audit_tasks(
     names: Iterable[str], *, epsilon: Fraction, samples: int, confidence: Fraction
 ) -> Iterable[tuple[str, LowerBound]]:
-    """Yield the lower bound of each task; all are right together with the stated confidence."""
+    """Yield a lower bound on the ε of each task; all hold together with the stated confidence."""
     chosen = list(names) or list(TASKS)
     for name in chosen:
         require(
@@ -233,7 +231,7 @@ def audit_tasks(
             f"one of {', '.join(TASKS)}",
             did_you_mean(name, TASKS, "pass one of these names, or none for all"),
         )
-    each = 1 - (1 - confidence) / len(chosen)  # so many chances of a false alarm
+    confidence_of_one = 1 - (1 - confidence) / len(chosen)  # Bonferroni over the tasks
     for name in chosen:
         task = TASKS[name]
         yield (
@@ -243,30 +241,30 @@ def audit_tasks(
                 *task.datasets,
                 samples=samples,
                 epsilon=epsilon,
-                confidence=each,
+                confidence=confidence_of_one,
             ),
         )
 
 
-def line(name: str, found: LowerBound) -> str:
-    """Return what is printed of one task."""
-    verdict = "VIOLATED" if found.violated else "not refuted"
+def line(name: str, bound: LowerBound) -> str:
+    """Return the line about one task."""
+    verdict = "VIOLATED" if bound.violated else "not refuted"
     return (
-        f"{name:<10} claimed ε = {number_text(found.claimed or Fraction(0))}, found "
-        f"ε >= {found.epsilon_lower:.3f} in {found.samples} samples: {verdict}"
+        f"{name:<10} claimed ε = {number_text(bound.claimed or Fraction(0))}, measured "
+        f"ε >= {bound.epsilon_lower:.3f} in {bound.samples} samples: {verdict}"
     )
 
 
-def as_json(name: str, found: LowerBound) -> dict[str, Any]:
-    """Return the same as plain numbers and texts."""
+def as_json(name: str, bound: LowerBound) -> dict[str, Any]:
+    """Return the bound of one task as plain numbers and texts."""
     return {
         "task": name,
-        "claimed": number_text(found.claimed or Fraction(0)),
-        "epsilon_lower": found.epsilon_lower,
-        "confidence": number_text(found.confidence),
-        "samples": found.samples,
-        "guesses": found.guesses,
-        "right": found.right,
-        "rule": found.rule,
-        "violated": found.violated,
+        "claimed": number_text(bound.claimed or Fraction(0)),
+        "epsilon_lower": bound.epsilon_lower,
+        "confidence": number_text(bound.confidence),
+        "samples": bound.samples,
+        "guesses": bound.guesses,
+        "right": bound.right,
+        "rule": bound.rule,
+        "violated": bound.violated,
     }

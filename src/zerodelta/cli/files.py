@@ -1,7 +1,7 @@
-"""`zerodelta init`, `prove` and `report`: files written from a schema or from saved releases.
+"""Write the files of `zerodelta init`, `prove` and `report`.
 
-Only the names of columns are read, and only where they are declared to be no person's row. Kinds,
-bounds and categories are never taken from rows: they would be published with every release.
+Of a data file only the names of columns are read, and only where the user says that the first line
+holds names. Kinds, bounds and categories are never taken from rows: every release publishes them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from zerodelta.privacy.verify import verify
 from zerodelta.records import load
 from zerodelta.report import write_report
 
-# -- `zerodelta prove`: a certificate as a file for Coq, and what Coq says of it ------------------
+# -- `zerodelta prove`: a certificate as a file for Coq, and Coq's verdict ------------------------
 
 
 def prove(file: Path, out: Path, proofs: Path) -> tuple[bool, str]:
-    """Write the file for Coq; return whether nothing is wrong, and what to tell about it."""
+    """Write the file for Coq; return False if something is wrong, and the text to print."""
     try:
         certificate = certificate_in(file)
         verify(certificate, unit=certificate.unit, neighbors=certificate.claim.neighbors)
@@ -35,32 +35,33 @@ def prove(file: Path, out: Path, proofs: Path) -> tuple[bool, str]:
     except CertificateError as error:
         return False, f"{file}: NOT VERIFIED: {error}"
     write_new(out, written.text, name="out")
-    good, said = _said(written, proofs)
-    told = [f"{file}: {said}", *(f"taken on paper: {what}" for what in written.paper)]
-    return good, "\n".join((*told, f"wrote {out}"))
+    good, verdict = _verdict(written, proofs)
+    lines = [f"{file}: {verdict}", *(f"proved on paper only: {step}" for step in written.paper)]
+    return good, "\n".join((*lines, f"wrote {out}"))
 
 
-def _said(written: ProofFile, proofs: Path) -> tuple[bool, str]:
+def _verdict(written: ProofFile, proofs: Path) -> tuple[bool, str]:
+    """Run Coq on a file; return False if Coq refuses it, and the verdict as a line."""
     if written.is_empty:
-        return True, "Coq has no theorem about these steps: all of them are taken on paper"
-    if (lacks := missing(proofs)) is not None:
-        return True, f"not checked by Coq: {lacks}"
+        return True, "Coq has no theorem about these steps: all of them are proved on paper only"
+    if (reason := missing(proofs)) is not None:
+        return True, f"not checked by Coq: {reason}"
     verdict = run_coq(written.text, proofs, axioms=True)
     if not verdict.accepted:
         return False, f"Coq {verdict.version} REFUSES: {verdict.message}"
-    told = f"Coq {verdict.version} accepts: ε {equals(written.epsilon)}, δ = 0"
+    line = f"Coq {verdict.version} accepts: ε {equals(written.epsilon)}, δ = 0"
     if written.only_adds_up:
-        told += "; it only added up: every step is taken on paper"
+        line += "; it only added up: every step is proved on paper only"
     elif written.paper:
-        told += ", if what is taken on paper holds"
-    return True, told
+        line += ", if the steps proved on paper hold"
+    return True, line
 
 
-# -- `zerodelta report`: saved releases, read and judged again, on one page -----------------------
+# -- `zerodelta report`: saved releases, read and verified again, on one page ---------------------
 
 
 def report_files(files: Sequence[Path], out: Path, ledger: str | None) -> None:
-    """Write the page about files; with a ledger, what it says of each of their data sets."""
+    """Write the page about saved releases; with a ledger, also the accounts of their data sets."""
     releases, digests = [], []
     for path in files:
         release, digest = _read(path)
@@ -81,28 +82,28 @@ def _read(path: Path) -> tuple[Release, str]:
 
 
 def _accounts(ledger: str, releases: Sequence[Release]) -> list[Ledger]:
-    records = [each.record for each in releases if each.record is not None]
-    names = dict.fromkeys(n for each in records for n in each.names if n is not None)
+    records = [release.record for release in releases if release.record is not None]
+    names = dict.fromkeys(n for record in records for n in record.names if n is not None)
     return [Ledger(ledger, data=name) for name in names or [DEFAULT_DATA]]
 
 
 _HEAD = """\
-# What is public of {file}: its columns, and who is protected. Fill it in from what you know of
-# the columns, never from their rows: bounds and categories are published with every release.
+# The public description of {file}: its columns and the protected unit. Fill it in from what you
+# know about the columns, never from the rows: every release publishes bounds and categories.
 name = {name}
 
 [columns]
-# One line for each column that may be used; leave the others out. Kinds:
-#   age = {{number = [0, 120], integer = true}}   what lies outside is clipped
+# Write one line for each column to be used; leave the others out. Kinds:
+#   age = {{number = [0, 120], integer = true}}   numbers outside are clipped
 #   income = {{number = [0, 200000]}}             missing = "none" if no cell is missing: less noise
 #   city = {{category = ["oslo", "rome"], other = true}}
 #   member = {{boolean = true}}
 #   joined = {{date = [2020-01-01, 2026-12-31], by = "month"}}
-#   surname = {{text = 20, alphabet = "abcdefghijklmnopqrstuvwxyz"}}   texts that nobody listed
+#   surname = {{text = 20, alphabet = "abcdefghijklmnopqrstuvwxyz"}}   texts of at most 20 letters
 """
 
 _TAIL = """
-# Who is protected, if one person may have several rows:
+# If one person may have several rows, name the column that identifies the person:
 # [unit]
 # column = "customer_id"
 # max_rows = 3
@@ -110,26 +111,26 @@ _TAIL = """
 
 
 def names_in(data: Path, *, header: bool, file: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of columns: from the header, or from a Parquet file's schema."""
+    """Return the names of the columns, from a CSV header or a Parquet file's schema."""
     parquet = data.suffix.lower() in (".parquet", ".pq")
     return reader_of(data, dict(file)).names if header or parquet else ()
 
 
 def template(data: Path, names: Sequence[str], *, header: bool, file: Mapping[str, Any]) -> str:
-    """Return the text of a schema without any kind filled in."""
+    """Return the text of a schema whose kinds are still to be filled in."""
     text = _HEAD.format(file=_text(data.name), name=_text(data.name.partition(".")[0] or "data"))
     for name in names:
-        bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-        text += f"# {name if bare else _text(name)} = {{number = [LOWER, UPPER]}}\n"
+        is_toml_key = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+        text += f"# {name if is_toml_key else _text(name)} = {{number = [LOWER, UPPER]}}\n"
     if not header:
         text += "# The file has no header: list all its columns, in their order.\n"
     text += _TAIL
-    told = {**file, **({} if header else {"header": False})}
-    if told.get("quote", "") is None:
-        told["quote"] = "none"
-    if told:
-        lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()]
-        text += "\n[file]\n" + "\n".join(lines) + "\n"
+    settings = {**file, **({} if header else {"header": False})}
+    if settings.get("quote", "") is None:
+        settings["quote"] = "none"
+    if settings:
+        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in settings.items()}
+        text += "\n[file]\n" + "".join(f"{key} = {line}\n" for key, line in texts.items())
     return text
 
 

@@ -1,4 +1,7 @@
-"""A job: what to release, of which file, for which ε; from a TOML file or from a command."""
+"""Read jobs from TOML files and commands, plan them and run them.
+
+A job names a task, a data file, its columns, ε and options.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from zerodelta.errors import (
 )
 from zerodelta.exact.rational import as_positive, number_text
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger, reading
-from zerodelta.ledger.store import as_address, is_url, shown
+from zerodelta.ledger.store import as_address, is_url, shown_address
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import Preview, preview
 from zerodelta.tasks.registry import COMMANDS, TASKS
@@ -37,7 +40,7 @@ else:
 
 @value
 class Job:
-    """All that a release takes; every field is public."""
+    """The arguments of one release; every field is public."""
 
     task: str
     data: str
@@ -51,19 +54,20 @@ class Job:
     budget: str | None = None
     analyst: str | None = None
     records: str | None = None
-    """A folder of saved releases, whose entries the ledger must have."""
+    """A folder of saved releases; the ledger must have the entries that paid for them."""
     again: bool = False
     out: str | None = None
     parquet: bool = False
     sign: str | None = None
     name: str | None = None
-    """Of several jobs in one file: the folder within `out`."""
+    """The folder within `out`, if a file has several jobs."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("analyst", "records"):
-            alone = self.ledger is None and getattr(self, name) is not None
-            require(not alone, name, expected="a ledger", remedy="pass ledger='people.ledger', say")
+            without_ledger = self.ledger is None and getattr(self, name) is not None
+            remedy = "pass ledger='people.ledger', say"
+            require(not without_ledger, name, expected="a ledger to pay from", remedy=remedy)
         remedy = did_you_mean(self.task, COMMANDS, "see zerodelta --help")
         require(self.task in COMMANDS, "task", self.task, f"one of {', '.join(COMMANDS)}", remedy)
         command = self.command
@@ -75,43 +79,43 @@ class Job:
         for name in command.needs:
             remedy = f"pass --{name.replace('_', '-')}, {example}"
             require(name in self.options, name, expected="a value for this task", remedy=remedy)
-        few = len(self.columns) <= {"none": 0, "one": 1}.get(command.columns, len(self.columns))
-        most = "no column" if command.columns == "none" else "at most one column"
-        require(few, "columns", list(self.columns), most, example)
+        limit = {"none": 0, "one": 1}.get(command.columns, len(self.columns))
+        expected = "no column" if command.columns == "none" else "at most one column"
+        require(len(self.columns) <= limit, "columns", list(self.columns), expected, example)
         wanted = command.target is not None
         expected = "the column to explain" if wanted else "no target for this task"
         require((self.target is not None) is wanted, "target", self.target, expected, example)
 
     @property
     def described(self) -> Task:
-        """The task that the command is of."""
+        """The description of the task."""
         return TASKS[COMMANDS[self.task]]
 
     @property
     def command(self) -> Command:
-        """What the command takes."""
+        """The description of the command's arguments."""
         command = self.described.command
         assert command is not None
         return command
 
 
 @value(eq=False)
-class Made:
-    """A release, and the fitted estimator that it is of, if it is one."""
+class FinishedJob:
+    """The release of a job, and its fitted estimator if the task is one."""
 
     release: Release
     estimator: Any = None
 
     def save(self, path: Path, *, sign: str | None) -> None:
-        """Write the one file that `zd.load` reads back to either."""
+        """Write the file from which `zd.load` restores the release or the estimator."""
         (self.release if self.estimator is None else self.estimator).save(path, sign=sign)
 
 
-# -- from texts -----------------------------------------------------------------------------------
+# -- Reading jobs ---------------------------------------------------------------------------------
 
 
-def parsed(name: str, given: Any) -> Any:
-    """Return an option as a task takes it, from what a command line or a TOML file has.
+def parsed(name: str, word: Any) -> Any:
+    """Return the value of an option for its task, from a text or a TOML value.
 
     >>> parsed("quantiles", "0.1,0.9"), parsed("of", ["income=mean,median"])
     (['0.1', '0.9'], {'income': ['mean', 'median']})
@@ -122,59 +126,57 @@ def parsed(name: str, given: Any) -> Any:
     """
     kind = OPTIONS[name].kind
     if kind == "numbers":
-        return _split(given) if isinstance(given, str) else given
-    if kind == "lists" and not isinstance(given, Mapping):
-        return {column: _statistics(words) for column, words in map(_pair, _listed(given))}
-    if kind == "weights" and not isinstance(given, Mapping):
-        words = [word for each in _listed(given) for word in _split(each)]
-        return {name: weight.strip() for name, weight in (_pair(w, "count=3") for w in words)}
-    if kind == "groups" and not isinstance(given, Mapping):
-        return _groups([part for each in _listed(given) for part in _words(each)])
-    return given
+        return _split(word) if isinstance(word, str) else word
+    if kind == "lists" and not isinstance(word, Mapping):
+        return {column: _statistics(names) for column, names in map(_pair, _as_texts(word))}
+    if kind == "weights" and not isinstance(word, Mapping):
+        pairs = [pair for text in _as_texts(word) for pair in _split(text)]
+        return {name: weight.strip() for name, weight in (_pair(p, "count=3") for p in pairs)}
+    if kind == "groups" and not isinstance(word, Mapping):
+        # commas separate columns, or the edges of one column that is cut (age:0,18,65)
+        texts = _as_texts(word)
+        return _groups([g for text in texts for g in ([text] if ":" in text else _split(text))])
+    return word
 
 
 def _statistics(words: str) -> list[Any]:
-    """Return what is asked of a column; quantiles:0.1:0.9 are several."""
-    found: list[Any] = []
+    """Return the statistics of a column; quantiles:0.1:0.9 is one with two levels."""
+    statistics: list[Any] = []
     for word in _split(words):
-        name, *rest = word.split(":")
-        found.append({name: rest} if rest else name)
-    return found
+        name, *levels = word.split(":")
+        statistics.append({name: levels} if levels else name)
+    return statistics
 
 
 def _pair(text: str, example: str = "income=mean,median") -> tuple[str, str]:
-    column, found, rest = text.partition("=")
-    require(found, "value", text, "COLUMN=ITEMS", f"write {example}, say")
+    column, equals_sign, rest = text.partition("=")
+    require(equals_sign, "value", text, "COLUMN=ITEMS", f"write {example}, say")
     return column.strip(), rest
-
-
-def _words(text: str) -> list[str]:
-    return [text] if ":" in text else _split(text)
 
 
 def _groups(words: Sequence[str]) -> Any:
     if not any(":" in word for word in words):
         return words[0] if len(words) == 1 else list(words)
-    made: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     for word in words:
         name, _, edges = word.partition(":")
-        made[name.strip()] = _split(edges) or None
-    return made
+        groups[name.strip()] = _split(edges) or None
+    return groups
 
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _listed(given: Any) -> list[str]:
-    listed = [given] if isinstance(given, str) else given
-    fine = isinstance(listed, (list, tuple)) and all(isinstance(each, str) for each in listed)
-    require(fine, "value", given, "a text or a list of texts", "see docs/command-line.md")
-    return list(listed)
+def _as_texts(word: Any) -> list[str]:
+    texts = [word] if isinstance(word, str) else word
+    valid = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
+    require(valid, "value", word, "a text or a list of texts", "see docs/command-line.md")
+    return list(texts)
 
 
-_CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
-_CALLED |= {list: "a list of texts"}
+_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_TYPE_NAMES |= {list: "a list of texts"}
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
     "path": (str,),
@@ -182,92 +184,95 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "count": (int,),
     "flag": (bool,),
 }
-"""As what a TOML file has them; options of tasks are judged by these."""
+"""Type of an option's value in a TOML file; the tasks check their own options."""
 _KINDS: Mapping[str, str] = {
     **{name: option.kind for name, option in SHARED.items()},
     **dict.fromkeys(("task", "target", "name"), "text"),
     "data": "path",
 }
 
-_PLAIN = tuple(each.name for each in fields(Job) if each.name != "options")
+_JOB_FIELDS = tuple(field.name for field in fields(Job) if field.name != "options")
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Return the jobs of a TOML file: one, or those under [[release]], which share what is above.
+    """Return the jobs of a TOML file: one, or several under [[release]] that share its first lines.
 
-    Paths in it are relative to its folder.
+    Paths in the file are relative to its folder.
     """
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        told = f"TOML ({error})" if isinstance(error, tomllib.TOMLDecodeError) else "UTF-8"
+        expected = f"TOML ({error})" if isinstance(error, tomllib.TOMLDecodeError) else "UTF-8"
         remedy = "see docs/command-line.md for an example"
-        raise ParameterError("job", str(path), expected=told, remedy=remedy) from None
-    several = given.pop("release", None)
-    if several is None:
-        return [_job(given, path.parent, place=None)]
-    fine = isinstance(several, list) and several and all(isinstance(e, dict) for e in several)
-    require(fine, "release", expected="one or more sections", remedy="write [[release]] above each")
-    jobs = [_job({**given, **each}, path.parent, place=i) for i, each in enumerate(several, 1)]
+        raise ParameterError("job", str(path), expected=expected, remedy=remedy) from None
+    sections = content.pop("release", None)
+    if sections is None:
+        return [_job(content, path.parent, number=None)]
+    valid = isinstance(sections, list) and sections and all(isinstance(s, dict) for s in sections)
+    remedy = "write [[release]] above each"
+    require(valid, "release", expected="one or more sections", remedy=remedy)
+    jobs = [_job({**content, **s}, path.parent, number=i) for i, s in enumerate(sections, 1)]
     names = [job.name for job in jobs]
-    fine = len(set(names)) == len(names)
-    require(fine, "name", names, "different names", "give each release a name of its own")
+    different = len(set(names)) == len(names)
+    require(different, "name", names, "different names", "give each release a name of its own")
     return jobs
 
 
-def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
-    known = (*_PLAIN, *OPTIONS)
-    for name in given:
+def _job(content: Mapping[str, Any], folder: Path, *, number: int | None) -> Job:
+    """Return one job of a TOML file, checked; `number` is its place if there are several."""
+    known = (*_JOB_FIELDS, *OPTIONS)
+    for name in content:
         remedy = did_you_mean(name, known, "see docs/command-line.md")
-        require(name in known, "job", name, "a name that jobs have", remedy)
+        require(name in known, "job", name, "the name of a job's line", remedy)
     for name in ("task", "data", "epsilon"):
         remedy = f"write {name} = …, see docs/command-line.md"
-        require(name in given, name, expected="a line in the job", remedy=remedy)
-    columns = given.get("columns", ())
-    for name in given.keys() & {*_KINDS, "columns"}:
-        value, kinds = given[name], _TYPES.get(_KINDS.get(name, ""), (str, list))
-        fine = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        expected = " or ".join(_CALLED[kind] for kind in kinds)
-        require(fine, name, value, expected, "see docs/command-line.md for an example")
-    plain = {name: given[name] for name in _PLAIN if name in given}
+        require(name in content, name, expected="a line in the job", remedy=remedy)
+    columns = content.get("columns", ())
+    for name in content.keys() & {*_KINDS, "columns"}:
+        value, types = content[name], _TYPES.get(_KINDS.get(name, ""), (str, list))
+        valid = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+        expected = " or ".join(_TYPE_NAMES[type_] for type_ in types)
+        require(valid, name, value, expected, "see docs/command-line.md for an example")
+    arguments = {name: content[name] for name in _JOB_FIELDS if name in content}
     for name, kind in _KINDS.items():
-        if name in plain and kind == "path":
-            plain[name] = _place(plain[name], folder)
-        elif name in plain and kind == "number":
-            plain[name] = str(plain[name])
-    plain["columns"] = tuple(_listed(columns or []))
-    if place is not None:
-        plain.setdefault("name", f"{place}-{plain['task']}")
-        name = plain["name"]
-        fine = isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name
-        require(fine, "name", name, "the name of a folder", "write name = 'income', say")
-    elif "name" in plain:
-        plain.pop("name")
-    options = {name: parsed(name, given[name]) for name in given if name in OPTIONS}
-    return Job(**plain, options=options)
+        if name in arguments and kind == "path":
+            arguments[name] = _path_within(folder, arguments[name])
+        elif name in arguments and kind == "number":
+            arguments[name] = str(arguments[name])
+    arguments["columns"] = tuple(_as_texts(columns or []))
+    if number is not None:
+        arguments.setdefault("name", f"{number}-{arguments['task']}")
+        name = arguments["name"]
+        valid = isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name
+        require(valid, "name", name, "the name of a folder", "write name = 'income', say")
+    elif "name" in arguments:
+        arguments.pop("name")
+    options = {name: parsed(name, content[name]) for name in content if name in OPTIONS}
+    return Job(**arguments, options=options)
 
 
-def _place(text: str, folder: Path) -> str:
+def _path_within(folder: Path, text: str) -> str:
     return text if may_be_url(text) else os.fspath(folder / text)
 
 
-# -- running --------------------------------------------------------------------------------------
+# -- Running jobs ---------------------------------------------------------------------------------
 
 
-def released(job: Job) -> Made:
+def run_job(job: Job) -> FinishedJob:
     """Run a job: its ledger is debited, then rows are read."""
-    return _called(job, _opened(job, paying=True))
+    return _call(job, _open_data(job, paying=True))
 
 
-def planned(job: Job) -> Preview:
-    """Return what a job would cost and promise; no row is read, no ledger written."""
-    people = _opened(job, paying=False)
-    return preview(lambda: _called(job, people))
+def plan_job(job: Job) -> Preview:
+    """Return the price and the guarantee of a job; no row is read, no ledger written."""
+    people = _open_data(job, paying=False)
+    return preview(lambda: _call(job, people))
 
 
-def _opened(job: Job, *, paying: bool) -> Any:
-    remedy = "pass --schema people.toml; zerodelta init writes a template"
-    require(job.schema is not None, "schema", expected="declared columns", remedy=remedy)
+def _open_data(job: Job, *, paying: bool) -> Any:
+    remedy = "pass --schema people.toml (zerodelta init writes a template)"
+    expected = "a file that declares the columns"
+    require(job.schema is not None, "schema", expected=expected, remedy=remedy)
     schema = zd.data.read_schema(str(job.schema))
     data = DEFAULT_DATA if schema.name is None else schema.name
     people = zd.open(
@@ -283,35 +288,35 @@ def _opened(job: Job, *, paying: bool) -> Any:
 
 
 def _payer(job: Job, data: str) -> str | Ledger | None:
-    """Return who pays: a ledger, or an analyst's account in it."""
+    """Return the account that pays: a ledger's address, or an analyst's account in it."""
     if job.ledger is None or job.analyst is None:
         return job.ledger
     return account_of(job.ledger, data, job.analyst)
 
 
 def account_of(address: str, data: str, analyst: str | None) -> Ledger:
-    """Return an account that there is; one of an analyst is not opened by a slip of the pen."""
-    whole = Ledger(address, data=data)
+    """Return an existing account; a misspelled analyst does not open a new one."""
+    data_account = Ledger(address, data=data)
     if analyst is None:
-        return whole
-    with reading(whole.address) as (_, balances):
-        known = sorted(each for (of, each) in balances.accounts if of == data and each is not None)
-    expected = f"one who has an account of {data!r}: {', '.join(known) or 'nobody has'}"
+        return data_account
+    with reading(data_account.address) as (_, balances):
+        accounts = [account for of, account in balances.accounts if of == data]
+    known = sorted(account for account in accounts if account is not None)
+    expected = f"an analyst who has an account of {data!r}: {', '.join(known) or 'nobody has'}"
     remedy = "open it: zerodelta ledger open"
     require(analyst in known, "analyst", analyst, expected, remedy)
-    return whole.account(analyst=analyst)
+    return data_account.account(analyst=analyst)
 
 
-def _called(job: Job, people: Any) -> Made:
+def _call(job: Job, people: Any) -> FinishedJob:
+    """Call the verb of a job's task, or fit its estimator."""
     command, verb, options = job.command, job.described.verb, _options(job, people)
     options |= {"again": True} if job.again else {}
     names: Any = list(job.columns)
     if job.target is not None or job.described.estimator:
         names = names or [name for name in people.columns if name != job.target]
     if job.described.estimator:
-        return _fitted(
-            job, people[names], None if job.target is None else people[job.target], options
-        )
+        return _fit(job, people[names], None if job.target is None else people[job.target], options)
     assert verb is not None
     if command.target is not None:
         options[command.target] = job.target
@@ -320,94 +325,97 @@ def _called(job: Job, people: Any) -> Made:
         names = names[0] if len(names) == 1 else names or None
     if command.columns != "none":
         options["columns"] = names or None
-    return Made(release=verb(people, epsilon=job.epsilon, **options))
+    return FinishedJob(release=verb(people, epsilon=job.epsilon, **options))
 
 
-def _fitted(job: Job, rows: Any, targets: Any, options: Mapping[str, Any]) -> Made:
+def _fit(job: Job, rows: Any, targets: Any, options: Mapping[str, Any]) -> FinishedJob:
     require_extra("sklearn", "sklearn")
     from zerodelta import sklearn
 
     model = getattr(sklearn, job.described.estimator)(epsilon=job.epsilon, **options)
     model.fit(*((rows,) if targets is None else (rows, targets)))
-    return Made(release=model.release_, estimator=model)
+    return FinishedJob(release=model.release_, estimator=model)
 
 
 def _options(job: Job, people: Any) -> dict[str, Any]:
+    """Return the keyword arguments of the verb or estimator, by their names in Python."""
     renamed = job.command.renamed
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, entry in job.options.items():
         if name == "no_intercept":
-            found["fit_intercept"] = not entry
+            options["fit_intercept"] = not entry
         elif name == "by" and isinstance(entry, Mapping):
-            found["by"] = {column: _group(people, column, cut) for column, cut in entry.items()}
+            options["by"] = {column: _group(people, column, cut) for column, cut in entry.items()}
         else:
-            found[renamed.get(name, name)] = entry
-    return found
+            options[renamed.get(name, name)] = entry
+    return options
 
 
-def _group(people: Any, column: str, cut: Any) -> Any:
-    if cut is not None:
-        return zd.bins(cut)
+def _group(people: Any, column: str, edges: Any) -> Any:
+    """Return the groups of a column: bins with these edges, or its declared kind."""
+    if edges is not None:
+        return zd.bins(edges)
     kinds = people.kinds
     remedy = did_you_mean(column, kinds, "name a declared column")
     require(column in kinds, "by", column, "a declared column", remedy)
     return kinds[column]
 
 
-# -- What ledgers have left -----------------------------------------------------------------------
+# -- The ε that ledgers have left -----------------------------------------------------------------
 
 
 @final
 class Funds:
-    """What the ledgers of some jobs have left, as their jobs are planned one after the other."""
+    """The ε that ledgers will have left after several jobs, which are planned in order."""
 
     def __init__(self) -> None:
-        self._left: dict[tuple[str, str | None, str | None], Fraction] = {}
+        self._remaining: dict[tuple[str, str | None, str | None], Fraction] = {}
 
-    def line(self, job: Job, found: Preview) -> str | None:
-        """Say what is left for a job, and whether that covers it; None without a ledger."""
-        left = self.left(job)
-        if left is None:
+    def line(self, job: Job, plan: Preview) -> str | None:
+        """Return a line that says whether the ledger covers a job; None without a ledger."""
+        remaining = self.remaining(job)
+        if remaining is None:
             return None
-        price = self._take(job, found)
-        covered = price is not None and price <= left
+        price = self._spend(job, plan)
+        covered = price is not None and price <= remaining
         opened = "would be opened with" if _account(job) is None else "has"
         verdict = "this is covered" if covered else "this is NOT covered"
-        told = f"{shown(job.ledger or '')} {opened} {number_text(max(left, Fraction(0)))}"
-        return f"{told} left for it; {verdict}"
+        rest = number_text(max(remaining, Fraction(0)))
+        return f"{shown_address(job.ledger or '')} {opened} {rest} left for it; {verdict}"
 
-    def left(self, job: Job) -> Fraction | None:
-        """Return what is left for a job; None without a ledger or a budget."""
-        return self._left.get(_whose(job), _limit(job))
+    def remaining(self, job: Job) -> Fraction | None:
+        """Return the ε that is left for a job; None without a ledger or a budget."""
+        return self._remaining.get(_account_key(job), _remaining_now(job))
 
     def check(self, planned: Sequence[tuple[Job, Preview]]) -> None:
         """Refuse jobs that their ledgers do not cover together."""
-        for job, found in planned:
-            left = self.left(job)
-            price = self._take(job, found)
-            if left is not None and price is not None and price > left:
+        for job, plan in planned:
+            remaining = self.remaining(job)
+            price = self._spend(job, plan)
+            if remaining is not None and price is not None and price > remaining:
                 raise BudgetError(
-                    f"{job.name} asks for {number_text(price)}, where "
-                    f"{number_text(max(left, Fraction(0)))} of the ledger would be left after the "
-                    "jobs before it: nothing was spent or read. Ask for less, or "
-                    "ledger.raise_budget(to, reason)."
+                    f"{job.name} costs {number_text(price)}, but only "
+                    f"{number_text(max(remaining, Fraction(0)))} would be left in the ledger after "
+                    "the jobs before it: nothing was spent or read. Use a smaller epsilon, or "
+                    "call ledger.raise_budget(to, reason)."
                 )
 
-    def _take(self, job: Job, found: Preview) -> Fraction | None:
-        left, account = self.left(job), _account(job)
-        if left is None or found.price is None:
+    def _spend(self, job: Job, plan: Preview) -> Fraction | None:
+        """Subtract the price of a job from what is left, and return the price."""
+        remaining, account = self.remaining(job), _account(job)
+        if remaining is None or plan.price is None:
             return None
-        price = found.price if account is None else account.price([found])
-        self._left[_whose(job)] = left - price
+        price = plan.price if account is None else account.price([plan])
+        self._remaining[_account_key(job)] = remaining - price
         return price
 
 
-def _whose(job: Job) -> tuple[str, str | None, str | None]:
+def _account_key(job: Job) -> tuple[str, str | None, str | None]:
     name = None if job.schema is None else zd.data.read_schema(job.schema).name
     return job.ledger or "", name, job.analyst
 
 
-def _limit(job: Job) -> Fraction | None:
+def _remaining_now(job: Job) -> Fraction | None:
     account = _account(job)
     if account is not None:
         return account.remaining
@@ -415,16 +423,16 @@ def _limit(job: Job) -> Fraction | None:
 
 
 def _account(job: Job) -> Ledger | None:
-    """Return the account that would pay, if it is there already."""
+    """Return the account that would pay, or None if it does not exist yet."""
     address = None if job.ledger is None else as_address(job.ledger)
     if address is None or not (is_url(address) or Path(address).exists()):
         return None
     name = zd.data.read_schema(str(job.schema)).name
     data = DEFAULT_DATA if name is None else name
     try:
-        whole = Ledger(address, data=data)
+        data_account = Ledger(address, data=data)
     except zd.errors.ParameterError:  # no account of these data yet
         return None
     if job.records is not None:
-        whole.demand(job.records)
+        data_account.demand(job.records)
     return account_of(address, data, job.analyst)

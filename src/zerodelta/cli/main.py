@@ -1,6 +1,6 @@
-"""The command line: one function a command, each a thin wrapper of the library; and its ledgers.
+"""Define the commands of the command line, each a thin wrapper of the library.
 
-Whatever is heavy is imported inside of a command, so that `zerodelta --help` is there at once.
+Heavy modules are imported inside of the commands, so that `zerodelta --help` prints at once.
 """
 
 from __future__ import annotations
@@ -20,32 +20,38 @@ if TYPE_CHECKING:
     from zerodelta.ledger.ledger import Ledger
 
 
-# -- `zerodelta ledger`: what was spent, by whom, and whether the file is what it says ------------
+# -- `zerodelta ledger`: accounts, history, checks and exports of a ledger ------------------------
 
 ledger_app = typer.Typer(
-    help="Show, check, export a ledger; raise its budget.",
+    help="Show, check or export a ledger; open accounts, raise a budget.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-_Address = Annotated[str, typer.Argument(help="A ledger: a file or a URL.")]
-_Data = Annotated[str | None, typer.Option("--data", help="Which data set, if there are several.")]
-_Analyst = Annotated[str | None, typer.Option("--analyst", help="Whose account, under it.")]
+_Address = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger: a file or a URL.")]
+_Data = Annotated[
+    str | None,
+    typer.Option("--data", help="The data set; needed if the ledger has several.", metavar="NAME"),
+]
+_Analyst = Annotated[
+    str | None,
+    typer.Option("--analyst", help="An analyst's account of the data set.", metavar="NAME"),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @ledger_app.command(epilog=examples("zerodelta ledger show people.ledger"))
 def show(address: _Address, as_json: _Json = False) -> None:
-    """Show what each account may spend, has spent, and has left."""
+    """Show the budget of each account, what it has spent, and what is left."""
     from zerodelta.cli.shown import as_text, say_json
 
-    found = _accounts(address)
+    accounts = _accounts(address)
     if as_json:
-        say_json(found)
+        say_json(accounts)
         return
     heads = ("data", "analyst", "budget", "spent", "left", "neighbors", "unit")
-    lines = [[each[head] for head in heads] for each in found]
+    lines = [[account[head] for head in heads] for account in accounts]
     say(as_text(heads, lines, (False, False, True, True, True, False, False)))
 
 
@@ -54,8 +60,8 @@ def history(
     address: _Address, data: _Data = None, analyst: _Analyst = None, as_json: _Json = False
 ) -> None:
     """Show all entries of a data set's account, the oldest first."""
-    found = _account(address, data, analyst).history
-    say(found.to_json() if as_json else repr(found))
+    entries = _account(address, data, analyst).history
+    say(entries.to_json() if as_json else repr(entries))
 
 
 @ledger_app.command(
@@ -66,23 +72,23 @@ def verify_ledger(
     records: Annotated[list[Path] | None, typer.Argument(help="Saved releases.")] = None,
     as_json: _Json = False,
 ) -> None:
-    """Check every hash and sum, and saved releases, if any; exit with 1 if something is wrong."""
+    """Check all entries and saved releases; exit with 1 if not valid."""
     from zerodelta.errors import CertificateError, LedgerError
-    from zerodelta.ledger.store import shown
+    from zerodelta.ledger.store import shown_address
 
-    ledger = _account(address, None, any_of_them=True)
+    ledger = _account(address, None, default_to_first=True)
     try:
         number = ledger.verify(records or ())
     except (LedgerError, CertificateError) as error:
         if as_json:
             say(json.dumps({"verified": False, "problem": str(error)}, ensure_ascii=False))
-        say(f"{shown(address)}: NOT VERIFIED: {error}", to_errors=True)
+        say(f"{shown_address(address)}: NOT VERIFIED: {error}", to_errors=True)
         raise typer.Exit(int(ExitCode.NOT_VERIFIED)) from None
     if as_json:
         say(json.dumps({"verified": True, "entries": number, "records": len(records or ())}))
         return
-    also = f", {len(records)} saved releases are as they were paid for" if records else ""
-    say(f"{shown(address)}: {number} entries, each as it was written{also}")
+    paid = f"; {len(records)} saved releases were paid for as they state" if records else ""
+    say(f"{shown_address(address)}: {number} entries, each as it was written{paid}")
 
 
 @ledger_app.command(
@@ -93,10 +99,12 @@ def export(
     out: Annotated[Path, typer.Option(help="The file to write.")],
     data: _Data = None,
     analyst: _Analyst = None,
-    form: Annotated[str, typer.Option("--format", help="json, csv or registry.")] = "json",
+    format_: Annotated[
+        str, typer.Option("--format", help="json, csv or registry (of deployments).")
+    ] = "json",
 ) -> None:
     """Write the history of a data set to a file."""
-    _account(address, data, analyst).export(out, format=form)
+    _account(address, data, analyst).export(out, format=format_)
     say(f"wrote {out}")
 
 
@@ -107,11 +115,11 @@ def export(
 def raise_(
     address: _Address,
     to: Annotated[str, typer.Option(help="The new budget.")],
-    reason: Annotated[str, typer.Option(help="Why; it stays in the history.")],
+    reason: Annotated[str, typer.Option(help="The reason, which the history keeps.")],
     data: _Data = None,
     analyst: _Analyst = None,
 ) -> None:
-    """Allow more to be spent on a data set; an entry says so, and why."""
+    """Raise the budget of a data set; the history keeps the reason."""
     ledger = _account(address, data, analyst)
     ledger.raise_budget(to, reason)
     say(ledger.line)
@@ -122,7 +130,9 @@ def raise_(
 )
 def open_(
     address: _Address,
-    budget: Annotated[str | None, typer.Option(help="ε in all; an analyst needs none.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="The total ε; optional for an analyst.", metavar="NUMBER")
+    ] = None,
     data: _Data = None,
     analyst: _Analyst = None,
 ) -> None:
@@ -145,7 +155,7 @@ def _accounts(address: str) -> list[dict[str, Any]]:
                 "analyst": analyst,
                 "budget": None if account.limit is None else number_text(account.limit),
                 "spent": number_text(account.spent),
-                "left": number_text(balances.left((data, analyst))),
+                "left": number_text(balances.remaining((data, analyst))),
                 "neighbors": account.neighbors.value,
                 "unit": account.unit,
             }
@@ -154,15 +164,16 @@ def _accounts(address: str) -> list[dict[str, Any]]:
 
 
 def _account(
-    address: str, data: str | None, analyst: str | None = None, *, any_of_them: bool = False
+    address: str, data: str | None, analyst: str | None = None, *, default_to_first: bool = False
 ) -> Ledger:
+    """Return an account; without the name of the data set the only one, or the first."""
     from zerodelta.cli.jobs import account_of
     from zerodelta.errors import require
 
     if data is None:
-        names = list(dict.fromkeys(each["data"] for each in _accounts(address)))
-        one = len(names) == 1 or (any_of_them and bool(names))
-        require(one, "data", expected=f"one of {', '.join(names)}", remedy="pass --data NAME")
+        names = list(dict.fromkeys(account["data"] for account in _accounts(address)))
+        certain = len(names) == 1 or (default_to_first and bool(names))
+        require(certain, "data", expected=f"one of {', '.join(names)}", remedy="pass --data NAME")
         data = names[0]
     return account_of(address, data, analyst)
 
@@ -171,7 +182,7 @@ _ABOUT = """Publish results under pure differential privacy (delta = 0).
 
 \b
 Examples:
-  zerodelta init people.csv --header          a schema to fill in: people.toml
+  zerodelta init people.csv --header          writes people.toml, a schema to fill in
   zerodelta mean people.csv income --by city --epsilon 1/4 --schema people.toml --dry-run
   zerodelta mean people.csv income --by city --epsilon 1/4 --schema people.toml
       --ledger people.ledger --budget 1 --out out
@@ -179,8 +190,8 @@ Examples:
   zerodelta report out/release.json --out report.html
 
 \b
-Exit codes: 0 good, 1 not verified, 2 malformed (nothing was spent),
-3 the ledger refused, 4 failed, 130 interrupted."""
+Exit codes: 0 success, 1 not verified, 2 refused (nothing was spent),
+3 refused by the ledger, 4 failed, 130 interrupted."""
 
 app = typer.Typer(
     cls=GuardedGroup,
@@ -193,7 +204,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         say(f"zerodelta {zerodelta.__version__}")
         raise typer.Exit
@@ -202,10 +213,13 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error was raised; never a value.")
+        bool, typer.Option("--debug", help="Show where an error was raised, without any value.")
     ] = False,
 ) -> None:
     pass
@@ -219,45 +233,53 @@ def version() -> None:
 
 @app.command(epilog=examples("zerodelta init people.csv --header"))
 def init(
-    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.")],
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="DATA")],
     header: Annotated[
         bool | None,
-        typer.Option("--header/--no-header", help="Whether the first line holds names."),
+        typer.Option("--header/--no-header", help="Say whether the first line holds names."),
     ] = None,
     schema: Annotated[
         Path | None, typer.Option(help="The file to write; by default beside the data.")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="The character between cells.", metavar="CHARACTER")
+    ] = None,
     quote: Annotated[
-        str | None, typer.Option(help='Around cells, by default "; none: no cell is quoted.')
+        str | None,
+        typer.Option(
+            help='The character around cells, by default "; "none" if no cell is quoted.',
+            metavar="CHARACTER",
+        ),
     ] = None,
 ) -> None:
-    """Write a schema to be filled in: names of columns only, nothing is taken from rows."""
+    """Write a schema to fill in; only the names of columns are read."""
     from zerodelta.cli.files import names_in, template
     from zerodelta.errors import require
     from zerodelta.privacy.readable import write_new
 
     if not data.is_file():
-        require(False, "data", str(data), "a file that is there", "check the path")
+        require(False, "data", str(data), "an existing file", "check the path")
     file: dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
     if quote is not None:
         file["quote"] = None if quote == "none" else quote
     if header is None and data.suffix.lower() not in (".parquet", ".pq"):
         remedy = "pass --header, or --no-header if the first line is a person's row"
-        require(sys.stdin.isatty(), "header", expected="to be told what it is", remedy=remedy)
+        expected = "a statement whether the first line holds the names of the columns"
+        require(sys.stdin.isatty(), "header", expected=expected, remedy=remedy)
         header = typer.confirm("Does the first line hold the names of the columns?")
-    told = header is None or header
-    names = names_in(data, header=told, file=file)
+    has_names = header is None or header
+    names = names_in(data, header=has_names, file=file)
     path = schema if schema is not None else data.with_suffix(".toml")
-    write_new(path, template(data, names, header=told, file=file), name="--schema")
+    write_new(path, template(data, names, header=has_names, file=file), name="--schema")
     say(f"wrote {path}: fill in kinds and bounds from what you know, never from the rows")
 
 
 @app.command(epilog=examples("zerodelta release job.toml"))
 def release(
-    job: Annotated[Path, typer.Argument(help="A job, or several, in TOML.")], as_json: _Json = False
+    job: Annotated[Path, typer.Argument(help="A TOML file of one or several jobs.")],
+    as_json: _Json = False,
 ) -> None:
-    """Run the releases of a job file, in their order."""
+    """Run the releases of a job file, in order."""
     _run(job, dry_run=False, as_json=as_json)
 
 
@@ -268,9 +290,10 @@ def release(
     )
 )
 def plan(
-    job: Annotated[Path, typer.Argument(help="A job, or several, in TOML.")], as_json: _Json = False
+    job: Annotated[Path, typer.Argument(help="A TOML file of one or several jobs.")],
+    as_json: _Json = False,
 ) -> None:
-    """Tell what a job would cost, promise and publish: reads no cell and spends nothing."""
+    """Show price, guarantee and output of a job; spend nothing."""
     _run(job, dry_run=True, as_json=as_json)
 
 
@@ -288,27 +311,30 @@ def _run(path: Path, *, dry_run: bool, as_json: bool) -> None:
     )
 )
 def advise(
-    task: Annotated[str | None, typer.Argument(help="Such as mean; all if none is named.")] = None,
+    task: Annotated[
+        str | None, typer.Argument(help="A task, such as mean; by default all tasks.")
+    ] = None,
     numbers: Annotated[
-        list[str] | None, typer.Argument(help="What it needs, as n=10000 dimension=5 epsilon=1.")
+        list[str] | None,
+        typer.Argument(help="Its public numbers, such as n=10000 dimension=5 epsilon=1."),
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Compare the methods of a task before there is data."""
+    """Compare the methods of a task by their predicted errors."""
     from zerodelta.errors import require
 
-    given: dict[str, Any] = {}
-    for each in numbers or ():
-        name, found, text = each.partition("=")
-        require(found, "numbers", each, "NAME=NUMBER", "write n=10000, say")
-        given[name] = _number(text)
-    found_advice: Any = zerodelta.advise(task, **given)
+    arguments: dict[str, Any] = {}
+    for assignment in numbers or ():
+        name, equals_sign, text = assignment.partition("=")
+        require(equals_sign, "numbers", assignment, "NAME=NUMBER", "write n=10000, say")
+        arguments[name] = _number(text)
+    advice: Any = zerodelta.advise(task, **arguments)
     if not as_json:
-        say(str(found_advice))
+        say(str(advice))
         return
     from zerodelta.cli.shown import say_json
 
-    listed = list(found_advice) if task is None else [found_advice]
+    listed = list(advice) if task is None else [advice]
     say_json(
         [
             {
@@ -336,40 +362,47 @@ def _number(text: str) -> Any:
     )
 )
 def verify(
-    files: Annotated[list[str], typer.Argument(help="Certificates, or releases; - is stdin.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Certificates or saved releases; - reads stdin.")
+    ],
     explain: Annotated[bool, typer.Option("--explain", help="Print every step.")] = False,
     epsilon: Annotated[
-        str | None, typer.Option(help="The most that each, and all of a data set, may cost.")
+        str | None,
+        typer.Option(help="The largest ε allowed, for each release and for a data set's total."),
     ] = None,
-    neighbors: Annotated[str, typer.Option(help="replace or add-remove.")] = "replace",
+    neighbors: Annotated[
+        str, typer.Option(help="The relation to verify: replace or add-remove.")
+    ] = "replace",
     unit: Annotated[
-        str | None, typer.Option(help="Who must be protected; by default as each claims.")
+        str | None, typer.Option(help="The unit to protect; by default the one that is claimed.")
     ] = None,
     proven: Annotated[
         bool, typer.Option("--proven", help="Refuse asserted and idealized steps.")
     ] = False,
     impure: Annotated[
-        bool, typer.Option("--impure", help="Accept claims with a delta above 0, too.")
+        bool, typer.Option("--impure", help="Also accept claims with a delta above 0.")
     ] = False,
     signed_by: Annotated[
-        str | None, typer.Option(help="A public key, or its file, that must have signed.")
+        str | None, typer.Option(help="The public key of the required signer, or its file.")
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
+    """Check that certificates prove what they claim.
 
-    Of saved releases also that the digest matches, that record and certificate state the same
-    claim, that the value does not contradict its noisy sums and bounds, where it has some, and what
-    those of one data set cost in all.
-    Whoever changes all of it and computes the digest anew is not found so. The steps prove the
-    claim: that is what is checked. Not that they were run; for that there is the word of whoever
-    signed, if somebody did.
+    The command exits with 1 if one does not. The claim of each certificate is derived again from
+    its steps. For saved releases it is also checked that the digest matches, that record and
+    certificate state the same claim, and that the value does not contradict its noisy sums and
+    bounds, if it has any; the ε of all releases of one data set is added up.
+
+    Verified means that the steps prove the claim, not that they were run: for that you have to
+    trust the signer. Somebody who changes a file and computes its digest again is detected only by
+    a signature.
     """
-    from zerodelta.cli import verify_files as found
+    from zerodelta.cli import verify_files
     from zerodelta.privacy.release import as_public
 
     public = None if signed_by is None else as_public(signed_by)
-    demand = found.Demand(
+    demand = verify_files.Demand(
         epsilon=epsilon,
         neighbors=neighbors,
         unit=unit,
@@ -379,26 +412,26 @@ def verify(
     )
     verdicts = []
     for path in files:
-        one = found.report(path, demand, explain=explain)
+        verdict = verify_files.report(path, demand, explain=explain)
         if not as_json:
-            said = one.text if one.good else f"NOT VERIFIED: {one.text}"
-            say(f"{path}: {said}", to_errors=not one.good)
-        verdicts.append(one)
-    total = found.totals(verdicts, demand)
-    good = all(each.good for each in [*verdicts, *([] if total is None else [total])])
+            text = verdict.text if verdict.good else f"NOT VERIFIED: {verdict.text}"
+            say(f"{path}: {text}", to_errors=not verdict.good)
+        verdicts.append(verdict)
+    total = verify_files.totals(verdicts, demand)
+    good = all(verdict.good for verdict in [*verdicts, *([] if total is None else [total])])
     if as_json:
-        listed = [found.as_json(path, one) for path, one in zip(files, verdicts, strict=True)]
-        sums = found.totals_as_json(total)
+        by_file = [verify_files.as_json(p, v) for p, v in zip(files, verdicts, strict=True)]
+        sums = verify_files.totals_as_json(total)
         problem = None if total is None or total.good else total.text
-        report_ = {"verified": good, "files": listed, "totals": sums, "problem": problem}
-        say(json.dumps(report_, indent=2, ensure_ascii=False))
+        summary = {"verified": good, "files": by_file, "totals": sums, "problem": problem}
+        say(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
         if total is not None and total.text:
             say(total.text, to_errors=not total.good)
-        if any(each.good for each in verdicts):
+        if any(verdict.good for verdict in verdicts):
             signed = any(v.saved is not None and v.saved.signatures for v in verdicts if v.good)
-            meaning = found.UNCHECKED if signed else found.MEANING
-            say(meaning if public is None else found.SIGNED)
+            meaning = verify_files.UNCHECKED if signed else verify_files.MEANING
+            say(meaning if public is None else verify_files.SIGNED)
     if not good:
         raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
@@ -411,10 +444,10 @@ def verify(
 def report(
     files: Annotated[list[Path], typer.Argument(help="Saved releases.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    ledger: Annotated[str | None, typer.Option(help="The ledger of their data.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that paid for them.")] = None,
     as_json: _Json = False,
 ) -> None:
-    """Write one HTML page about saved releases, for those who have to approve them."""
+    """Write an HTML page about saved releases."""
     from zerodelta.cli.files import report_files
 
     report_files(files, out, ledger)
@@ -424,37 +457,41 @@ def report(
 @app.command(epilog=examples("zerodelta audit mean mode --samples 5000"))
 def audit(
     tasks: Annotated[
-        list[str] | None, typer.Argument(help="mean, sum, median, …; all if none is named.")
+        list[str] | None, typer.Argument(help="mean, sum, median, …; by default all of them.")
     ] = None,
-    epsilon: Annotated[str, typer.Option(help="The ε to release with, and to refute.")] = "1",
-    samples: Annotated[int, typer.Option(help="Releases of each task.")] = 2000,
-    confidence: Annotated[str, typer.Option(help="Of all bounds together.")] = "0.999",
+    epsilon: Annotated[str, typer.Option(help="The ε of the releases, to be refuted.")] = "1",
+    samples: Annotated[int, typer.Option(help="The number of releases of each task.")] = 2000,
+    confidence: Annotated[
+        str, typer.Option(help="The confidence of all lower bounds together.")
+    ] = "0.999",
     as_json: _Json = False,
 ) -> None:
-    """Run our own tasks on made-up neighboring rows and try to refute their ε; exit with 1 if so.
+    """Attack zerodelta's own tasks to refute their ε.
 
-    A few milliseconds a release. A bound on another mechanism: zerodelta.audit.lower_bound.
+    The command exits with 1 if an ε is refuted. Each task is run many times on two neighboring,
+    made-up data sets, at a few milliseconds a release. To attack another mechanism, call
+    zerodelta.audit.lower_bound.
     """
     from zerodelta.audit.sampled import as_confidence
     from zerodelta.cli import demo as audit_tasks
     from zerodelta.exact.rational import as_positive
 
-    found = []
+    bounds = []
     for name, bound in audit_tasks.audit_tasks(
         tasks or (),
         epsilon=as_positive(epsilon, "epsilon"),
         samples=samples,
         confidence=as_confidence(confidence),
     ):
-        found.append((name, bound))
+        bounds.append((name, bound))
         if not as_json:
             say(audit_tasks.line(name, bound))
     if as_json:
-        rows = [audit_tasks.as_json(name, bound) for name, bound in found]
+        rows = [audit_tasks.as_json(name, bound) for name, bound in bounds]
         say(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         say(audit_tasks.MEANING)
-    if any(bound.violated for _, bound in found):
+    if any(bound.violated for _, bound in bounds):
         raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
 
@@ -462,16 +499,16 @@ def audit(
 def prove(
     file: Annotated[Path, typer.Argument(help="A certificate, or a release, as JSON.")],
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the file for Coq; beside it by default.")
+        Path | None, typer.Option(help="The file for Coq; by default beside the certificate.")
     ] = None,
     proofs: Annotated[
-        Path, typer.Option(help="The folder proofs/ of the repository, compiled by `make proofs`.")
+        Path, typer.Option(help="The repository's folder proofs/, compiled with `make proofs`.")
     ] = Path("proofs"),
 ) -> None:
-    """Write the proof of a certificate for Coq, with its own numbers, and let Coq check it.
+    """Write a certificate's proof for Coq, and let Coq check it.
 
-    Exit with 1 if the certificate is not verified, or if Coq refuses it. Where Coq is missing the
-    file is only written.
+    Exit with 1 if the certificate is not verified, or if Coq refuses the proof. If Coq is not
+    installed, the file is only written.
     """
     from zerodelta.cli.files import prove as run
 
@@ -483,9 +520,11 @@ def prove(
 
 @app.command()
 def keys(
-    name: Annotated[Path, typer.Argument(help="Writes NAME.key and NAME.pub.")] = Path("zerodelta"),
+    name: Annotated[Path, typer.Argument(help="Name of the files NAME.key and NAME.pub.")] = Path(
+        "zerodelta"
+    ),
 ) -> None:
-    """Make a pair of Ed25519 keys, to sign releases with and to check who signed."""
+    """Create a pair of keys to sign and verify releases."""
     from zerodelta.privacy.release import make_keys
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
@@ -500,11 +539,11 @@ app.add_typer(ledger_app, name="ledger")
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path(
+    out: Annotated[Path, typer.Option(help="The folder to write, created if missing.")] = Path(
         "demo-output"
     ),
 ) -> None:
-    """Show all of it on real data: schema, plan, table, model, ledger, report."""
+    """Run an example on real data, from schema to report."""
     from zerodelta.errors import require_extra
 
     require_extra("sklearn", "sklearn")
@@ -515,12 +554,13 @@ def demo(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Of this computer; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    port: Annotated[int, typer.Option(help="A port of this computer; 0 for any free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
-    """Open the planner: predicted errors, break-even and snippets, on a page of this computer only.
+    """Open the planner, a local page that compares methods.
 
-    No data goes in, and nothing leaves this computer. Ctrl-C ends it.
+    It shows predicted errors, break-even points and code snippets. It reads no data, and nothing
+    leaves this computer. Ctrl-C ends it.
     """
     import webbrowser
 
@@ -535,7 +575,7 @@ def ui(
     try:
         serve(port, started)
     except (OSError, OverflowError):
-        expected, remedy = "a free port of this computer", "pass --port 0 for any"
+        expected, remedy = "a free port of this computer", "pass --port 0 for any free one"
         raise ParameterError("port", port, expected=expected, remedy=remedy) from None
 
 

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, errors in one line, interrupts; nothing shows a value of data."""
+"""End commands with exit codes and one-line errors that show no value of the data."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ from zerodelta.errors import BudgetError, CertificateError, EntropyError, ZeroDe
 
 @final
 class ExitCode(IntEnum):
-    """What a command exits with; docs/command-line.md lists them."""
+    """The exit codes of commands, as docs/command-line.md lists them."""
 
     GOOD = 0
     NOT_VERIFIED = 1
-    """A certificate, record, ledger or claim is not what it says."""
+    """A certificate, record, ledger or claim does not hold."""
     REFUSED = 2
-    """What was asked is malformed; nothing was spent."""
+    """An argument or a file is not usable; nothing was spent."""
     BUDGET = 3
-    """The budget does not cover it, it was asked before, or the ledger cannot be used."""
+    """The budget is exhausted, the question was released before, or the ledger is not usable."""
     FAILED = 4
-    """Something else went wrong; a debit that was made stays."""
+    """An unexpected error; ε that was already debited stays spent."""
     INTERRUPTED = 130
 
 
 @final
 class IncompleteError(Exception):
-    """A release was made and told, but not all of its files are there; says which and why."""
+    """A release was made and printed, but some of its files could not be written."""
 
 
 @final
 class GuardedGroup(TyperGroup):
-    """The commands; whatever one raises becomes a line and an exit code."""
+    """The group of all commands; an exception of one becomes a line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--debug` wherever it stands before `--`."""
+        """Accept `--debug` at any place before `--`."""
         end = args.index("--") if "--" in args else len(args)
         debug = "--debug" in args[:end]
-        rest = [each for each in args[:end] if each != "--debug"] + args[end:]
+        rest = [word for word in args[:end] if word != "--debug"] + args[end:]
         return super().parse_args(ctx, ["--debug", *rest] if debug else rest)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        with _told(debug=bool(ctx.params.get("debug"))), _terminated_as_interrupted():
+        """Run a command, and end it with an exit code."""
+        with _errors_as_exits(debug=bool(ctx.params.get("debug"))), _terminated_as_interrupted():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _told(*, debug: bool) -> Iterator[None]:
+def _errors_as_exits(*, debug: bool) -> Iterator[None]:
     debug = debug or os.environ.get("ZERODELTA_DEBUG", "") not in ("", "0")
     try:
         yield
@@ -71,28 +71,28 @@ def _told(*, debug: bool) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.startswith(("click.", "typer.")):
             raise
-        _end(error, _code(error), told_of(error), debug=debug)
+        _end(error, _code(error), error_line(error), debug=debug)
 
 
-_INTERRUPTED = (
-    "interrupted: what the ledger shows as debited stays spent; files are whole or not there."
-)
+_INTERRUPTED = "interrupted: ε that the ledger has debited stays spent; no file is half written."
 
 
-def told_of(error: Exception) -> str:
-    """Return an error in a line that shows no value of data."""
+def error_line(error: Exception) -> str:
+    """Return one line about an error, which shows no value of the data."""
     if isinstance(error, ZeroDeltaError):
-        return _here(str(error))
+        return _as_commands(str(error))
     if isinstance(error, (ImportError, IncompleteError)):  # require_extra names the extra
         return str(error)
     return _system(error) if isinstance(error, OSError) else _unexpected(error)
 
 
-_SAID = {
+_COMMAND_REMEDIES = {
     "with again=True": "with --again",
+    "load it with zd.load, saved as": "it is saved as",
+    "call ledger.raise_budget(to, reason)": "run zerodelta ledger raise",
     "ledger.raise_budget(to, reason)": "zerodelta ledger raise",
     "ledger.verify(records=[…])": "zerodelta ledger verify",
-    "make it with zd.Ledger(path, budget=…)": "make it with --budget",
+    "create it with zd.Ledger(path, budget=…)": "create it with --budget",
     "pass ledger='people.ledger', say": "pass --ledger people.ledger, say",
     "declare them in zd.open(…, columns={…})": "declare them in the schema",
     "declare it in zd.open(…, columns={…})": "declare it in the schema",
@@ -105,11 +105,11 @@ _SAID = {
     " from what is known",
     "pass epsilon=1, say": "pass --epsilon 1, say",
 }
-"""What remedies say in Python, and on the command line."""
+"""Remedies in Python, and the same on the command line."""
 
 
-def _here(line: str) -> str:
-    for python, command in _SAID.items():
+def _as_commands(line: str) -> str:
+    for python, command in _COMMAND_REMEDIES.items():
         line = line.replace(python, command)
     return line
 
@@ -119,24 +119,24 @@ def _code(error: Exception) -> ExitCode:
         return ExitCode.BUDGET
     if isinstance(error, CertificateError):
         return ExitCode.NOT_VERIFIED
-    refused = (ZeroDeltaError, ImportError, OSError)
-    spent = isinstance(error, EntropyError) or not isinstance(error, refused)
-    return ExitCode.FAILED if spent else ExitCode.REFUSED
+    refusals = (ZeroDeltaError, ImportError, OSError)
+    refused = isinstance(error, refusals) and not isinstance(error, EntropyError)
+    return ExitCode.REFUSED if refused else ExitCode.FAILED
 
 
 def _system(error: OSError) -> str:
-    name = (
-        f"{os.fspath(error.filename)}: " if isinstance(error.filename, (str, os.PathLike)) else ""
-    )
-    why = os.strerror(error.errno) if isinstance(error.errno, int) else type(error).__name__
-    return f"{name}{why}; check the path and who may read and write it."
+    """Return a line about an error of the system: the path and the system's own words."""
+    named = isinstance(error.filename, (str, os.PathLike))
+    name = f"{os.fspath(error.filename)}: " if named else ""
+    reason = os.strerror(error.errno) if isinstance(error.errno, int) else type(error).__name__
+    return f"{name}{reason}; check the path and its permissions."
 
 
 def _unexpected(error: Exception) -> str:
-    # the message of somebody else's exception may hold a value
+    # the message of an exception raised by other code may hold a value of the data
     return (
-        f"failed unexpectedly ({type(error).__name__}); its message is not shown, as it may hold "
-        "values of the data. --debug shows where; a debit that was made stays."
+        f"failed unexpectedly ({type(error).__name__}); the message is not shown, as it may hold "
+        "values of the data. --debug shows where it was raised; ε that was debited stays spent."
     )
 
 
@@ -148,7 +148,7 @@ def _end(error: BaseException, code: ExitCode, line: str, *, debug: bool) -> Non
 
 
 def _places(error: BaseException) -> Iterator[str]:
-    """Yield where it was raised: files, lines and names of functions; no locals, no messages."""
+    """Yield files, lines and functions where an error was raised; no locals, no messages."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -160,10 +160,10 @@ def _places(error: BaseException) -> Iterator[str]:
 
 
 def say(text: str, *, to_errors: bool = False) -> None:
-    """Print without Rich's markup; what the terminal cannot show becomes "?".
+    """Print a text; characters that the terminal cannot show become "?".
 
-    Control and direction characters, which may stand in keys, names and paths, are written out as
-    JSON writes them.
+    Control and direction characters, which may occur in keys, names and paths, are escaped as in
+    JSON: keys are chosen by whoever wrote the rows, and must not steer the terminal.
     """
     text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
@@ -171,25 +171,25 @@ def say(text: str, *, to_errors: bool = False) -> None:
 
 
 def examples(*lines: str) -> str:
-    """Return what `--help` shows at its end, line by line."""
+    """Return the examples that `--help` shows at its end, one per line."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-_ENDING = [
+_ENDING_SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a terminal that is closed wait until what was paid for is saved."""
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the release that was paid for is saved."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     waiting: list[int] = []
-    found = {number: signal.getsignal(number) for number in _ENDING}
-    # nobody could put back a handler that the program around Python has installed
-    before = {number: handler for number, handler in found.items() if handler is not None}
+    handlers = {number: signal.getsignal(number) for number in _ENDING_SIGNALS}
+    # None is a handler that was not installed from Python, which could not be put back
+    before = {number: handler for number, handler in handlers.items() if handler is not None}
     for number in before:
         signal.signal(number, lambda number, frame: waiting.append(number))
     try:
@@ -197,15 +197,15 @@ def held_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for held in waiting:
-        signal.raise_signal(held)
+    for number in waiting:
+        signal.raise_signal(number)
 
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM, as `docker stop` sends it, do what Ctrl-C does, unless somebody handles it.
+    """Handle SIGTERM, which `docker stop` sends, like Ctrl-C, unless a handler is installed.
 
-    A process that is the first of a container would ignore it otherwise, and be killed later.
+    Otherwise the first process of a container ignores SIGTERM, and is killed later.
     """
     main = threading.current_thread() is threading.main_thread()
     default = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -1,6 +1,6 @@
-"""`zerodelta verify`: judge certificates and releases from their files, not by what made them.
+"""Verify certificates and saved releases from their files, for `zerodelta verify`.
 
-What several releases of one data set cost is added up.
+The ε of all releases of one data set is added up.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ MEANING = (
     "nobody has signed them."
 )
 UNSIGNED = (
-    "digest matches; unsigned: whoever changes the file can compute it anew, its value and noisy "
-    "sums too"
+    "digest matches; unsigned: whoever changes the file can compute a new digest, value and noisy "
+    "sums"
 )
 UNCHECKED = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run: for "
-    "that there may be the word of whoever signed, which --signed-by checks."
+    "that you can trust the signer, whose key --signed-by checks."
 )
 SIGNED = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run: for "
-    "that there is the word of whoever signed."
+    "that you trust the signer."
 )
 
 _BEGINS = b'{\n  "schema": "zerodelta/release/'
@@ -44,34 +44,34 @@ _BEGINS = b'{\n  "schema": "zerodelta/release/'
 
 @value
 class Demand:
-    """What is asked of every certificate."""
+    """The conditions that every certificate must meet."""
 
     epsilon: Rational | None = None
     neighbors: str = "replace"
     unit: str | None = None
-    """Who must be protected; None for whomever the claim says."""
+    """The unit that must be protected; None for the one that is claimed."""
     proven: bool = False
-    """Whether no step may be asserted or idealized."""
+    """Whether asserted and idealized steps are refused."""
     impure: bool = False
     """Whether claims with a δ above 0 are accepted."""
     signed_by: str | None = None
-    """The public key of whoever must have signed, in hexadecimal."""
+    """The public key of the required signer, in hexadecimal."""
 
 
 @value
 class FileVerdict:
-    """What was found about one file."""
+    """The verdict on one file, or on all files together."""
 
     good: bool
     text: str
     saved: Saved | None = None
     certificate: Certificate | None = None
     sums: tuple[tuple[str, Total], ...] = ()
-    """Of the verdict on all files: what each data set costs."""
+    """In the verdict on all files: the total of each data set."""
 
 
 def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> FileVerdict:
-    """Say whether a file's certificate proves what is asked, and what it belongs to."""
+    """Check whether a file's certificate meets the conditions, and describe its release."""
     demand = Demand() if demand is None else demand
     try:
         text, data = _read(path)
@@ -92,50 +92,52 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
     except CertificateError as error:
         return FileVerdict(good=False, text=str(error))
     lines = [certificate.explain() if explain else certificate.summary]
-    lines += [] if explain else [f"  {line}" for line in _claimed(certificate)]
+    lines += [] if explain else [f"  {line}" for line in _claim_lines(certificate)]
     if saved is not None:
-        lines += [f"  {line}" for line in _told(saved, demand)]
+        lines += [f"  {line}" for line in _record_lines(saved, demand)]
     return FileVerdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
 
 
 def certificate_in(path: Path) -> Certificate:
-    """Return the certificate of a file, one or that of a release; its claim is not checked."""
+    """Return the certificate in a file, alone or in a release; its claim is not checked."""
     text, data = _read(path)
     return read_data(data).certificate if is_release(data) else _certificate(text, data)
 
 
 def _check_signed(saved: Saved | None, public: str) -> None:
     if saved is None:
-        raise RecordError("a certificate alone is not signed: ask for the saved release.")
+        raise RecordError("a certificate alone has no signature: pass the saved release.")
     check_signed(saved.digest, saved.signatures, public)
 
 
 def _check_pure(certificate: Certificate, demand: Demand) -> None:
     if not demand.impure and type(certificate.claim) is not PureDP:
         raise CertificateError(
-            f"the steps prove {certificate.summary}; that is not pure, it allows a δ above 0: pass "
-            "--impure if that is what you want to verify."
+            f"the steps prove {certificate.summary}; that is not pure, as it allows a δ above 0: "
+            "pass --impure to accept it."
         )
 
 
-def _claimed(certificate: Certificate) -> list[str]:
-    """Say whom the claim protects, and what has to be asked about a large ε."""
+def _claim_lines(certificate: Certificate) -> list[str]:
+    """Return lines about the protected row or unit, and a warning if ε is large."""
     row = _plain(certificate.row)
-    whom = row if certificate.unit is None else f"{row}; a unit is one {_shown(certificate.unit)}"
-    lines = [f"protects {whom} ({certificate.claim.neighbors.value})"]
-    return [*lines, *(f"beware: {each}" for each in (certificate.beware,) if each)]
+    unit = row if certificate.unit is None else f"{row}; a unit is one {_shown(certificate.unit)}"
+    lines = [f"protects {unit} ({certificate.claim.neighbors.value})"]
+    return [*lines, *([f"beware: {certificate.beware}"] if certificate.beware else [])]
 
 
-def _told(saved: Saved, demand: Demand) -> list[str]:
+def _record_lines(saved: Saved, demand: Demand) -> list[str]:
+    """Return lines about a release's record: task, data, time, payment, digests, signature."""
     record = saved.record
     names = [_shown(name) for name in record.names if name is not None]
     of = f" of {' and '.join(names)}" if names else ""
-    lines = [f"says that it is {_plain(record.task)}{of}, {_plain(record.time)}, "]
-    lines[0] += f"zerodelta {_plain(record.version)}"
+    task, time, version = _plain(record.task), _plain(record.time), _plain(record.version)
+    lines = [f"says that it is {task}{of}, {time}, zerodelta {version}"]
     lines += [] if record.entries else ["no ledger counted its ε"]
     lines += [
-        f"says that it was paid for with entry {each['entry']} of ledger {_plain(each['ledger'])}"
-        for each in record.entries
+        f"says that it was paid for with entry {receipt['entry']} of ledger "
+        f"{_plain(receipt['ledger'])}"
+        for receipt in record.entries
     ]
     lines.append(f"digest of the file {saved.digest}")
     lines.append(f"digest of the certificate {saved.certificate.digest}")
@@ -145,11 +147,11 @@ def _told(saved: Saved, demand: Demand) -> list[str]:
         lines.append("has a signature, which is checked with --signed-by")
     else:
         lines.append(UNSIGNED)
-    return [*lines, *(f"ask whether {_plain(each)}" for each in record.to_ask[:2])]
+    return [*lines, *(f"ask whether {_plain(question)}" for question in record.to_ask[:2])]
 
 
 def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | None:
-    """Add up what the releases of each data set cost; None if there is nothing to add up."""
+    """Add up the ε of the releases of each data set; None if there is nothing to add up."""
     by_digest = {v.saved.digest: v.saved for v in verdicts if v.good and v.saved is not None}
     named = by_data((saved.record, saved.certificate) for saved in by_digest.values())
     lines, good, sums = [], True, []
@@ -167,11 +169,11 @@ def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | Non
         except CertificateError as error:
             lines.append(f"{_shown(name)}: NOT VERIFIED: {error}")
             good = False
-    alone = [v for v in verdicts if v.good and v.saved is None]
-    loose = len(named.get(None, ())) + len(alone)
-    if loose and len(by_digest) + len(alone) > 1:
-        told = ("s name", "they are") if loose > 1 else (" names", "it is")
-        lines.append(f"{loose} release{told[0]} no data set: {told[1]} not added up.")
+    certificates = [v for v in verdicts if v.good and v.saved is None]
+    unnamed = len(named.get(None, ())) + len(certificates)
+    if unnamed and len(by_digest) + len(certificates) > 1:
+        verb, pronoun = ("s name", "they are") if unnamed > 1 else (" names", "it is")
+        lines.append(f"{unnamed} release{verb} no data set: {pronoun} not added up.")
     text = "\n".join(lines)
     return FileVerdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
 
@@ -179,17 +181,17 @@ def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | Non
 def _check_total(total: Total, demand: Demand) -> None:
     limit = demand.epsilon
     if limit is not None and total.epsilon_for(demand.neighbors) > Fraction(str(limit)):
-        raise CertificateError(f"{total}: more than {limit}, which was asked.")
+        raise CertificateError(f"{total}: more than --epsilon {limit} allows.")
 
 
 def as_json(path: str, verdict: FileVerdict) -> dict[str, Any]:
-    """Return what was found about one file as plain numbers and texts."""
-    found: dict[str, Any] = {"file": path, "verified": verdict.good}
+    """Return the verdict on one file as plain numbers and texts."""
+    fields: dict[str, Any] = {"file": path, "verified": verdict.good}
     if not verdict.good or verdict.certificate is None:
-        return found | {"problem": verdict.text}
+        return fields | {"problem": verdict.text}
     certificate, saved = verdict.certificate, verdict.saved
     claim = certificate.body()["claim"]
-    found |= {
+    fields |= {
         "claim": claim,
         "summary": certificate.summary,
         "public": list(certificate.public),
@@ -200,25 +202,25 @@ def as_json(path: str, verdict: FileVerdict) -> dict[str, Any]:
     }
     if saved is not None:
         record = saved.record
-        found |= {"task": record.task, "data": record.names, "time": record.time}
-        found |= {"version": record.version, "entries": record.entries}
-        found |= {"to_ask": record.to_ask}
-        found |= {
+        fields |= {"task": record.task, "data": record.names, "time": record.time}
+        fields |= {"version": record.version, "entries": record.entries}
+        fields |= {"to_ask": record.to_ask}
+        fields |= {
             "signatures": len(saved.signatures),
             "certificate_digest": certificate.digest,
         }
-    return found
+    return fields
 
 
-def totals_as_json(found: FileVerdict | None) -> dict[str, Any]:
-    """Return the sums by the names of data sets."""
+def totals_as_json(verdict: FileVerdict | None) -> dict[str, Any]:
+    """Return the totals by the names of data sets."""
     return {
         str(name): {
             "releases": total.releases,
             "epsilon": number_text(total.epsilon),
             "neighbors": total.neighbors.value,
         }
-        for name, total in (found.sums if found is not None else ())
+        for name, total in (verdict.sums if verdict is not None else ())
     }
 
 
@@ -232,7 +234,7 @@ def _shown(name: Any) -> str:
 
 
 def _read(path: str | Path) -> tuple[str, Any]:
-    """Return the text of a file, or of the standard input for "-", and what it says."""
+    """Return the text of a file, or of the standard input for "-", and its JSON content."""
     try:
         if path == "-":
             content = sys.stdin.buffer.read(LARGEST_FILE + 1)
@@ -245,13 +247,11 @@ def _read(path: str | Path) -> tuple[str, Any]:
         text = content.decode("utf-8")
         return text, read_json(text, floats=True, largest=largest)
     except (OSError, ValueError, RecursionError) as error:
-        raise CertificateError(
-            f"the file cannot be read as JSON: {type(error).__name__}: {error}."
-        ) from error
+        raise CertificateError(f"the file cannot be read as JSON: {error}.") from error
 
 
 def _certificate(text: str, data: Any) -> Certificate:
-    """Return the certificate in a file: all of it, or what it keeps under "certificate"."""
+    """Return the certificate in a file: the file itself, or its entry "certificate"."""
     if not isinstance(data, dict) or "certificate" not in data:
         return Certificate.from_json(text)
     inner = data["certificate"]

@@ -1,1 +1,1 @@
-"""What k-means is made of: a grid, rounds, and a forecast."""
+"""k-means: a public grid, private rounds of Lloyd's algorithm, and forecasts."""

@@ -1,4 +1,4 @@
-"""The public grid of k-means, seeds from its noisy counts, and the rounds of Lloyd's algorithm.
+"""Count rows on a public grid, seed centers from noisy counts, and refine them by Lloyd's rounds.
 
 A row adds the vector ((x - c)/r, 1) of its nearest center, scaled down to an l2 norm of √2, to that
 center's block and nothing to the others. So the sum of the blocks' l2 norms has sensitivity 2√2
@@ -21,25 +21,31 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.spaces import Box
 from zerodelta.value import value
 
-# -- The public grid of k-means: how large its cells are, and into which one a row falls ----------
-# Everything here is made of public numbers, and a row's cell is computed elementwise from that row
-# alone (theory C0), so counts of cells have sensitivity 2 in the l1 norm.
+# -- The public grid of k-means -------------------------------------------------------------------
+# The grid is computed from public numbers, and a row's cell elementwise from that row alone (theory
+# C0), so the counts of cells have l1 sensitivity 2.
 
-MOST_AXES = 5
-"""Up to so many columns the grid is on the columns themselves; above, on a few directions."""
+MAXIMUM_AXES = 5
+"""The largest number of columns for a grid on the columns; above, it is on a few directions."""
 
 _DIRECTIONS = 4
-_FINENESS = 1.9
-"""Cells along an axis are 1.9·(nε)^(1/(2+axes)): measured best on blobs, bench/study_kmeans.py."""
+"""The number of random directions of a grid for many columns."""
 
-_MOST_CELLS = 1 << 20
+_FINENESS = 1.9
+"""There are 1.9·(nε)^(1/(2+axes)) cells along an axis: measured best on blobs by
+`bench/study_kmeans.py`."""
+
+_MAXIMUM_CELLS = 1 << 20
 _REACH = 2.6
-"""Half of a direction's range, in deviations of the uniform law on the box: beyond is clipped."""
+"""Half of a direction's range, in standard deviations of the uniform law on the box; coordinates
+beyond are clipped."""
 
 
 @value
 class Frame:
-    """Rows in units of the box's longest side, from its lower corner; no value over- or underflows.
+    """The map of rows to units of the box's longest side, from its lower corner.
+
+    In these units no value overflows or underflows.
 
     >>> frame = Frame.of(Box([0, 10], [4, 12]))
     >>> frame.sides.tolist(), frame.rows(np.array([[1.0, 99.0], [np.nan, 11.0]])).tolist()
@@ -59,7 +65,7 @@ class Frame:
         return cls(lower=lower.copy(), unit=unit, sides=widths / unit)
 
     def rows(self, block: Floats) -> Floats:
-        """Return the rows, clipped to the box; a row with a NaN is NaN throughout."""
+        """Return the rows clipped to the box; a row with a NaN becomes all NaN."""
         scaled = np.clip((block - self.lower) / self.unit, 0.0, self.sides)
         missing = np.isnan(scaled).any(axis=1, keepdims=True)
         return np.where(missing, np.nan, scaled)
@@ -71,7 +77,7 @@ class Frame:
 
 @value
 class CellGrid:
-    """Equal cells along a few axes: the columns, or orthonormal directions with ``low`` != 0.
+    """A grid of equal cubes, along the columns or along a few orthonormal directions.
 
     >>> low = middle = np.zeros(2)
     >>> grid = CellGrid(axes=np.eye(2), middle=middle, low=low, side=0.25, shape=(4, 2))
@@ -80,10 +86,15 @@ class CellGrid:
     """
 
     axes: Floats
+    """The directions, as the columns of a matrix."""
     middle: Floats
+    """The middle of the box, where the coordinates along directions are 0."""
     low: Floats
+    """The lower end of each axis."""
     side: float
+    """The side of a cell."""
     shape: tuple[int, ...]
+    """The number of cells along each axis."""
 
     @property
     def size(self) -> int:
@@ -92,11 +103,14 @@ class CellGrid:
 
     @property
     def projects(self) -> bool:
-        """Whether the axes are fewer than the columns."""
+        """Whether the axes are directions, fewer than the columns."""
         return len(self.axes) > len(self.shape)
 
     def coordinates(self, rows: Floats) -> Floats:
-        """Return each row's place along the axes, added up column by column: no BLAS on rows."""
+        """Return each row's coordinates along the axes.
+
+        Products are added column by column, not by BLAS, whose rounding depends on other rows.
+        """
         if not self.projects:
             return rows
         places = np.zeros((len(rows), self.axes.shape[1]))
@@ -105,7 +119,7 @@ class CellGrid:
         return places
 
     def keys(self, rows: Floats) -> Floats:
-        """Return the number of each row's cell; NaN for a row with a NaN, which counts nowhere."""
+        """Return the index of each row's cell; NaN for a row with a NaN, which is not counted."""
         places = self.coordinates(rows)
         keys = np.zeros(len(rows))
         for axis, cells in enumerate(self.shape):
@@ -114,17 +128,17 @@ class CellGrid:
         return keys
 
     def points(self, cells: npt.NDArray[np.int64]) -> Floats:
-        """Return the middles of cells, along the axes."""
+        """Return the middles of cells, in coordinates along the axes."""
         indices = np.stack(np.unravel_index(cells, self.shape), axis=1)
         return self.low + self.side * (indices + 0.5)
 
     def in_columns(self, points: Floats) -> Floats:
-        """Return points given along the axes in the columns' coordinates."""
+        """Convert points from coordinates along the axes to columns."""
         return self.middle + points @ self.axes.T if self.projects else points
 
 
 def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> CellGrid:
-    """Return the grid for so many rows: all from public numbers.
+    """Return the grid for these public numbers.
 
     >>> grid_for(np.ones(2), rows=100_000, clusters=5, epsilon=1.0).shape
     (34, 34)
@@ -132,71 +146,78 @@ def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> Cell
     (13, 13, 13, 13)
     """
     columns = len(sides)
-    if columns <= MOST_AXES:
+    if columns <= MAXIMUM_AXES:
         axes, low, lengths = np.eye(columns), np.zeros(columns), sides
     else:
-        draws = np.random.default_rng(0).normal(size=(columns, _DIRECTIONS))  # public, always same
+        # public directions, the same for all data of this width
+        draws = np.random.default_rng(0).normal(size=(columns, _DIRECTIONS))
         axes = np.linalg.qr(draws)[0]
         lengths = 2 * _REACH * np.sqrt((axes**2 * sides[:, None] ** 2).sum(axis=0) / 12)
         low = -lengths / 2
     count = len(lengths)
-    wanted = (_FINENESS * max(1.0, rows * epsilon) ** (1 / (2 + count))) ** count
-    side = _side(lengths, min(max(wanted, 4.0 * clusters), _MOST_CELLS))
+    cells = (_FINENESS * max(1.0, rows * epsilon) ** (1 / (2 + count))) ** count
+    side = _side(lengths, min(max(cells, 4.0 * clusters), _MAXIMUM_CELLS))
     shape = tuple(max(1, round(float(length / side))) for length in lengths)
     return CellGrid(axes=axes, middle=sides / 2, low=low, side=side, shape=shape)
 
 
 def _side(lengths: Floats, cells: float) -> float:
-    """Return the side of about so many cubes in a box; shorter sides of it count as one cell."""
-    left = np.sort(lengths)[::-1]
-    side = float(left[0])
-    for count in range(len(left), 0, -1):
-        side = math.exp((np.log(left[:count]).sum() - math.log(cells)) / count)
-        if side <= left[count - 1]:
+    """Return the side of cubes of which about `cells` fill a box; shorter sides are one cell."""
+    falling = np.sort(lengths)[::-1]
+    side = float(falling[0])
+    for count in range(len(falling), 0, -1):  # of sides that are longer than a cube
+        side = math.exp((np.log(falling[:count]).sum() - math.log(cells)) / count)
+        if side <= falling[count - 1]:
             break
     return side
 
 
+# -- Seeds and rounds -----------------------------------------------------------------------------
+
+
 ROW_NORM = math.sqrt(2)
-"""A row at distance r of its center has this norm; farther ones are scaled down to it."""
+"""The norm of the vector of a row at distance r of its center; longer vectors are scaled to it."""
 
 _RESTARTS = 20
 _WIDTH = 1.5
-"""Rows farther from a center than 1.5 times the estimated deviation are scaled down."""
+"""The distance r, over the estimated deviation of a cluster. `bench/study_kmeans.py` prints the
+inertia of centers; the factor was chosen by hand."""
 
 _SIGNIFICANT = 3
+"""The number of standard deviations of noise that a count must exceed for its center to move."""
 
 
 @value
 class Seeds:
-    """Centers along the grid's axes and their rows' typical distance; made of noisy counts only."""
+    """Centers computed from noisy counts, and the typical distance of rows from them."""
 
     places: Floats
+    """The centers in coordinates along the grid's axes."""
     radius: float
 
 
 def seeds_from(
     counts: npt.NDArray[Any], grid: CellGrid, *, clusters: int, threshold: float
 ) -> Seeds:
-    """Return the k-means of the cells whose noisy count exceeds a threshold: post-processing.
+    """Return the k-means of the cells whose noisy count exceeds a threshold (post-processing).
 
-    It is a function of its arguments, with restarts of a fixed generator. With fewer such cells
-    than clusters the fullest cells take their place.
+    Restarts use a fixed seed. With fewer such cells than clusters the cells with the largest counts
+    are the centers.
 
     >>> grid = CellGrid(axes=np.eye(1), middle=np.zeros(1), low=np.zeros(1), side=0.25, shape=(4,))
     >>> seeds_from(np.array([90, 3, -2, 80]), grid, clusters=2, threshold=9).places.ravel().tolist()
     [0.125, 0.875]
     """
     weights = counts.astype(np.float64)
-    wanted = max(int((weights > threshold).sum()), min(clusters, grid.size))
-    fullest = np.argsort(-weights, kind="stable")[:wanted]
+    used = max(int((weights > threshold).sum()), min(clusters, grid.size))
+    fullest = np.argsort(-weights, kind="stable")[:used]
     points, mass = grid.points(fullest), np.maximum(weights[fullest], 1.0)
-    if wanted <= clusters:
-        places = points[np.arange(clusters) % wanted]
+    if used <= clusters:
+        places = points[np.arange(clusters) % used]
         return Seeds(places=places[_order(places)], radius=grid.side)
-    from sklearn.cluster import KMeans  # an extra; whoever reads rows requires it before
+    from sklearn.cluster import KMeans  # an extra, which `kmeans` requires before rows are read
 
-    # One thread: faster on so few points, and sums are then always added in the same order.
+    # one thread: faster on few points, and sums are always added in the same order
     with quiet(), threadpool_limits(1):
         fitted = KMeans(clusters, n_init=_RESTARTS, random_state=0)
         fitted.fit(points, sample_weight=mass / mass.max())
@@ -206,22 +227,24 @@ def seeds_from(
 
 
 def _order(places: Floats) -> npt.NDArray[np.int64]:
-    """Sort centers: which is called the first says nothing."""
+    """Return an order of centers that depends on their positions only."""
     return np.lexsort(places.T[::-1])
 
 
 @value
 class Centers:
-    """Centers to which rows are assigned: in the columns, or (the first time) along a grid's axes.
-
-    `places` are what a row is compared with; `points` what its vector is measured from.
-    """
+    """The centers of a round."""
 
     frame: Frame
     points: Floats
+    """The centers in columns, from which a row's vector is measured."""
     radius: float
+    """The distance at which a row's vector has the largest norm."""
     places: Floats
+    """The centers with which a row is compared: `points` or, in the first round of a grid along
+    directions, the seeds in coordinates along these."""
     grid: CellGrid | None = None
+    """The grid of such directions."""
 
     @classmethod
     def seeded(cls, frame: Frame, grid: CellGrid, seeds: Seeds) -> Centers:
@@ -230,13 +253,14 @@ class Centers:
             points = np.clip(seeds.places, 0, frame.sides)
             return cls(frame=frame, points=points, radius=_WIDTH * seeds.radius, places=points)
         points = np.clip(grid.in_columns(seeds.places), 0, frame.sides)
-        reach = math.sqrt(float((frame.sides**2).sum())) / 4  # where the cluster is off the axes
-        return cls(frame=frame, points=points, radius=reach, places=seeds.places, grid=grid)
+        # seeds are far off in the columns that the directions do not see
+        radius = math.sqrt(float((frame.sides**2).sum())) / 4
+        return cls(frame=frame, points=points, radius=radius, places=seeds.places, grid=grid)
 
     def after(self, sums: npt.NDArray[Any], deviation: float, seeds: Seeds) -> Centers:
-        """Return the centers of the next round, after noisy sums of `vectors`.
+        """Return the centers of the next round, from noisy sums of `vectors`.
 
-        A center stays where it is unless its noisy count exceeds 3 deviations of the noise.
+        A center moves if its noisy count exceeds 3 standard deviations of the noise.
         """
         clusters, columns = self.points.shape
         totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
@@ -249,16 +273,16 @@ class Centers:
         return Centers(frame=self.frame, points=points, radius=radius, places=points)
 
     def nearest(self, rows: Floats) -> npt.NDArray[np.int64]:
-        """Return the number of each row's nearest center, coordinate by coordinate."""
-        compared = rows if self.grid is None else self.grid.coordinates(rows)
-        best, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
-        for number, place in enumerate(self.places):
+        """Return the index of each row's nearest center; squares are added column by column."""
+        coordinates = rows if self.grid is None else self.grid.coordinates(rows)
+        nearest, smallest = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
+        for index, place in enumerate(self.places):
             distance = np.zeros(len(rows))
             for axis, coordinate in enumerate(place):
-                distance += (compared[:, axis] - coordinate) ** 2
-            closer = distance < least
-            best[closer], least[closer] = number, distance[closer]
-        return best
+                distance += (coordinates[:, axis] - coordinate) ** 2
+            closer = distance < smallest
+            nearest[closer], smallest[closer] = index, distance[closer]
+        return nearest
 
     def vectors(self, block: Floats) -> Floats:
         """Return each row's vector: ((x - c)/r, 1) in the block of its center, 0 elsewhere.
@@ -266,12 +290,12 @@ class Centers:
         A row with a NaN has NaN there, which the lattice turns into the zero row.
         """
         rows = self.frame.rows(block)
-        number = self.nearest(rows)
+        center = self.nearest(rows)
         clusters, columns = self.points.shape
         vectors = np.zeros((len(rows), clusters, columns + 1))
-        each = np.arange(len(rows))
-        vectors[each, number, :columns] = (rows - self.points[number]) / self.radius
-        vectors[each, number, columns] = 1.0
+        all_rows = np.arange(len(rows))
+        vectors[all_rows, center, :columns] = (rows - self.points[center]) / self.radius
+        vectors[all_rows, center, columns] = 1.0
         return vectors.reshape(len(rows), clusters * (columns + 1))
 
 
@@ -282,9 +306,10 @@ def refined(
     sums: Callable[[Centers], npt.NDArray[Any]],
     deviations: Sequence[float],
 ) -> Floats:
-    """Return the points after one round of Lloyd's algorithm for each deviation of its noise.
+    """Return the centers after rounds of Lloyd's algorithm, one for each entry of `deviations`.
 
-    `sums` answers with the noisy sum over the rows of `Centers.vectors`.
+    `sums` returns the noisy sum of `Centers.vectors` over the rows; `deviations` are the standard
+    deviations of that noise.
     """
     centers = Centers.seeded(frame, grid, seeds)
     for deviation in deviations:

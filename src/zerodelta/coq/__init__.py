@@ -1,1 +1,1 @@
-"""Certificates as files for Coq, which checks them against the theorems of proofs/."""
+"""Write certificates as files for Coq, which checks them against the theorems of proofs/."""

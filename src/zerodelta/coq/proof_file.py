@@ -1,7 +1,7 @@
-"""A certificate as a file for Coq, a theorem for each step that has one; and running Coq.
+"""Write a certificate as a file for Coq, with one theorem for each step, and run Coq on it.
 
-Nothing is decided here: whether the numbers prove the claim is for Coq to say. What Coq has no
-theorem for is named, and is taken on paper (docs/theory.md).
+Coq decides whether the numbers prove the claim; nothing is decided here. Steps for which Coq has no
+theorem are listed: they are proved on paper only (docs/theory.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zerodelta.coq.statements import (
     PUBLIC,
     coq_number,
     mixture_theorem,
-    own_epsilon,
+    step_epsilon,
     step_theorem,
 )
 from zerodelta.errors import CertificateError
@@ -52,13 +52,13 @@ Local Open Scope R_scope.
 
 @value
 class ProofFile:
-    """What Coq has to accept, and what of the certificate it says nothing about."""
+    """The text that Coq has to accept, and the parts of the certificate proved on paper only."""
 
     text: str
     paper: tuple[str, ...]
     epsilon: Fraction
     only_adds_up: bool
-    """Whether Coq has no theorem about any step but that their ε add up."""
+    """Whether Coq only adds up the ε of the steps, and has no theorem about any of them."""
 
     @property
     def is_empty(self) -> bool:
@@ -67,22 +67,22 @@ class ProofFile:
 
 
 def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
-    """Return the file for Coq of a pure certificate.
+    """Return the file for Coq that proves a pure certificate.
 
     >>> import zerodelta as zd
     >>> claim = zd.ApproxDP(1, -100.0)
     >>> file = proof_file(zd.plan(zd.Finite(16), epsilon=1, base=claim).certificate(claim))
     >>> "uniform_mixing" in file.text, file.paper
-    (True, ('given (B6): the base mechanism satisfies what is stated of it',))
+    (True, ('given (B6): the base mechanism satisfies its stated claim',))
     """
     claim = certificate.claim
     if type(claim) is not PureDP:
         raise CertificateError("the claim is not pure: only pure claims are written for Coq.")
     written = _Written(neighbors=claim.neighbors)
     parts = certificate.parts
-    for place, part in enumerate(parts, start=1):
+    for number, part in enumerate(parts, start=1):
         stated = part.epsilon if len(parts) > 1 else claim.exact_epsilon
-        written.costs.append(_part(part, stated, f"part_{place}", written))
+        written.costs.append(_part(part, stated, f"part_{number}", written))
     if claim.bounded_range:
         written.paper.append("bounded range: that the claim has one")
     total = sum(written.costs, Fraction(0))
@@ -94,7 +94,7 @@ def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
         claim=f"pure differential privacy, epsilon = {claim.exact_epsilon}, delta = 0",
         digest=certificate.digest,
         name=_file_name(name),
-        paper="".join(f"   taken on paper: {what}\n" for what in paper),
+        paper="".join(f"   proved on paper only: {premise}\n" for premise in paper),
     )
     text = "\n".join((head, *written.texts))
     return ProofFile(
@@ -106,7 +106,7 @@ def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
 
 
 def _file_name(name: str) -> str:
-    """Return the name if Coq reads it as the name of a file, and only so: it stands in a comment.
+    """Return the name if it is a plain file name, else "release.v": it stands in a Coq comment.
 
     >>> _file_name("out_1.v"), _file_name("x *) Axiom bad : False. (*.v")
     ('out_1.v', 'release.v')
@@ -117,18 +117,18 @@ def _file_name(name: str) -> str:
 @final
 @dataclass(kw_only=True, slots=True)
 class _Written:
-    """What was written so far."""
+    """The theorems, remarks and costs that were written so far."""
 
     neighbors: Neighbors
     texts: list[str] = field(default_factory=list)
     paper: list[str] = field(default_factory=list)
     costs: list[Fraction] = field(default_factory=list)
     proved: set[str] = field(default_factory=set)
-    """The labels of steps and channels that Coq has a theorem for."""
+    """The labels of the steps and channels for which Coq has a theorem."""
 
 
 def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> Fraction:
-    """Write the theorems of one part; return the ε that they prove of it."""
+    """Write the theorems of one part, and return the ε that they prove for it."""
     *before, last = (theorem_of(step) for step in part.steps)
     if isinstance(last, UnitTheorem):
         if last.asserted:
@@ -141,71 +141,70 @@ def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> 
         return unit
     if isinstance(last, ChannelTheorem):
         if stated is None:
-            raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
+            raise CertificateError("a part that ends in a channel has to state its ε.")
         _channel(part, before, last, stated, name, written)
         return stated
     bases = _bases([*before, last])
     if len(bases) == 1 and bases[0].count == 1 and stated is not None:
-        return _alone(bases[0], stated, name, written)
+        return _single_step(bases[0], stated, name, written)
     costs = list(_steps(bases, written.neighbors, name, written))
-    return _added(costs, stated, name, written)
+    return _sum_of_steps(costs, stated, name, written)
 
 
-def _added(
+def _sum_of_steps(
     costs: list[tuple[Fraction, int]], stated: Fraction | None, name: str, written: _Written
 ) -> Fraction:
-    """Write that the costs, each so many times, are at most what is stated, or what they are."""
+    """Write that repeated costs add up to at most the stated ε, and return the total."""
     total = sum((cost * times for cost, times in costs), Fraction(0)) if stated is None else stated
     if stated is not None or costs != [(total, 1)]:
         written.texts.append(_sum(costs, total, name))
     return total
 
 
-def _alone(base: BaseTheorem, stated: Fraction, name: str, written: _Written) -> Fraction:
-    """Write the only step of a part with the ε of the part, or with its own where that is fixed."""
-    own = own_epsilon(base, written.neighbors)
-    fixed = own is not None and base.label in _FIXED
-    epsilon = own if fixed and own is not None else stated
+def _single_step(base: BaseTheorem, stated: Fraction, name: str, written: _Written) -> Fraction:
+    """Write the only step of a part with the ε of the part, or with its own ε if that is fixed."""
+    computed = step_epsilon(base, written.neighbors)
+    epsilon = computed if computed is not None and base.label in _FIXED else stated
     text = step_theorem(base, written.neighbors, epsilon, name)
     if text is None:
-        return _taken(base, own, written)
+        return _on_paper(base, computed, written)
     _note(base, written)
     written.texts.append(text)
     return epsilon
 
 
-_STATED = "the base mechanism satisfies what is stated of it"
+_STATED = "the base mechanism satisfies its stated claim"
 
 _FIXED = ("pure-propose-test-release", "pure-local-sensitivity", "stable-mode")
-"""Whose condition is about the ε of their own numbers."""
+"""Labels whose theorems have a condition on the ε that follows from their own numbers."""
 
 
 def _steps(
     bases: list[BaseTheorem], neighbors: Neighbors, name: str, written: _Written
 ) -> Iterator[tuple[Fraction, int]]:
-    """Write one theorem for each step, with its own ε; yield that, and how often it is run."""
-    for place, base in enumerate(bases, start=1):
-        own = own_epsilon(base, neighbors)
-        text = None if own is None else step_theorem(base, neighbors, own, f"{name}_step_{place}")
-        if own is None or text is None:
-            own = _taken(base, own, written)
+    """Write one theorem for each step, with its own ε; yield that ε and the step's repetitions."""
+    for number, base in enumerate(bases, start=1):
+        epsilon, step_name = step_epsilon(base, neighbors), f"{name}_step_{number}"
+        text = None if epsilon is None else step_theorem(base, neighbors, epsilon, step_name)
+        if epsilon is None or text is None:
+            epsilon = _on_paper(base, epsilon, written)
         else:
             _note(base, written)
             written.texts.append(text)
-        yield own, base.count
+        yield epsilon, base.count
 
 
-def _taken(base: BaseTheorem, own: Fraction | None, written: _Written) -> Fraction:
-    """Note a step that Coq has no theorem for; return its ε."""
-    if own is None:
+def _on_paper(base: BaseTheorem, epsilon: Fraction | None, written: _Written) -> Fraction:
+    """List a step for which Coq has no theorem; return its ε."""
+    if epsilon is None:
         raise CertificateError(f"the steps prove no pure DP: {base.label!r} is not pure.")
-    told = _STATED if base.asserted else f"ε = {own}"
-    written.paper.append(f"{base.label} ({base.section}): {told}")
-    return own
+    remark = _STATED if base.asserted else f"ε = {epsilon}"
+    written.paper.append(f"{base.label} ({base.section}): {remark}")
+    return epsilon
 
 
 def _note(theorem: Theorem, written: _Written) -> None:
-    """Note a label that Coq has a theorem for, and what of it is taken on paper."""
+    """Note a label for which Coq has a theorem, and the premise that is proved on paper only."""
     written.proved.add(theorem.label)
     formal = FORMAL_STEPS.get(theorem.label)
     paper = formal.paper if formal else FORMAL_CHANNELS[theorem.label][1]
@@ -214,10 +213,10 @@ def _note(theorem: Theorem, written: _Written) -> None:
 
 
 def _bases(theorems: list[Theorem]) -> list[BaseTheorem]:
-    found = [theorem for theorem in theorems if isinstance(theorem, BaseTheorem)]
-    if len(found) != len(theorems):
+    bases = [theorem for theorem in theorems if isinstance(theorem, BaseTheorem)]
+    if len(bases) != len(theorems):
         raise CertificateError("a theorem about all steps before it is not the last one.")
-    return found
+    return bases
 
 
 def _channel(
@@ -230,12 +229,12 @@ def _channel(
 ) -> None:
     if isinstance(channel, ParallelBlocks):
         costs = list(_steps(_bases(before), Neighbors.ADD_REMOVE, name, written))
-        one_row = _added(costs, None, f"{name}_group", written)
+        one_row = _sum_of_steps(costs, None, f"{name}_group", written)
         written.texts.append(_groups(channel, one_row, stated, name))
         return
     units = units_of(part.steps)
     bases = _bases(before if units is None else before[:-1])
-    base = _together(bases, units, channel.before(written.neighbors)) if bases else None
+    base = _composed(bases, units, channel.before(written.neighbors)) if bases else None
     mixture = mixture_theorem(channel, base, stated, name)
     if mixture is None:
         labels = ", ".join(dict.fromkeys(theorem.label for theorem in (*before, channel)))
@@ -251,7 +250,7 @@ def _channel(
     written.texts.append(mixture.text)
 
 
-def _together(
+def _composed(
     bases: list[BaseTheorem], units: UnitTheorem | None, neighbors: Neighbors
 ) -> Composed:
     base = transcript_claim((step.claim(neighbors), step.count) for step in bases)
@@ -262,6 +261,7 @@ def _together(
 
 
 def _groups(channel: ParallelBlocks, one_row: Fraction, stated: Fraction, name: str) -> str:
+    """Return the theorem that disjoint groups cost no more than one of them (P3), for Coq."""
     t, rows = coq_number(one_row), coq_number(channel.unit_rows)
     return f"""\
 Theorem {name} (Row T : eqType) (G : finType) (group : Row -> option G)
@@ -276,6 +276,7 @@ Qed.
 
 
 def _units(units: UnitTheorem, row: Fraction, unit: Fraction, name: str) -> str:
+    """Return the theorem that turns the ε of one row into that of a unit's rows, for Coq."""
     return f"""\
 Theorem {name} {PUBLIC} (T : eqType) (M : D -> T -> R) (k : nat) :
   INR k = {units.times} -> (forall d y, 0 <= M d y) ->
@@ -289,20 +290,20 @@ Qed.
 
 
 def _sum(costs: list[tuple[Fraction, int]], total: Fraction, name: str) -> str:
-    """Return that steps of these costs, each so many times, cost at most the total, for Coq."""
-    many = {f"n_{place}": times for place, (_, times) in enumerate(costs, start=1) if times > 1}
+    """Return the theorem that repeated steps of these costs cost at most the total, for Coq."""
+    repeated = {f"n_{i}": times for i, (_, times) in enumerate(costs, start=1) if times > 1}
     listed = " ++ ".join(
-        f"nseq n_{place} {coq_number(cost)}" if times > 1 else f"[:: {coq_number(cost)}]"
-        for place, (cost, times) in enumerate(costs, start=1)
+        f"nseq n_{i} {coq_number(cost)}" if times > 1 else f"[:: {coq_number(cost)}]"
+        for i, (cost, times) in enumerate(costs, start=1)
     )
-    counts = f" ({' '.join(many)} : nat)" if many else ""
-    assumed = "".join(f"  INR {count} = {times} ->\n" for count, times in many.items())
-    given = "".join(f"m_{count} " for count in many)
-    used = "".join(f" ?m_{count}" for count in many)
+    counts = f" ({' '.join(repeated)} : nat)" if repeated else ""
+    hypotheses = "".join(f"  INR {count} = {times} ->\n" for count, times in repeated.items())
+    names = "".join(f"m_{count} " for count in repeated)
+    rewrites = "".join(f" ?m_{count}" for count in repeated)
     return f"""\
 (* the steps one after another, each chosen by the answers before it *)
 Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R){counts} :
-{assumed}  let costs := {listed} in
+{hypotheses}  let costs := {listed} in
   (forall d h y, 0 <= K d h y) ->
   (forall h, (size h < size costs)%N ->
      pure_DP_events neighbors (fun d => K d h) (nth 0 costs (size h))) ->
@@ -310,33 +311,33 @@ Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R){counts} :
     (fun d (ys : (size costs).-tuple T) => transcript (K d) [::] ys)
     {coq_number(total)}.
 Proof.
-intros {given}costs K0 H; apply (parts_add_up (costs := costs) K0 H); unfold costs.
-rewrite ?sum_more ?sum_repeated ?big_cons ?big_nil{used}; number.
+intros {names}costs K0 H; apply (parts_add_up (costs := costs) K0 H); unfold costs.
+rewrite ?sum_more ?sum_repeated ?big_cons ?big_nil{rewrites}; number.
 Qed.
 """
 
 
-# -- Coq itself, where it is installed, and the compiled proofs/ that it checks files against -----
+# -- Running Coq on a file, with the compiled proofs/ ----------------------------------------------
 
 INSTALL = (
     "apt-get install coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-interval, "
     "then `make proofs`"
 )
-"""What makes Coq check files, on Debian."""
+"""The commands that install Coq on Debian, and compile the proofs."""
 
-_OF_COQ = {
+_COQ_AXIOMS = {
     "ClassicalDedekindReals.sig_not_dec",
     "ClassicalDedekindReals.sig_forall_dec",
     "FunctionalExtensionality.functional_extensionality_dep",
     "Classical_Prop.classic",
 }
-"""The axioms of Coq's own real numbers; its machine integers are the only others."""
+"""The axioms of Coq's real numbers; besides these only machine integers are allowed."""
 _MACHINE_INTEGERS = ("PrimInt63.", "Uint63.")
 
 
 @value
 class CoqVerdict:
-    """Whether Coq accepts a file, which Coq, and its words if it does not."""
+    """Whether Coq accepts a file, Coq's version, and its message if it does not."""
 
     accepted: bool
     version: str
@@ -344,7 +345,7 @@ class CoqVerdict:
 
 
 def missing(proofs: Path) -> str | None:
-    """Return what is missing to check a file, None if nothing is."""
+    """Return what is missing to check a file, with the remedy; None if nothing is."""
     if shutil.which("coqc") is None:
         return f"Coq is not installed: {INSTALL}"
     if not (proofs / "Numbers.vo").exists():
@@ -355,35 +356,35 @@ def missing(proofs: Path) -> str | None:
 def run_coq(text: str, proofs: Path, *, axioms: bool = False) -> CoqVerdict:
     """Let Coq check the text of a file against the compiled proofs in that folder.
 
-    With `axioms` Coq also lists what the theorems rest on (some seconds), and more than Coq's own
-    real numbers and machine integers is refused: something in that folder is not proved.
+    With `axioms` Coq also lists the axioms that the theorems rest on (some seconds). Axioms other
+    than those of Coq's real numbers and machine integers are refused: something is not proved.
     """
     theorems = re.findall(r"^Theorem (\w+)", text, re.MULTILINE) if axioms else []
     if theorems:
         listed = ", ".join(f"@{name}" for name in theorems)
-        text += f"Definition all_of_it := ({listed}).\nPrint Assumptions all_of_it.\n"
+        text += f"Definition all_theorems := ({listed}).\nPrint Assumptions all_theorems.\n"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.v"
         path.write_text(text, encoding="utf-8")
         command = ["coqc", "-Q", str(proofs.resolve()), "Zerodelta", "-w", "none", str(path)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     accepted, message = run.returncode == 0, run.stderr.strip()
-    if accepted and theorems and (more := _other_axioms(run.stdout)):
-        accepted, message = False, f"the proofs rest on more than Coq's axioms: {', '.join(more)}"
+    if accepted and theorems and (others := _other_axioms(run.stdout)):
+        accepted, message = False, f"the proofs rest on more than Coq's axioms: {', '.join(others)}"
     return CoqVerdict(accepted=accepted, version=_version(), message=message)
 
 
 def _other_axioms(printed: str) -> list[str]:
-    """Return what Coq lists that is not its own; whatever is not understood is listed too."""
+    """Return the axioms in Coq's output that are not allowed, and lines that cannot be read."""
     if printed.strip() == "Closed under the global context":
         return []
     first, *lines = re.findall(r"^\S.*", printed, re.MULTILINE) or ["nothing was listed"]
     names = [line.split(" :")[0] for line in lines]
-    other = [n for n in names if n not in _OF_COQ and not n.startswith(_MACHINE_INTEGERS)]
+    other = [n for n in names if n not in _COQ_AXIOMS and not n.startswith(_MACHINE_INTEGERS)]
     return other if first == "Axioms:" and names else [first, *other]
 
 
 def _version() -> str:
-    """Return the version as Coq says it, such as "8.16.1"."""
+    """Return Coq's version, such as "8.16.1"."""
     run = subprocess.run(["coqc", "-print-version"], capture_output=True, text=True, check=True)
     return run.stdout.split()[0]

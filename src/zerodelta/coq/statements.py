@@ -1,7 +1,7 @@
-"""Base steps of a certificate as theorems for Coq: the theorem of the label, with its numbers.
+"""Write the steps of a certificate as theorems for Coq, with the numbers of each step.
 
-Each statement is an instance of one in proofs/PureDP.v; its proof leaves to Coq exactly the
-inequality that `verify` evaluates for the label.
+Each statement is an instance of a theorem in proofs/PureDP.v; its proof leaves to Coq exactly the
+inequality that `verify` evaluates for the step's label.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from zerodelta.privacy.theorems.testing import (
 from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, smallest_log_delta
 from zerodelta.value import value
 
-# -- How a label is proved in Coq, and numbers as Coq reads them ----------------------------------
+# -- The theorem of a label, and numbers in Coq's notation -----------------------------------------
 
 PUBLIC = "(D : Type) (neighbors : D -> D -> Prop)"
-"""Any data, and any relation of neighbors."""
+"""Any type of data, and any relation of neighbors."""
 
 
 def coq_number(value: Fraction | int) -> str:
-    """Return the number as Coq reads it.
+    """Return a number in Coq's notation.
 
     >>> coq_number(3), coq_number(Fraction(-1, 2))
     ('3', '(-1/2)')
@@ -66,16 +66,16 @@ def coq_number(value: Fraction | int) -> str:
 
 @value
 class Formal:
-    """How a label is proved in Coq.
+    """The proof of a label's theorem in Coq.
 
     Parameters
     ----------
     theorems : tuple of str
-        The theorems of proofs/ that it is an instance of; the first are those a file applies.
+        The theorems of proofs/ that are used; the file applies the first ones.
     paper : str
-        What of it is taken on paper; empty if nothing is.
+        The premise that is proved on paper only; empty if there is none.
     write : callable
-        The statement and its proof, of the theorem with its numbers, the relation, ε and a name.
+        Returns statement and proof, for the theorem's numbers, the neighbors, ε and a name.
 
     """
 
@@ -87,8 +87,8 @@ class Formal:
 # -- Mixtures -------------------------------------------------------------------------------------
 # Mixing channels for Coq, with the inequality of verify: ln δ + ln M <= ln(w/(1-w)) + ln(e^ε - 1).
 #
-# The base mechanism is any that satisfies the (ε, δ) claim. Where a certificate states just that,
-# it is the hypothesis of the theorem; of any other base the profile ln δ(ε) is taken on paper.
+# The base mechanism is any that satisfies the (ε, δ) claim. If the certificate states this claim,
+# it is the hypothesis of the theorem; for any other base the profile ln δ(ε) is proved on paper.
 
 FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
     "uniform-mixing": (
@@ -103,12 +103,12 @@ FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
     "gaussian-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(v))"),
     "laplace-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(vi))"),
 }
-"""The theorems of each mixing channel, and what of it is taken on paper."""
+"""The theorems of each mixing channel, and the premise that is proved on paper only."""
 
 
 @value
 class Mixture:
-    """A theorem for Coq, and whether the profile of its base is taken on paper."""
+    """A theorem for Coq, and whether the profile of its base is proved on paper only."""
 
     text: str
     profile_on_paper: bool
@@ -117,7 +117,7 @@ class Mixture:
 def mixture_theorem(
     channel: ChannelTheorem, base: Composed | None, epsilon: Fraction, name: str
 ) -> Mixture | None:
-    """Return the channel as a theorem for Coq that claims this ε, None if it has none there."""
+    """Return a channel as a theorem for Coq that claims this ε; None if Coq has none for it."""
     if isinstance(channel, ProfileMixing):
         return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
     if not isinstance(channel, MixingTheorem) or base is None:
@@ -126,18 +126,18 @@ def mixture_theorem(
     if mass is None:
         return None
     stated = _stated(base, epsilon)
-    at, log_delta = stated or (epsilon, _log_delta(base, epsilon))
+    base_epsilon, log_delta = stated or (epsilon, _log_delta(base, epsilon))
     eps, w, delta = map(coq_number, (epsilon, channel.weight, log_delta))
     draw = _draw(channel, mass, w)
     text = f"""\
 Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R){draw.public} :
   (forall d, law (M d)) -> {draw.assumed} ->
-  approximate_DP neighbors M {coq_number(at)} {delta} ->
+  approximate_DP neighbors M {coq_number(base_epsilon)} {delta} ->
   pure_DP neighbors ({draw.law}) {eps}.
 Proof.
 intros L H A; apply {draw.applied} with (log_mass := {mass}) (l := {delta});
   [number | split; number | {draw.shown} | | number].
-apply approximate_DP_above with (eps0 := {coq_number(at)}) (l0 := {delta});
+apply approximate_DP_above with (eps0 := {coq_number(base_epsilon)}) (l0 := {delta});
   [exact L | number | number | exact A].
 Qed.
 """
@@ -146,7 +146,7 @@ Qed.
 
 @value
 class _PublicDraw:
-    """The public draw of a channel: what is assumed of it, how it is used, what is published."""
+    """The public draw of a channel, as fragments of a Coq theorem and its proof."""
 
     public: str
     assumed: str
@@ -174,19 +174,19 @@ def _draw(channel: MixingTheorem, mass: str, weight: str) -> _PublicDraw:
             law=f"mixture M {weight} U",
             applied="prior_mixing",
         )
-    written = isinstance(channel, UniformMixing) and mass == f"ln {channel.size}"
-    # the size of a space may be too long to write, and is e^mass
+    explicit = isinstance(channel, UniformMixing) and mass == f"ln {channel.size}"
+    # a size that is too long to write is stated as at most e^mass
     return _PublicDraw(
         public="",
-        assumed=f"outputs Y = {mass[3:]}" if written else f"0 < outputs Y <= exp ({mass})",
-        shown="rewrite H exp_ln; [split; number | number]" if written else "exact H",
+        assumed=f"outputs Y = {mass[3:]}" if explicit else f"0 < outputs Y <= exp ({mass})",
+        shown="rewrite H exp_ln; [split; number | number]" if explicit else "exact H",
         law=f"mixture M {weight} (fun _ => / outputs Y)",
         applied="uniform_mixing",
     )
 
 
 def _stated(base: Composed, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
-    """Return (ε₀, ln δ) if the base only is what such a claim says, and that is used as it is."""
+    """Return (ε₀, ln δ) if the base is just such a claim, with ε₀ at most the ε of the release."""
     claim = simplest(base)
     if type(claim) is ApproxDP and claim.exact_epsilon <= epsilon:
         return claim.exact_epsilon, Fraction(claim.exact_log_delta)
@@ -194,13 +194,13 @@ def _stated(base: Composed, epsilon: Fraction) -> tuple[Fraction, Fraction] | No
 
 
 def _log_delta(base: Composed, epsilon: Fraction) -> Fraction:
-    """Return ln δ(ε) as `verify` bounds it; a number below all others for a base that is pure."""
+    """Return the bound of `verify` on ln δ(ε); -10^12, in place of -∞, for a pure base."""
     value = smallest_log_delta(base, epsilon)
     return Fraction(value) if value > -math.inf else Fraction(-(10**12))
 
 
 def _log_mass(channel: MixingTheorem) -> str | None:
-    """Return the mass ratio ln M as Coq reads it."""
+    """Return the logarithm ln M of the mass ratio in Coq's notation."""
     if isinstance(channel, UniformMixing):
         return _log_size(channel.size)
     if isinstance(channel, PriorMixing):
@@ -225,7 +225,7 @@ def _log_mass(channel: MixingTheorem) -> str | None:
 
 
 def _log_size(size: int) -> str | None:
-    """Return ln N; None for a number that is too long to write and no power of 2."""
+    """Return ln N in Coq's notation; None if N is too long to write and not a power of 2."""
     power = size.bit_length() - 1
     if power > 64 and size == 1 << power:
         return f"{power} * ln 2"
@@ -233,6 +233,7 @@ def _log_size(size: int) -> str | None:
 
 
 def _profile(channel: ProfileMixing, epsilon: Fraction, name: str) -> str:
+    """Return mixing by the profile of the base mechanism, for Coq."""
     eps, s, ratio, w = map(coq_number, (epsilon, channel.epsilon, channel.ratio, channel.weight))
     return f"""\
 Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R)
@@ -251,34 +252,34 @@ Qed.
 
 def laplace_theorem(step: RoundedLaplaceTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return rounded Laplace noise on integer sums, for Coq."""
-    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+    change, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
 Theorem {name} {PUBLIC} (J : finType) (K : D -> J -> int) :
   (forall d d', neighbors d d' ->
-     INR (\\sum_j absz (GRing.add (K d j) (GRing.opp (K d' j))))%N <= {moved}) ->
+     INR (\\sum_j absz (GRing.add (K d j) (GRing.opp (K d' j))))%N <= {change}) ->
   pure_DP_events neighbors (fun d (y : {{ffun J -> int}}) =>
     \\big[Rmult/1]_j laplace {scale} (GRing.add (y j) (GRing.opp (K d j)))) {coq_number(epsilon)}.
 Proof.
-intros H; apply laplace_sums with (sensitivity := {moved}); [number | exact H | number].
+intros H; apply laplace_sums with (sensitivity := {change}); [number | exact H | number].
 Qed.
 """
 
 
 def k_norm_theorem(step: KNormNoiseTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
     """Return one draw of noise in a norm, for Coq."""
-    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+    change, scale = coq_number(step.sensitivity), coq_number(step.scale)
     return f"""\
 Theorem {name} {PUBLIC} (J : finType) (K : D -> J -> int)
     (norm p : {{ffun J -> int}} -> R) :   (* the norm is {step.norm} *)
   (forall z, 0 <= p z) ->
   (forall z h, p z <= exp (norm h / {scale}) * p [ffun j => GRing.add (z j) (h j)]) ->
   (forall d d', neighbors d d' ->
-     norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= {moved}) ->
+     norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= {change}) ->
   pure_DP_events neighbors
     (fun d (y : {{ffun J -> int}}) => p [ffun j => GRing.add (y j) (GRing.opp (K d j))])
     {coq_number(epsilon)}.
 Proof.
-intros p0 H S; apply norm_noise with (norm := norm) (sensitivity := {moved}) (scale := {scale});
+intros p0 H S; apply norm_noise with (norm := norm) (sensitivity := {change}) (scale := {scale});
   try assumption; number.
 Qed.
 """
@@ -290,7 +291,7 @@ _ROWS = "(Row : eqType) (J : finType) (amount : Row -> J -> nat) (row_total unit
 def partition_theorem(
     step: PartitionLaplace, neighbors: Neighbors, epsilon: Fraction, name: str
 ) -> str:
-    """Return noise on the cells of a table, each row of which adds up to a fixed total, for Coq."""
+    """Return noise on a table to whose cells each row adds at most a fixed total, for Coq."""
     total, rows = coq_number(step.row_total), coq_number(step.unit_rows)
     scale = coq_number(step.scale)
     if step.cells == 1 and neighbors is Neighbors.REPLACE:
@@ -355,12 +356,12 @@ Qed.
 
 
 def keys_theorem(step: KeyCountsTheorem, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
-    """Return counts by key with noise that differs upwards and downwards, for Coq."""
+    """Return counts by key with two-sided noise of different scales up and down, for Coq."""
     up, down = coq_number(step.up), coq_number(step.down)
     replace = neighbors is Neighbors.REPLACE
     relation = "replace_rows" if replace else "add_remove_rows"
     applied = "keys_replace" if replace else "keys_add_remove"
-    # the larger of the two is known, and Coq-Interval has no maximum
+    # Coq-Interval has no maximum, so the larger of the two is chosen here
     side = "Rmax_left" if step.up >= step.down else "Rmax_right"
     last = "number" if replace else f"rewrite {side}; number"
     return f"""\
@@ -378,15 +379,15 @@ Qed.
 def step_theorem(
     step: BaseTheorem, neighbors: Neighbors, epsilon: Fraction, name: str
 ) -> str | None:
-    """Return the step as a theorem for Coq that claims this ε, None if its label has none there."""
+    """Return a step as a theorem for Coq that claims this ε; None if Coq has none for it."""
     formal = FORMAL_STEPS.get(step.label)
     return formal.write(step, neighbors, epsilon, name) if formal else None
 
 
-def own_epsilon(step: BaseTheorem, neighbors: Neighbors) -> Fraction | None:
-    """Return the pure ε of the step, of its numbers alone: whether a threshold allows it is Coq's.
+def step_epsilon(step: BaseTheorem, neighbors: Neighbors) -> Fraction | None:
+    """Return the pure ε that follows from a step's numbers; None if the step is not pure.
 
-    None if the step is not pure.
+    Coq checks whether the thresholds of a test allow this ε.
     """
     if isinstance(step, PureProposeTestRelease):
         return step.test_epsilon + step.release_epsilon
@@ -406,7 +407,7 @@ def _selection(
     *,
     flip: bool,
 ) -> str:
-    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+    change, scale = coq_number(step.sensitivity), coq_number(step.scale)
     one_way = " monotone neighbors score ->" if step.monotone else ""
     best = (
         " (best : D -> Y) :\n  (forall d y, score d y <= score d (best d)) ->" if flip else " :\n "
@@ -420,23 +421,23 @@ def _selection(
     side = "right; split; [assumption | number]" if step.monotone else "left; number"
     return f"""\
 Theorem {name} {PUBLIC} (Y : finType) (score : D -> Y -> R){best}
-  (forall d d', neighbors d d' -> forall y, Rabs (score d y - score d' y) <= {moved}) ->{one_way}
+  (forall d d', neighbors d d' -> forall y, Rabs (score d y - score d' y) <= {change}) ->{one_way}
   pure_DP neighbors (fun d => {law}) {coq_number(epsilon)}.
 Proof.
-intros; apply {applied} with (sensitivity := {moved}); try assumption; [number | {side}].
+intros; apply {applied} with (sensitivity := {change}); try assumption; [number | {side}].
 Qed.
 """
 
 
 def _top_k(step: JointTopKTheorem, _: Neighbors, epsilon: Fraction, name: str) -> str:
-    moved = coq_number(step.sensitivity * (1 if step.monotone else 2))
+    change = coq_number(step.sensitivity * (1 if step.monotone else 2))
     scale = coq_number(step.scale)
     return f"""\
 Theorem {name} {PUBLIC} (Lists : finType) (score : D -> Lists -> R) :
-  (forall d d', neighbors d d' -> forall s, Rabs (score d s - score d' s) <= {moved}) ->
+  (forall d d', neighbors d d' -> forall s, Rabs (score d s - score d' s) <= {change}) ->
   pure_DP neighbors (fun d => exponential_mechanism (weight score {scale} d)) {coq_number(epsilon)}.
 Proof.
-intros; apply exponential_selection with (sensitivity := {moved}); try assumption;
+intros; apply exponential_selection with (sensitivity := {change}); try assumption;
   [number | left; number].
 Qed.
 """
@@ -447,7 +448,7 @@ _TAIL = {
     "rounded": "(exp (- ({rate} * ({tau} + 1/2))) / 2)",
     "discrete": "(exp (- ({rate} * ({tau} + 1))) / (1 + exp (- {rate})))",
 }
-"""P(Z > τ) for the Laplace noise of a test (theory C3), which is taken on paper."""
+"""P(Z > τ) for the Laplace noise of a test (theory C3), proved on paper only."""
 
 
 def _tail(rate: Fraction, threshold: Fraction, noise: str) -> str:
@@ -455,14 +456,14 @@ def _tail(rate: Fraction, threshold: Fraction, noise: str) -> str:
 
 
 def _peak(epsilon: Fraction, sensitivity: Fraction, dimension: int, noise: str) -> str:
-    """Return the largest probability of the release noise; its power as e^(d ln p)."""
+    """Return the largest probability of the release noise; its d-th power as e^(d ln p)."""
     half = coq_number(epsilon / (2 * sensitivity))
-    one = (
+    peak = (
         f"((1 - exp (- (2 * {half}))) / (1 + exp (- (2 * {half}))))"
         if noise == "discrete"
         else f"(1 - exp (- {half}))"
     )
-    return one if dimension == 1 else f"(exp ({dimension} * ln {one}))"
+    return peak if dimension == 1 else f"(exp ({dimension} * ln {peak}))"
 
 
 def _propose(step: PureProposeTestRelease, _: Neighbors, epsilon: Fraction, name: str) -> str:
@@ -519,7 +520,7 @@ Qed.
 """
 
 
-_MOVES = "how the rounded noise moves in its norm (Lemma R)"
+_SHIFTS = "the probability ratio of the rounded noise under shifts in its norm (Lemma R)"
 _GEOMETRIC = (
     "that the noise drawn has P(k) ≤ e^(1/b)·P(k ± 1): it is the two-sided geometric law, and the "
     "theorem is about round(Laplace)"
@@ -547,7 +548,7 @@ FORMAL_STEPS: dict[str, Formal] = {
     "k-norm-noise": Formal(
         theorems=("norm_noise",),
         write=k_norm_theorem,
-        paper=_MOVES,
+        paper=_SHIFTS,
     ),
     "partition-laplace": Formal(
         theorems=(
@@ -561,12 +562,12 @@ FORMAL_STEPS: dict[str, Formal] = {
     "partition-k-norm": Formal(
         theorems=("table_one_draw", "P2"),
         write=one_draw_theorem,
-        paper=_MOVES,
+        paper=_SHIFTS,
     ),
     "block-k-norm": Formal(
         theorems=("blocks_replace", "blocks_add_remove", "P3_replace", "P3_add_remove"),
         write=blocks_theorem,
-        paper=_MOVES,
+        paper=_SHIFTS,
     ),
     "joint-top-k": Formal(
         theorems=("exponential_selection", "exponential_pure"),
@@ -594,4 +595,4 @@ FORMAL_STEPS: dict[str, Formal] = {
         paper="that the distance to another mode has sensitivity 1, and the tail of the noise",
     ),
 }
-"""What Coq proves of each label of a mechanism that is pure by itself."""
+"""The theorem in Coq for each label of a mechanism that is pure by itself."""

@@ -1,8 +1,8 @@
-"""Bridges: what other libraries ran or planned, as claims of this one, and pure where that works.
+"""Use the mechanisms of other libraries: read their claims, and remove δ from their results.
 
-`interop.dp_accounting`, `interop.opendp`, `interop.opacus` and `interop.exported_models`, each for
-one optional extra that is imported when a function of it is called. Whatever comes over a bridge
-is caller-asserted: the noise of other libraries is theirs.
+`interop.dp_accounting`, `interop.opendp`, `interop.opacus` and `interop.exported_models` each need
+one optional extra, which is imported when one of their functions is called. Claims from other
+libraries are caller-asserted: zerodelta did not draw their noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Events of Google's dp-accounting as claims (JAX-Privacy's plans are such events, too).
+"""Read events of Google's dp-accounting, which JAX-Privacy's plans are too, as claims.
 
-An event says what was done; only that is read. No accountant's ε or δ ever is: they underflow to 0,
-end at e^-35, and may be for another relation. What has no theorem here is refused by its name.
+An event describes the mechanisms that were run; only this description is read, never an
+accountant's ε or δ: they underflow to 0, end at e^-35, and may be for other neighbors. Events
+without a theorem here are refused by name.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve, Subsamp
 from zerodelta.value import value
 
 Counted = Counter[Claim]
-"""How many times each claim was spent."""
+"""Claims with the number of times each one was spent."""
 
 
 def claim(event: Any, *, neighbors: Any) -> Claim:
-    """Return what a `DpEvent` of dp-accounting satisfies, exactly, under one neighboring relation.
+    """Return the exact claim that a `DpEvent` of dp-accounting satisfies for the given neighbors.
 
-    Use it for what another library ran or plans to run: `zd.plan(space, epsilon=…, base=claim)`
+    Use it for a run, or a planned run, of another library: `zd.plan(space, epsilon=…, base=claim)`
     then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event; for
     added or removed rows its groups must be drawn with `PartitionType.INDEPENDENT`.
 
@@ -39,13 +40,13 @@ def claim(event: Any, *, neighbors: Any) -> Claim:
         Gaussian or pure events on a Poisson sample, for add-remove only; Gaussian events on a
         sample without replacement, for replace only. All others are refused, with the reason.
     neighbors : Neighbors or dp_accounting.NeighboringRelation
-        The relation that the claim is for. There is no default: the same event costs more where a
+        The relation of the claim. There is no default: the same event costs more if a
         row is replaced (Gaussian noise four times the μ², Laplace noise twice the ε).
 
     Returns
     -------
     Claim
-        Stated by the caller, so that what rests on it is `asserted`. The noise multiplier is, as
+        Caller-asserted, as are releases that rest on it. The noise multiplier is, as
         dp-accounting has it, the noise over the norm of one row.
 
     Examples
@@ -58,18 +59,18 @@ def claim(event: Any, *, neighbors: Any) -> Claim:
     """
     require_extra("dp_accounting", "dp-accounting")
     relation = _relation(neighbors)
-    counted = _flattened(event, relation)
+    counted = _claims_in(event, relation)
     if not counted:
         return PureDP(0, neighbors=relation)
     if sum(counted.values()) == 1:
         return next(iter(counted))
     parts = transcript_claim(counted.items())
-    # many small pure steps together have a better profile than one of their sum
+    # many small pure steps have a better profile than one pure step of their total ε
     return parts if parts.pure and parts.rdp is None else simplest(parts)
 
 
 def _relation(neighbors: Any) -> Neighbors:
-    """Return our name of a relation; zeroing a row out has none."""
+    """Return the `Neighbors` of a relation; refuse zeroing a row out, which has none."""
     from dp_accounting import NeighboringRelation
 
     names = {
@@ -82,18 +83,18 @@ def _relation(neighbors: Any) -> Neighbors:
         raise ParameterError(
             "neighbors",
             neighbors.name,
-            expected="added or removed rows, or replaced ones; no other relation has a claim here",
-            remedy="account for Neighbors.ADD_REMOVE or Neighbors.REPLACE",
+            expected="add-or-remove-one or replace-one: other relations have no claims here",
+            remedy="pass Neighbors.ADD_REMOVE or Neighbors.REPLACE",
         )
     return as_relation(neighbors)
 
 
-def _flattened(event: Any, relation: Neighbors) -> Counted:
-    """Return all mechanisms of a tree of compositions, with their numbers."""
+def _claims_in(event: Any, relation: Neighbors) -> Counted:
+    """Return the claims of all mechanisms in a tree of compositions, with their counts."""
     from dp_accounting import ComposedDpEvent, NoOpDpEvent, SelfComposedDpEvent
 
     total: Counted = Counter()
-    waiting = [(event, 1)]  # a tree may be deeper than Python's stack
+    waiting = [(event, 1)]  # a list, as a tree may be deeper than Python's stack
     while waiting:
         part, count = waiting.pop()
         if type(part) is ComposedDpEvent:
@@ -108,52 +109,54 @@ def _flattened(event: Any, relation: Neighbors) -> Counted:
         elif type(part) is SelfComposedDpEvent:
             waiting.append((part.event, count * as_count(part.count, "count")))
         elif type(part) is not NoOpDpEvent and count:
-            for found, times in _mechanism(part, relation).items():
-                total[found] += count * times
+            for spent, times in _mechanism(part, relation).items():
+                total[spent] += count * times
     return total
 
 
 def _mechanism(event: Any, relation: Neighbors) -> Counted:
-    """Return the claim of one event that is no composition; several of a sample of everything."""
+    """Return the claims of one event that is not a composition."""
     from dp_accounting import DpEvent
 
     name = type(event).__name__
-    ours = isinstance(event, DpEvent) and type(event).__module__ == "dp_accounting.dp_event"
-    if ours and name in _CONVERTED:
+    genuine = isinstance(event, DpEvent) and type(event).__module__ == "dp_accounting.dp_event"
+    if genuine and name in _CONVERTED:
         return _CONVERTED[name](event, relation)
-    reason = _REFUSED.get(name, "nobody here knows what it means") if ours else "it is none of them"
+    reason = _REFUSED.get(name, "this event is unknown") if genuine else "this is not one of them"
     raise ParameterError(
         "event",
         name,
         expected=f"an event of dp-accounting that has a theorem here ({reason})",
-        remedy="state what it satisfies yourself, such as zd.ApproxDP(...)",
+        remedy="state its claim yourself, such as zd.ApproxDP(...)",
     )
 
 
-def _refused(event: Any, relation: Neighbors, expected: str, remedy: str) -> ParameterError:
+def _refusal(event: Any, relation: Neighbors, expected: str, remedy: str) -> ParameterError:
     shown = f"{type(event).__name__}, {relation.value}"
     return ParameterError("event", shown, expected=expected, remedy=remedy)
 
 
 def _gaussian(event: Any, relation: Neighbors) -> Counted:
-    """Return N(0, z²C²) on a sum of vectors of norm at most C: replacing one moves it by 2C."""
+    """Convert noise N(0, z²C²) on a sum of vectors of norm at most C; a replaced one moves 2C."""
     multiplier = as_positive(event.noise_multiplier, "noise_multiplier")
-    return _one(GaussianDP(mu_squared=(_moves(relation) / multiplier) ** 2, neighbors=relation))
+    return _one(
+        GaussianDP(mu_squared=(_norms_moved(relation) / multiplier) ** 2, neighbors=relation)
+    )
 
 
 def _laplace(event: Any, relation: Neighbors) -> Counted:
     multiplier = as_positive(event.noise_multiplier, "noise_multiplier")
-    return _one(PureDP(_moves(relation) / multiplier, neighbors=relation))
+    return _one(PureDP(_norms_moved(relation) / multiplier, neighbors=relation))
 
 
 def _discrete_laplace(event: Any, relation: Neighbors) -> Counted:
     rate = as_positive(event.noise_parameter, "noise_parameter")
-    moved = _moves(relation) * as_positive(event.sensitivity, "sensitivity")
+    moved = _norms_moved(relation) * as_positive(event.sensitivity, "sensitivity")
     return _one(PureDP(rate * moved, neighbors=relation))
 
 
-def _moves(relation: Neighbors) -> int:
-    """Return by how many norms of one row a sum of rows moves."""
+def _norms_moved(relation: Neighbors) -> int:
+    """Return the sensitivity of a sum of rows, in norms of one row."""
     return 2 if relation is Neighbors.REPLACE else 1
 
 
@@ -165,58 +168,58 @@ def _concentrated(event: Any, relation: Neighbors) -> Counted:
 
 
 def _randomized_response(event: Any, relation: Neighbors) -> Counted:
-    """Return ln of 1 - p + p/k, the chance of the own answer, over p/k, that of each other one."""
+    """Convert randomized response: e^ε is (1 - p + p/k)/(p/k), true answer over another answer."""
     noise = as_rational(event.noise_parameter, "noise_parameter")
     buckets = as_count(event.num_buckets, "num_buckets", minimum=1)
     if relation is not Neighbors.REPLACE:
-        raise _refused(
+        raise _refusal(
             event,
             relation,
-            "rows that are replaced: an answer that is there or not is seen",
+            "replaced rows: the presence of an answer is visible",
             "pass neighbors=Neighbors.REPLACE",
         )
     if not 0 < noise <= 1:
-        raise _refused(
-            event, relation, "a noise parameter in (0, 1]; 0 hides nothing", "pass more noise"
+        raise _refusal(
+            event, relation, "a noise parameter in (0, 1], as 0 hides nothing", "pass more noise"
         )
     odds = 1 + buckets * (1 - noise) / noise
     return _one(PureDP(Fraction(log_upper(odds)), neighbors=relation))
 
 
 def _poisson(event: Any, relation: Neighbors) -> Counted:
-    """Return steps on rows that are drawn by a coin each (theory, Poisson sampling)."""
+    """Convert steps on a sample of which each row is part by a coin (theory, Poisson sampling)."""
     rate = as_at_least_zero(event.sampling_probability, "sampling_probability")
     if rate > 1:
         raise ParameterError(
             "sampling_probability",
             event.sampling_probability,
-            expected="a probability",
-            remedy="pass one of at most 1",
+            expected="a probability, at most 1",
+            remedy="pass the fraction of rows in a sample",
         )
     if relation is not Neighbors.ADD_REMOVE:
-        raise _refused(
+        raise _refusal(
             event,
             relation,
-            "rows that are added or removed: the theorem on Poisson samples is for these",
+            "added or removed rows, for which the theorem on Poisson samples holds",
             "pass neighbors=Neighbors.ADD_REMOVE; for replaced rows sample without replacement",
         )
-    inner = _flattened(event.event, relation)
+    inner = _claims_in(event.event, relation)
     if rate == 0 or not inner:
         return Counter()
     if rate == 1:
         return inner
-    if all(type(each) is GaussianDP for each in inner):
+    if all(type(part) is GaussianDP for part in inner):
         curve = PoissonGaussianCurve(probability=rate, mu_squared=_mu_squared(inner))
         return _one(RDP(curve, neighbors=relation))
-    if all(type(each) is PureDP for each in inner):
-        epsilon = sum((_epsilon(each) * count for each, count in inner.items()), Fraction(0))
+    if all(type(part) is PureDP for part in inner):
+        epsilon = sum((_epsilon(part) * count for part, count in inner.items()), Fraction(0))
         amplified = upper(lambda: (ball(rate) * ball(epsilon).expm1()).log1p())
         return _one(PureDP(min(Fraction(amplified), epsilon), neighbors=relation))
-    raise _refused(event, relation, *_INSIDE)
+    raise _refusal(event, relation, *_INSIDE)
 
 
 def _without_replacement(event: Any, relation: Neighbors) -> Counted:
-    """Return Gaussian steps on a batch of fixed size (Lemma WOR)."""
+    """Convert Gaussian steps on a batch of fixed size (Lemma WOR)."""
     rows = as_count(event.source_dataset_size, "source_dataset_size", minimum=1)
     batch = as_count(event.sample_size, "sample_size", minimum=1)
     if batch > rows:
@@ -227,31 +230,31 @@ def _without_replacement(event: Any, relation: Neighbors) -> Counted:
             remedy="draw a smaller sample",
         )
     if relation is not Neighbors.REPLACE:
-        raise _refused(
+        raise _refusal(
             event,
             relation,
-            "rows that are replaced: Lemma WOR is for these, and the size of the data is public",
+            "replaced rows, for which Lemma WOR holds with a public number of rows",
             "pass neighbors=Neighbors.REPLACE; for added or removed rows use a Poisson sample",
         )
-    inner = _flattened(event.event, relation)
+    inner = _claims_in(event.event, relation)
     if batch == rows or not inner:
         return inner
-    if not all(type(each) is GaussianDP for each in inner):
-        raise _refused(event, relation, *_INSIDE)
+    if not all(type(part) is GaussianDP for part in inner):
+        raise _refusal(event, relation, *_INSIDE)
     curve = SubsampledGaussianCurve(rows=rows, batch=batch, mu_squared=_mu_squared(inner))
     return _one(RDP(curve, neighbors=relation))
 
 
 _INSIDE = (
-    "Gaussian events in a sample (in a Poisson sample also pure ones, by themselves): no theorem "
-    "here is for others, for both together or for samples of samples",
-    "sample for each of them, or state what the whole satisfies yourself",
+    "Gaussian events in a sample (in a Poisson sample also pure events without Gaussian ones): "
+    "there is no theorem here for other events, for both together or for samples of samples",
+    "sample for each of them, or state the claim of all together yourself",
 )
 
 
 def _mu_squared(inner: Counted) -> Fraction:
     return sum(
-        (each.mu_squared * count for each, count in inner.items() if type(each) is GaussianDP),
+        (part.mu_squared * count for part, count in inner.items() if type(part) is GaussianDP),
         Fraction(0),
     )
 
@@ -260,19 +263,19 @@ def _epsilon(pure: Claim) -> Fraction:
     return pure.exact_epsilon if type(pure) is PureDP else Fraction(0)
 
 
-def _one(found: Claim) -> Counted:
-    return Counter([found])
+def _one(spent: Claim) -> Counted:
+    return Counter([spent])
 
 
 @value
 class _Line(Curve):
-    """R(a) = ξ + ρa."""
+    """The Rényi curve R(a) = ξ + ρa of zero-concentrated DP with an offset."""
 
     slope: Fraction
     offset: Fraction
 
     def value(self, order: Fraction) -> Fraction:
-        """Return the sum, exactly."""
+        """Return R at an order, exactly."""
         return self.offset + self.slope * order
 
 
@@ -285,16 +288,16 @@ _CONVERTED: dict[str, Callable[[Any, Neighbors], Counted]] = {
     "SampledWithoutReplacementDpEvent": _without_replacement,
     "ZCDpEvent": _concentrated,
 }
-"""By the name of the event; compositions and `NoOpDpEvent` are taken apart before."""
+"""Converters by the name of the event; `_claims_in` takes compositions and `NoOpDpEvent` apart."""
 
 _REFUSED = {
-    "DpEvent": "it says nothing of what was done",
+    "DpEvent": "it does not describe a mechanism",
     "MixtureOfGaussiansDpEvent": "mixtures of Gaussians have no exact profile here",
     "NonPrivateDpEvent": "it is not private",
     "RepeatAndSelectDpEvent": "the best of a random number of runs has no theorem here",
     "SampledWithReplacementDpEvent": "a row may be drawn several times",
     "SingleEpochTreeAggregationDpEvent": "trees have no theorem here",
-    "TruncatedSubsampledGaussianDpEvent": "a truncated sample is none of independent coins",
-    "UnsupportedDpEvent": "nobody has said what it is",
+    "TruncatedSubsampledGaussianDpEvent": "a truncated sample is not drawn by independent coins",
+    "UnsupportedDpEvent": "it stands for an unknown mechanism",
 }
-"""Why an event is refused, by its name."""
+"""Reasons for refusals by the name of the event."""

@@ -1,6 +1,6 @@
-"""Fitted linear models as scikit-learn's own classes, which converters such as skl2onnx know.
+"""Convert fitted linear models to scikit-learn's classes, for tools such as skl2onnx.
 
-Everything else is saved as it is: by skops, by pickle, or by `estimator.save`.
+Other models are saved directly: by skops, by pickle, or by `estimator.save`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from zerodelta.errors import require, require_extra
 
 
 def as_sklearn(estimator: Any) -> Any:
-    """Return a fitted linear model of ours as scikit-learn's own class, with its coefficients.
+    """Return a fitted linear model as an object of scikit-learn's class, with its coefficients.
 
-    Use it for a tool that knows scikit-learn's classes only, such as
+    Use it for a tool that supports scikit-learn's classes only, such as
     ``skl2onnx.to_onnx(as_sklearn(model), rows)``. It is post-processing of the release, so nothing
-    is spent; the certificate stays behind.
+    is spent; the result has no certificate.
 
     Parameters
     ----------
     estimator : LogisticRegression, LinearRegression or SparseRegression
-        Fitted on numbers. All others clip rows in every prediction, which no class of scikit-learn
-        does.
+        A model fitted on numbers. All other models clip rows in every prediction, which no class of
+        scikit-learn does.
 
     Returns
     -------
     sklearn.linear_model.LogisticRegression or sklearn.linear_model.LinearRegression
-        The same predictions and probabilities for rows within the `data_norm` or bounds of the fit;
-        ours clips longer ones, as the fit did, and these classes do not. Rows with a missing number
-        are refused there.
+        It makes the same predictions and probabilities for rows within the `data_norm` or bounds of
+        the fit; it does not clip longer rows, as the original does. It refuses rows with a missing
+        number.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def as_sklearn(estimator: Any) -> Any:
         estimator._encoding is None,
         "estimator",
         kind.__name__,
-        "a model of plain numbers; this one encodes the columns of a data set",
+        "a model fitted on plain numbers; this one encodes the columns of a data set",
         "save it with skops, or with estimator.save(path)",
     )
     classifies = kind is LogisticRegression
     plain = linear_model.LogisticRegression() if classifies else linear_model.LinearRegression()
-    # probabilities are those of the scores over the temperature
+    # probabilities are those of the scores divided by the temperature
     scale = estimator.temperature_ if classifies else 1.0
     plain.coef_ = np.asarray(estimator.coef_) / scale
     plain.intercept_ = np.asarray(estimator.intercept_) / scale

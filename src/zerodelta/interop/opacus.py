@@ -1,8 +1,8 @@
-"""Opacus: the history of a private training run as a claim, and what can be published of it.
+"""Read the history of a training run with Opacus as a claim, and plan its publication.
 
 The history holds noise multiplier, sampling rate and steps; it is read as Gaussian steps on Poisson
-samples (theory, Poisson sampling). Its noise is float noise, which never exceeds a few σ: what it
-shows by that is counted as a δ that no accountant knows of.
+samples (theory, Poisson sampling). Opacus draws float noise, which never exceeds a few σ: what this
+reveals is counted as an additional δ, which no accountant knows.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
 from zerodelta.spaces import Space
 
 _LARGEST_NORMAL = Fraction("5.76811")
-"""No float32 normal of torch on a CPU is larger: √(2·24·ln 2); 5e9 draws stayed below."""
+"""The largest float32 normal of torch on a CPU, √(2·24·ln 2); 5e9 draws did not exceed it."""
 
 _GRID = 1 << 24
 """Uniform float32 numbers are multiples of 2^-24."""
 
 _LARGEST_FACTOR = 2.0**24
-"""More noise than that is no advice."""
+"""The largest factor of the noise that `plan` suggests."""
 
 History = Iterable[tuple[Any, Any, Any]]
 """Noise multiplier, sampling rate and number of steps, as an accountant of Opacus keeps them."""
 
 
 def claim(engine: Any, loader: Any, *, trust_float_noise: bool = False) -> Claim:
-    """Return what a training run with Opacus satisfies, for added or removed rows.
+    """Return the claim of a training run with Opacus, for added or removed rows.
 
     Use it after (or, with the planned history, before) training: `plan` then says whether one of N
     models, or a few numbers, can be published without δ.
@@ -49,16 +49,16 @@ def claim(engine: Any, loader: Any, *, trust_float_noise: bool = False) -> Claim
     engine : opacus.PrivacyEngine
         Whose accountant has the history; its ε and δ are not read.
     loader : opacus.data_loader.DPDataLoader
-        The loader of the run. A history does not tell whether batches were Poisson samples, so any
+        The loader of the run. A history does not show whether batches were Poisson samples, so any
         other loader is refused.
     trust_float_noise : bool
-        Whether to claim what exact Gaussian noise has. By default the claim has a δ of
+        Whether to assume exact Gaussian noise. By default the claim has an additional δ of
         `float_floor`, at every ε.
 
     Returns
     -------
     Claim
-        Stated by the caller, so that what rests on it is `asserted`.
+        Caller-asserted, as are releases that rest on it.
 
     Examples
     --------
@@ -75,14 +75,14 @@ def history_claim(history: History, *, trust_float_noise: bool = False) -> Claim
     Parameters
     ----------
     history : list of (noise_multiplier, sample_rate, steps)
-        As ``engine.accountant.history``. Rates are rounded up to what torch samples with.
+        As in ``engine.accountant.history``. Rates are rounded up to those that torch samples with.
     trust_float_noise : bool
         As in `claim`.
 
     Returns
     -------
     Claim
-        For added or removed rows.
+        The claim, for added or removed rows.
 
     Examples
     --------
@@ -94,19 +94,20 @@ def history_claim(history: History, *, trust_float_noise: bool = False) -> Claim
 
     """
     steps = _steps(history)
-    exact = _together(steps)
+    exact = _composed(steps)
     if as_flag(trust_float_noise, "trust_float_noise") or not steps:
         return exact
-    lost = ApproxDP(0, float_floor(history=steps), neighbors=Neighbors.ADD_REMOVE)
-    return simplest(transcript_claim([(exact, 1), (lost, 1)]))
+    float_leak = ApproxDP(0, float_floor(history=steps), neighbors=Neighbors.ADD_REMOVE)
+    return simplest(transcript_claim([(exact, 1), (float_leak, 1)]))
 
 
 def float_floor(history: History) -> float:
-    """Return ln of about the least δ that float32 noise leaves to a history, whatever ε is.
+    """Return ln δ for the δ that float32 noise adds to a history, whatever ε is.
 
     A normal number of torch in float32 never exceeds 5.77. A row whose gradient has one coordinate
-    moves the sums beyond that with probability P(5.77 - 1/σ < N ≤ 5.77) at each step that samples
-    it, and then it is seen. What float noise shows otherwise is not counted.
+    moves a sum beyond that with probability P(5.77 - 1/σ < N ≤ 5.77) at each step that samples it,
+    and is then detected. Other leaks of float noise are not counted, so this is about the smallest
+    δ.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def float_floor(history: History) -> float:
     Returns
     -------
     float
-        At most 0; what a run on a GPU, or in Opacus' secure mode, has was not measured.
+        At most 0. It was measured on CPUs, not on GPUs or in Opacus' secure mode.
 
     Examples
     --------
@@ -126,15 +127,15 @@ def float_floor(history: History) -> float:
     """
     steps = _steps(history)
 
-    def seen() -> arb:
+    def log_leak() -> arb:
         total, root = arb(0), arb(2).sqrt()
         for sigma, rate, count in steps:
-            moved = min(1 / sigma, Fraction(1000))  # by more than that it is seen for sure
+            moved = min(1 / sigma, Fraction(1000))  # larger moves are always detected
             near, far = (ball(_LARGEST_NORMAL - x) / root for x in (moved, Fraction(0)))
             total += ball(rate * count) * (near.erfc() - far.erfc()) / 2
         return total.log()
 
-    return min(upper(seen), 0.0) if steps else -math.inf
+    return min(upper(log_leak), 0.0) if steps else -math.inf
 
 
 def plan(
@@ -146,9 +147,9 @@ def plan(
     mixing_probability: Rational = DEFAULT_MIXING_PROBABILITY,
     trust_float_noise: bool = False,
 ) -> Plan:
-    """Return the plan that publishes what a training run chose, or say what it would need.
+    """Return the plan that publishes the result of a training run without δ.
 
-    Use it for the number of the best of N models, or for very few parameters; for a parameter
+    Use it for the index of the best of N models, or for very few parameters; for a parameter
     vector the noise would have to be many times larger: use a study, or `LogisticRegression`.
 
     Parameters
@@ -156,7 +157,7 @@ def plan(
     engine, loader
         As in `claim`.
     space : Finite, Subsets, Multiset, Box or Ball
-        What may be published.
+        The set of results that may be published.
     epsilon : int, float, Fraction or str
         The pure ε of the release.
     mixing_probability : number, default 1/100
@@ -167,9 +168,9 @@ def plan(
     Returns
     -------
     Plan
-        `plan.purify(value)` publishes. `GuaranteeError` if the run cannot reach ε: with the ln δ it
-        would need, that of its accounting, that of its float noise, and the noise multiplier that
-        would do.
+        `plan.purify(value)` publishes. If the run cannot reach ε, a `GuaranteeError` states the
+        ln δ that it needs, the ln δ of its accounting and of its float noise, and the noise
+        multiplier that is enough.
 
     Examples
     --------
@@ -185,40 +186,41 @@ def plan(
 def _plan(
     history: list[Any], space: Space, epsilon: Rational, mixing: Rational, trust: bool
 ) -> Plan:
-    asked: dict[str, Any] = {"epsilon": epsilon, "mixing_probability": mixing}
+    options: dict[str, Any] = {"epsilon": epsilon, "mixing_probability": mixing}
     base = history_claim(history, trust_float_noise=trust)
     try:
-        return plan_release(space, base=base, **asked)
+        return plan_release(space, base=base, **options)
     except GuaranteeError:
-        free = plan_release(space, **asked)
+        free = plan_release(space, **options)
         raise GuaranteeError(_needs(history, free, as_usable_epsilon(epsilon), trust)) from None
 
 
 def _needs(history: list[Any], free: Plan, epsilon: Fraction, trusted: bool) -> str:
+    """Return the message about a run with too little noise: needed δ, actual δ, and remedy."""
     needed, floor = free.log_delta, float_floor(history)
     exact = history_claim(history, trust_float_noise=True).log_delta(epsilon)
     factor = _factor(history, epsilon, needed)
-    said = (
+    message = (
         f"the run cannot be published on this space: ln δ(ε) would have to be at most {needed:.4g}."
         f" With exact noise it is {exact:.4g}"
     )
     if math.isinf(factor):
-        said += "; no noise multiplier would do, as far as the orders of its accounting reach"
+        message += "; no noise multiplier is enough, as the accounting ends at order 10^6"
     elif factor > 1:
-        said += f"; {factor:.3g} times the noise multiplier would do"
+        message += f"; {factor:.3g} times the noise multiplier is enough"
     if not trusted and floor > needed:
-        said += (
-            f". Float32 noise leaves at least about {floor:.4g}, whatever the accountant says "
+        message += (
+            f". Float32 noise leaves at least about {floor:.4g}, whatever the accountant states "
             "(pass trust_float_noise=True to ignore that)"
         )
     return (
-        f"{said}. Publish something smaller, such as one of a few models; for a vector of "
+        f"{message}. Publish a smaller result, such as one of a few models; for a vector of "
         "parameters use a study, or an estimator that perturbs the objective."
     )
 
 
 def _factor(history: list[Any], epsilon: Fraction, needed: float) -> float:
-    """Return by how much all noise multipliers would have to grow, with exact noise.
+    """Return the factor of all noise multipliers that is enough, with exact noise.
 
     Infinity if no factor is enough: orders end at 10^6, so ln δ(ε) does not fall below -10^6 ε.
     """
@@ -237,7 +239,7 @@ def _factor(history: list[Any], epsilon: Fraction, needed: float) -> float:
     return safe_end(excess, safe=safe, unsafe=safe / 2, relative=1e-3)
 
 
-def _together(steps: list[tuple[Fraction, Fraction, int]]) -> Claim:
+def _composed(steps: list[tuple[Fraction, Fraction, int]]) -> Claim:
     relation = Neighbors.ADD_REMOVE
     if not steps:
         return PureDP(0, neighbors=relation)
@@ -253,25 +255,27 @@ def _together(steps: list[tuple[Fraction, Fraction, int]]) -> Claim:
 
 
 def _steps(history: History) -> list[tuple[Fraction, Fraction, int]]:
-    """Return all entries of a history, checked."""
+    """Return all entries of a history as exact numbers; refuse malformed ones."""
     try:
-        entries = [tuple(each) for each in history]
-    except TypeError:  # nothing to iterate over
+        entries = [tuple(entry) for entry in history]
+    except TypeError:  # not iterable
         entries = [()]
     require(
-        all(len(each) == 3 for each in entries),
+        all(len(entry) == 3 for entry in entries),
         "history",
         expected="a list of (noise_multiplier, sample_rate, steps)",
         remedy="pass engine.accountant.history",
     )
-    return [_step(*each) for each in entries]
+    return [_step(*entry) for entry in entries]
 
 
 def _step(multiplier: Any, rate: Any, steps: Any) -> tuple[Fraction, Fraction, int]:
-    """Return one entry, its rate rounded up to what `torch.rand(n) < rate` samples with."""
+    """Return one entry, its rate rounded up to that with which `torch.rand(n) < rate` samples."""
     sigma = as_positive(multiplier, "noise_multiplier")
     exact = as_positive(rate, "sample_rate")
-    require(exact <= 1, "sample_rate", rate, "a probability", "pass one of at most 1")
+    require(
+        exact <= 1, "sample_rate", rate, "a probability, at most 1", "pass the fraction of a batch"
+    )
     return sigma, Fraction(math.ceil(exact * _GRID), _GRID), as_count(steps, "steps", minimum=1)
 
 
@@ -293,7 +297,7 @@ def _history(engine: Any, loader: Any) -> History:
         isinstance(loader, DPDataLoader),
         "loader",
         type(loader).__name__,
-        "a DPDataLoader, which samples by Poisson; the history does not tell how batches were made",
+        "a DPDataLoader, which draws Poisson samples; a history does not show how it was sampled",
         "train with the loader that make_private(poisson_sampling=True) returns",
     )
     sampler = loader.batch_sampler
@@ -302,7 +306,7 @@ def _history(engine: Any, loader: Any) -> History:
         "loader",
         type(sampler).__name__,
         "one whose batches are drawn by UniformWithReplacementSampler; that of distributed training"
-        " leaves out empty batches, so that the number of steps shows them",
+        " leaves out empty batches, so that the number of steps reveals them",
         "train in one process",
     )
     history: list[tuple[Any, Any, Any]] = list(engine.accountant.history)
@@ -310,8 +314,8 @@ def _history(engine: Any, loader: Any) -> History:
         raise ParameterError(
             "loader",
             sampler.sample_rate,
-            expected="the sampling rate of every step in the history; another loader, or batches "
-            "that were added up, would be no Poisson samples",
+            expected="the sampling rate of every step in the history; batches of another loader, "
+            "or accumulated batches, are not Poisson samples",
             remedy="use one engine for each loader, and one step for each batch",
         )
     return history

@@ -1,7 +1,7 @@
-"""OpenDP: remove δ from a measurement, and use our tasks as measurements.
+"""Remove δ from a measurement of OpenDP, and use zerodelta's tasks as measurements.
 
-A measurement's privacy map is OpenDP's statement of what it satisfies: ρ, (ε, δ), a profile or a
-Rényi curve. It is read at every distance anew, so that the map of what comes out is right too.
+A measurement's privacy map is OpenDP's statement of its guarantee: ρ, (ε, δ), a profile or a Rényi
+curve. It is evaluated at every distance, so that the map of the pure measurement is right too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from zerodelta.privacy.verify import verify
 from zerodelta.spaces import EuclideanSpace, Finite, Space
 
 Stated: TypeAlias = Callable[[Fraction], Claim | None]
-"""What a measurement satisfies, as far as it matters at one ε; None if nothing is known there."""
+"""The claim of a measurement that applies at one ε; None if none is known there."""
 
 _FLOOR = 2.0**-53
-"""The smallest δ that OpenDP's thresholds state for one key, whatever the threshold."""
+"""The smallest δ that OpenDP states for one key of a threshold, however large the threshold."""
 
 
 def purified(
@@ -42,10 +42,10 @@ def purified(
     mixing_probability: Rational = DEFAULT_MIXING_PROBABILITY,
     neighbors: Neighbors | None = None,
 ) -> Any:
-    """Return a measurement of OpenDP as a pure one, whose value is an element of a space.
+    """Return a pure measurement from one of OpenDP with a δ; its value is an element of a space.
 
-    Use it for an analysis with a δ whose result is small: one of N, or a few coordinates; at best
-    for an adaptive composition whose answers nobody else sees. OpenDP's own conversions cannot
+    Use it for an analysis with a δ and a small result: one of N, or a few coordinates. It works
+    best for an adaptive composition whose answers stay internal. OpenDP's own conversions cannot
     remove δ.
 
     Parameters
@@ -53,7 +53,7 @@ def purified(
     measurement : opendp.mod.Measurement
         Under zero-concentrated, Rényi, approximate or smoothed max divergence.
     space : Finite, Subsets, Multiset, Box or Ball
-        What may be published; public. Whatever the measurement returns is mapped into it.
+        The public set of results; the output of the measurement is mapped into it.
     epsilon : int, float, Fraction or str
         The pure ε at `d_in`.
     d_in : int or float
@@ -61,24 +61,24 @@ def purified(
     mixing_probability : number, default 1/100
         The largest probability of publishing a random element instead.
     neighbors : Neighbors, optional
-        What `d_in` means, for the certificate. By default added or removed rows for symmetric and
-        insert-delete distance 1, replaced rows for change-one and Hamming distance 1; for other
-        metrics and distances there is no certificate unless it is stated.
+        The relation at distance `d_in`, for the certificate. By default added or removed rows for
+        symmetric and insert-delete distance 1, replaced rows for change-one and Hamming distance 1;
+        for other metrics and distances there is no certificate unless `neighbors` is passed.
 
     Returns
     -------
     opendp.mod.Measurement
         Under max divergence, for a `Context` and for compositions. Its map is at most `epsilon` at
         `d_in`, and raises where that of the measurement does. It has two more attributes: `plan`,
-        and `certificate` (`asserted`); without a relation that is None, and the plan's `base`, too.
-        Numbers and texts keep their type, vectors are lists of floats, one coordinate is a float,
-        all else is an object.
+        and `certificate` (`asserted`), which is None without a relation, like the plan's `base`.
+        Numbers and texts keep their type, vectors are lists of floats, one coordinate is a float;
+        all other results are objects.
 
     Notes
     -----
-    **Guarantee**: B1, B2 or R(v), whichever the plan chose, if the measurement's map is right and
-    its noise has the law that OpenDP proves. Nothing is raised because of a value: what raises in
-    the measurement is an element of the space. Needs the features "contrib" and
+    **Guarantee**: B1, B2 or R(v), as the plan states, if the measurement's map is right and
+    its noise has the law that OpenDP proves. Nothing is raised because of a value: an exception in
+    the measurement becomes an element of the space. Needs the features "contrib" and
     "honest-but-curious".
 
     Examples
@@ -96,37 +96,38 @@ def purified(
     require_extra("opendp", "opendp")
     import opendp.prelude as dp
 
-    sort, fits = type(measurement).__name__, hasattr(measurement, "output_measure")
-    require(fits, "measurement", sort, "a measurement of OpenDP", "pass what dp.m.make_… returns")
-    wanted = as_usable_epsilon(epsilon)
-    # a map returns floats: the largest that is not above ε
-    reached = float_within(wanted, Fraction(0), wanted)
+    type_name, fits = type(measurement).__name__, hasattr(measurement, "output_measure")
+    remedy = "pass the result of dp.m.make_…"
+    require(fits, "measurement", type_name, "a measurement of OpenDP", remedy)
+    exact_epsilon = as_usable_epsilon(epsilon)
+    # privacy maps return floats: the largest float that is at most ε
+    reached = float_within(exact_epsilon, Fraction(0), exact_epsilon)
     relation = _relation(measurement.input_metric, d_in, neighbors)
-    read = _reader(measurement, relation or Neighbors.REPLACE)
-    base = read(d_in)(Fraction(reached))
+    claims_at = _reader(measurement, relation or Neighbors.REPLACE)
+    base = claims_at(d_in)(Fraction(reached))
     require(base is not None, "measurement", expected=_ABOVE_ZERO, remedy=_REMEDY)
-    made = _plan(space, Fraction(reached), mixing_probability, base)
-    output, published = _carrier(space)
+    planned = _plan(space, Fraction(reached), mixing_probability, base)
+    output, as_output = _carrier(space)
 
     def function(value: Any) -> Any:
         try:
-            drawn = measurement(value)
+            noisy = measurement(value)
         except Exception:  # an exception would be an output that no claim covers
-            drawn = None
-        kept = made.purifier.apply(space.project(drawn), SystemBits())
-        return published(space.project(kept))
+            noisy = None
+        pure_value = planned.purifier.apply(space.project(noisy), SystemBits())
+        return as_output(space.project(pure_value))
 
     def privacy_map(distance: Any) -> float:
-        stated = read(distance)
+        claim_at = claims_at(distance)
 
         def proven(t: Fraction) -> bool:
-            known = stated(t)
-            return known is not None and made.purifier.proves(t, known)
+            claim = claim_at(t)
+            return claim is not None and planned.purifier.proves(t, claim)
 
-        found = smallest_epsilon(proven)
-        # what is planned for holds for closer inputs, too, even where their own δ is 0.0
+        smallest = smallest_epsilon(proven)
+        # the planned ε also holds for closer inputs, even if their own δ underflows to 0.0
         nearer = isinstance(distance, (int, float)) and distance <= d_in
-        return min(found, reached) if nearer or proven(Fraction(reached)) else found
+        return min(smallest, reached) if nearer or proven(Fraction(reached)) else smallest
 
     pure = dp.m.make_user_measurement(
         measurement.input_domain,
@@ -136,13 +137,13 @@ def purified(
         privacy_map,
         TO=output,
     )
-    # a claim whose relation nobody has stated is not to be planned with
-    pure.plan = made if relation is not None else replace(made, base=None)
-    pure.certificate = None if relation is None or base is None else made.certificate(base)
+    # without a stated relation the claim must not serve as the base of another plan
+    pure.plan = planned if relation is not None else replace(planned, base=None)
+    pure.certificate = None if relation is None or base is None else planned.certificate(base)
     return pure
 
 
-_ABOVE_ZERO = "a δ above 0: one of 0.0 may have underflowed, and would read as pure"
+_ABOVE_ZERO = "a δ above 0, because a δ of 0.0 may have underflowed"
 _REMEDY = "pass the measurement under zero-concentrated divergence, whose ρ does not underflow"
 
 
@@ -152,39 +153,39 @@ def _plan(space: Space, epsilon: Fraction, mixing: Rational, base: Claim | None)
     except GuaranteeError as error:
         if base is not None and _is_stuck(base):
             raise GuaranteeError(
-                f"{error} OpenDP states no δ below 2^-53 = e^-36.7 for a threshold, whatever the "
-                "threshold is: more noise does not help. Use zd.heavy_hitters, which needs no δ."
+                f"{error} OpenDP states no δ below 2^-53 = e^-36.7 for a threshold, however large "
+                "it is: more noise does not help. Use zd.heavy_hitters, which needs no δ."
             ) from None
         raise
 
 
 def _is_stuck(base: Claim) -> bool:
-    """Tell whether a δ is that of thresholds for a few keys: k·2^-53."""
+    """Tell whether δ is k·2^-53 for a small k: OpenDP's limit for a threshold on k keys."""
     keys = math.exp(transcript_claim([(base, 1)]).log_failure) / _FLOOR
     return 1 <= round(keys) <= 1000 and math.isclose(keys, round(keys))
 
 
 def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
-    """Return how to read the map of a measurement, by its measure; compared, not named."""
+    """Return a function that reads the claims of a measurement's map at a distance."""
     import opendp.prelude as dp
 
     measure = measurement.output_measure
 
-    def constant(of: Callable[[Any], Claim]) -> Callable[[Any], Stated]:
+    def constant(to_claim: Callable[[Any], Claim]) -> Callable[[Any], Stated]:
         def read(distance: Any) -> Stated:
-            found = of(measurement.map(distance))
-            return lambda _: found
+            claim = to_claim(measurement.map(distance))
+            return lambda _: claim
 
         return read
 
     def profile(distance: Any) -> Stated:
-        known = measurement.map(distance)
+        deltas = measurement.map(distance)
 
-        def at(t: Fraction) -> Claim | None:
-            delta = known.delta(float(t))
+        def claim_at(t: Fraction) -> Claim | None:
+            delta = deltas.delta(float(t))
             return ApproxDP(t, delta=delta, neighbors=relation) if delta > 0 else None
 
-        return at
+        return claim_at
 
     def approximate(stated: Any) -> ApproxDP:
         epsilon, delta = stated
@@ -214,26 +215,26 @@ def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
         str(measure),
         expected="a measurement with a δ: zero-concentrated, Rényi, approximate or smoothed max "
         f"divergence ({'it is pure already' if pure else 'this one is unknown here'})",
-        remedy="use it as it is" if pure else "state its guarantee yourself and use zd.purify",
+        remedy="use it directly" if pure else "state its guarantee yourself and use zd.purify",
     )
 
 
 def _relation(metric: Any, d_in: Any, neighbors: Neighbors | None) -> Neighbors | None:
-    """Return which relation a distance covers, and refuse to name one that it does not."""
+    """Return the relation that a distance covers; refuse a stated one that it does not cover."""
     import opendp.prelude as dp
 
     stated = None if neighbors is None else as_relation(neighbors)
-    least: dict[Neighbors, float]
+    smallest_distance: dict[Neighbors, float]
     if metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
-        least = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE: 2}
+        smallest_distance = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE: 2}
     elif metric in (dp.change_one_distance(), dp.hamming_distance()):
-        least = {Neighbors.REPLACE: 1, Neighbors.ADD_REMOVE: math.inf}
+        smallest_distance = {Neighbors.REPLACE: 1, Neighbors.ADD_REMOVE: math.inf}
     else:
         return stated
     if stated is None:
-        return next(iter(least)) if d_in == 1 else None
+        return next(iter(smallest_distance)) if d_in == 1 else None
     require(
-        d_in >= least[stated],
+        d_in >= smallest_distance[stated],
         "neighbors",
         stated,
         f"a relation whose neighbors are within d_in = {d_in} in {metric}",
@@ -243,11 +244,11 @@ def _relation(metric: Any, d_in: Any, neighbors: Neighbors | None) -> Neighbors 
 
 
 def _carrier(space: Space) -> tuple[str, Callable[[Any], Any]]:
-    """Return the type that elements have in OpenDP, and how they are written in it."""
+    """Return OpenDP's type for elements of a space, and the conversion to it."""
     if isinstance(space, EuclideanSpace):
         if space.dimension == 1:
             return "f64", lambda vector: float(vector[0])
-        return "Vec<f64>", lambda vector: [float(each) for each in vector]
+        return "Vec<f64>", lambda vector: [float(coordinate) for coordinate in vector]
     if isinstance(space, Finite):
         if space.options is None and space.size < 2**62:
             return "i64", int
@@ -260,8 +261,8 @@ def _carrier(space: Space) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _fits(text: Any) -> bool:
-    """Tell whether C can hold a text: no NUL, no surrogates; else it would raise where drawn."""
-    return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in text)
+    """Tell whether C can hold a text (no NUL, no surrogates): drawing another one would raise."""
+    return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def measurement(
@@ -272,35 +273,35 @@ def measurement(
     input_metric: Any,
     output: str = "ExtrinsicObject",
 ) -> Any:
-    """Return a task of this library as a measurement of OpenDP, under max divergence.
+    """Return a zerodelta task as a measurement of OpenDP, under max divergence.
 
     Use it to spend part of a `Context` on a task that OpenDP does not have.
 
     Parameters
     ----------
     task : callable
-        Of rows it makes a `Release`, such as ``lambda rows: zd.median(rows, bounds=(0, 100),
-        epsilon="1/2")``; it calls the task and does nothing else.
+        A function that calls a task on rows and returns its `Release`, such as
+        ``lambda rows: zd.median(rows, bounds=(0, 100), epsilon="1/2")``.
     example : object
         Made-up rows of the public shape, never real ones: the task is run on them once, for the
         certificate.
     input_domain, input_metric : opendp.mod.Domain, opendp.mod.Metric
-        Of the rows. A task for replaced rows needs change-one or Hamming distance, because the
-        number of rows is public; one for added or removed rows takes any distance of data sets.
-        Symmetric and change-one distance do not see the order of rows: a list of them is handed to
-        the task in random order; for anything else the task must not depend on it.
+        The domain and the metric of the rows. A task for replaced rows needs change-one or Hamming
+        distance, because the number of rows is public; a task for added or removed rows takes any
+        distance of data sets. Symmetric and change-one distance ignore the order of rows: a list of
+        rows is passed to the task in random order; with other rows the task must not depend on it.
     output : str
-        The type of the value in OpenDP, such as "f64"; by default any object.
+        OpenDP's type of the value, such as "f64"; by default any object.
 
     Returns
     -------
     opendp.mod.Measurement
-        Its map is the certificate's ε times the distance (twice that where a task for added or
+        Its map is the certificate's ε times the distance (twice that if a task for added or
         removed rows is used for changed ones). Its attribute `certificate` is that of the example.
 
     Notes
     -----
-    **Guarantee**: that of the certificate, which every run must repeat. Needs the features
+    **Guarantee**: that of the certificate; every run must have the same one. Needs the features
     "contrib" and "honest-but-curious".
 
     Examples
@@ -326,7 +327,7 @@ def measurement(
         isinstance(first, Release),
         "task",
         expected="a function that returns a release",
-        remedy="pass lambda rows: zd.median(rows, …), or one that returns estimator.release_",
+        remedy="pass lambda rows: zd.median(rows, …), or a function returning estimator.release_",
     )
     certificate = first.certificate
     proven = _proven(certificate)
@@ -336,11 +337,11 @@ def measurement(
     def function(rows: Any) -> Any:
         try:
             if shuffled and isinstance(rows, list):
-                rows = [rows[place] for place in permutation(len(rows), bits=SystemBits())]
+                rows = [rows[i] for i in permutation(len(rows), bits=SystemBits())]
             release = task(rows)
             same = _proven(release.certificate) == proven
             value = release.value
-        except Exception:  # its text may say more than the fixed one below
+        except Exception:  # its message may reveal more than the fixed one below
             same = False
         if not same:
             raise GuaranteeError(_OTHER_SHAPE) from None
@@ -349,11 +350,11 @@ def measurement(
     def privacy_map(distance: Any) -> float:
         return sum_upper(price * as_count(distance, "d_in"))
 
-    made = dp.m.make_user_measurement(
+    measured = dp.m.make_user_measurement(
         input_domain, input_metric, dp.max_divergence(), function, privacy_map, TO=output
     )
-    made.certificate = certificate
-    return made
+    measured.certificate = certificate
+    return measured
 
 
 _OTHER_SHAPE = "the task refuses rows of this shape, or its certificate is not that of the example."
@@ -365,14 +366,14 @@ def _proven(certificate: Certificate) -> PureDP:
     if type(proven) is not PureDP:
         raise ParameterError(
             "task",
-            expected="a pure release",
-            remedy="pass a task that returns one, or purify it",
+            expected="a function that returns a pure release",
+            remedy="choose a pure method, or purify the release",
         )
     return proven
 
 
 def _changes(metric: Any, relation: Neighbors) -> int:
-    """Return how many neighbors a distance of one is, or refuse a metric in which it is none."""
+    """Return the number of neighbor steps in a distance of one; refuse unsuitable metrics."""
     import opendp.prelude as dp
 
     adding = (dp.symmetric_distance(), dp.insert_delete_distance())

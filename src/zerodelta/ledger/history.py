@@ -1,4 +1,4 @@
-"""The entries of a ledger for people and programs; and records held to what it says."""
+"""Show a ledger's entries, export them, and check saved releases against them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, final
 
 from zerodelta.data.source import Receipt
 from zerodelta.errors import CertificateError, LedgerError, printable, require
-from zerodelta.ledger.balances import START, Balances, Entry, Key, Row, damaged, opened
+from zerodelta.ledger.balances import START, Balances, Entry, Key, Row, checked_entry, damaged
 from zerodelta.ledger.store import Store
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.release import Record, Release
@@ -28,7 +28,7 @@ _SHOWN = ("number", "time", "kind", "data", "analyst", "task", "booked", "limit"
 
 @final
 class History(Sequence[dict[str, Any]]):
-    """Entries as a list of dicts, each with the same fields; `print` shows a table."""
+    """Entries as a list of dicts that all have the fields `FIELDS`; `print` shows a table."""
 
     __slots__ = ("_rows",)
 
@@ -41,9 +41,9 @@ class History(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, place: Any) -> Any:
-        found = self._rows[place]
-        return dict(found) if isinstance(found, dict) else [dict(row) for row in found]
+    def __getitem__(self, index: Any) -> Any:
+        rows = self._rows[index]
+        return dict(rows) if isinstance(rows, dict) else [dict(row) for row in rows]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (dict(row) for row in self._rows)
@@ -53,29 +53,29 @@ class History(Sequence[dict[str, Any]]):
         return json.dumps(list(self._rows), indent=2)
 
     def to_csv(self) -> str:
-        """Return all fields as CSV, texts so that no spreadsheet takes one for a formula."""
+        """Return all fields as CSV; texts are escaped so that no spreadsheet runs formulas."""
         return csv_lines(FIELDS, ([row[name] for name in FIELDS] for row in self._rows))
 
     def __repr__(self) -> str:
         used = [n for n in _SHOWN if any(row[n] is not None for row in self._rows)]
         lines = [used, *([_shown(row[name]) for name in used] for row in self._rows)]
-        wide = [max(len(line[i]) for line in lines) for i in range(len(used))]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(used))]
         return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, wide, strict=True)).rstrip()
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
 
 
 def entries_of(rows: Iterable[Row], key: Key, *, name: str) -> list[Entry]:
-    """Return the entries that concern an account: of a data set those of its analysts, too."""
-    found, before = [], START
+    """Return the entries about an account; a data set's account includes those of its analysts."""
+    entries, before = [], START
     for number, row in enumerate(rows, 1):
-        entry = opened(row, number, before, name=name)
+        entry = checked_entry(row, number, before, name=name)
         before = entry.hash
-        mine = entry.body.get("data") == key[0]
-        if mine and (key[1] is None or entry.body["analyst"] == key[1]):
-            found.append(entry)
-    return found
+        same_data = entry.body.get("data") == key[0]
+        if same_data and (key[1] is None or entry.body["analyst"] == key[1]):
+            entries.append(entry)
+    return entries
 
 
 def _shown(value: Any) -> str:
@@ -85,13 +85,13 @@ def _shown(value: Any) -> str:
 
 
 def registry(balances: Balances, key: Key, entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return the fields that a registry of deployments asks for, those that a ledger knows filled.
+    """Return the fields of a deployment registry, filled where the ledger knows the answer.
 
-    Those of the Differential Privacy Deployments Registry that NIST has proposed to host; what an
-    owner has to say is None.
+    The fields are those of the Differential Privacy Deployments Registry that NIST has proposed to
+    host; those that only the owner can fill in are None.
     """
     account = balances.balance(key)
-    made = [e for e in entries if e.kind == "debit" and e.number not in balances.returned]
+    debits = [e for e in entries if e.kind == "debit" and e.number not in balances.returned]
     replaced = account.neighbors is Neighbors.REPLACE
     unit = "one row" if account.unit is None else f"all rows of one {account.unit}"
     change = "replaced" if replaced else "added or removed"
@@ -101,7 +101,7 @@ def registry(balances: Balances, key: Key, entries: Sequence[Entry]) -> dict[str
             "data_curator": None,
             "intended_use": None,
             "data_product_description": None,
-            "publication_date": made[-1].body["time"][:10] if made else None,
+            "publication_date": debits[-1].body["time"][:10] if debits else None,
         },
         "flavor_of_differential_privacy": {
             "name": "pure differential privacy",
@@ -127,12 +127,12 @@ def registry(balances: Balances, key: Key, entries: Sequence[Entry]) -> dict[str
                     "epsilon": entry.body["booked"],
                     "certificate": entry.body["certificate"],
                 }
-                for entry in made
+                for entry in debits
             ],
         },
         "implementation": {
             "library": "zerodelta",
-            "mechanisms": sorted({str(e.body["task"]).partition("(")[0] for e in made}),
+            "mechanisms": sorted({str(e.body["task"]).partition("(")[0] for e in debits}),
             "justification": "a certificate for each release, which `zerodelta verify` checks",
             "pre_processing": None,
         },
@@ -141,73 +141,75 @@ def registry(balances: Balances, key: Key, entries: Sequence[Entry]) -> dict[str
 
 
 # -- Verification ---------------------------------------------------------------------------------
-# Every entry of a ledger checked anew, and releases that were paid for, against their entries.
+# All entries are read and checked from the first one, then saved releases against their entries.
 
 
 @value
 class _Paid:
-    """A release that says with which entries it was paid for; its record, if that is known."""
+    """The receipts that a release names, and its record and digests if they are known."""
 
     receipts: list[Mapping[str, Any]]
     record: Record | None = None
     digests: tuple[str, ...] = field(default=())
 
 
-def verified(store: Store, records: Sequence[Any]) -> int:
+def verify_entries(store: Store, records: Sequence[Any]) -> int:
     """Check all entries and records, and return the number of entries."""
-    given = [_read(record) for record in records]  # which may take long: nothing waits for it
+    releases = [_read(record) for record in records]  # may take long: before a lock is held
     store.check()
     with store.reading():
-        anew, hashes = Balances(name=store.name), [START]
+        balances, hashes = Balances(name=store.name), [START]
         for row in store.rows(0):
-            hashes.append(anew.add(row, store.find).hash)
-        known = store.catch_up()
-        if (anew.number, anew.hash) != (known.number, known.hash):
+            hashes.append(balances.add(row, store.find).hash)
+        cached = store.catch_up()
+        if (balances.number, balances.hash) != (cached.number, cached.hash):
             raise damaged(store.name, "earlier entries were changed")
-        for paid in given:
-            _check(paid, store, anew, hashes)
-    return anew.number
+        for release in releases:
+            _check(release, store, balances, hashes)
+    return balances.number
 
 
 @value
-class _Saved:
-    """A file in a folder: the data sets that it names, and the entries that it was paid with."""
+class _SavedReceipts:
+    """The names of the data sets in one saved file, and the ledger entries that paid for it."""
 
     data: tuple[Any, ...]
     receipts: list[Mapping[str, Any]]
 
 
-def receipts_in(folder: str | os.PathLike[str]) -> list[_Saved]:
-    """Return what the releases saved in a folder, or below it, were paid for with."""
+def receipts_in(folder: str | os.PathLike[str]) -> list[_SavedReceipts]:
+    """Return the receipts of all releases saved in a folder or below it."""
     place = Path(folder)
     remedy = "make it first, or check the path"
     require(place.is_dir(), "records", os.fspath(folder), "a folder of saved releases", remedy)
-    found: list[_Saved] = []
+    saved: list[_SavedReceipts] = []
     for path in sorted(place.rglob("*.json")):
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            found.append(_Saved(data=_names(said), receipts=list(_receipts(said))))
+            content = json.loads(path.read_text(encoding="utf-8"))
+            receipts = list(_receipts(content))
         except (OSError, ValueError, RecursionError):
             raise LedgerError(
                 f"{path} cannot be read, and may name an entry that the ledger lacks: nothing was "
-                "spent. Put it back as it was saved, or move it elsewhere if it is no release."
+                "spent. Restore the file as it was saved, or move it elsewhere if it is no release."
             ) from None
-    return found
+        saved.append(_SavedReceipts(data=_names(content), receipts=receipts))
+    return saved
 
 
-def demanded(store: Store, balances: Balances, data: str, saved: Sequence[_Saved]) -> int:
-    """Refuse a ledger that lacks an entry with which a release was paid for; return how many.
+def count_paid(store: Store, balances: Balances, data: str, saved: Sequence[_SavedReceipts]) -> int:
+    """Return the number of receipts of this ledger; refuse it if it lacks one of their entries.
 
-    Also one that is not the ledger with which a release of these data was paid for: another is new.
+    Also refuse a ledger if a release of the same data was paid for with another one: whoever puts
+    a new ledger in the place of the old one would get a second budget.
     """
     number = 0
-    for each in saved:
-        here = [receipt for receipt in each.receipts if receipt["ledger"] == balances.id]
-        if each.receipts and not here and data in each.data:
+    for release in saved:
+        here = [receipt for receipt in release.receipts if receipt["ledger"] == balances.id]
+        if release.receipts and not here and data in release.data:
             raise LedgerError(
                 f"a release of {data!r} was paid for with another ledger than {balances.name}, "
-                "which does not know what was spent: use that one. If these are other data, name "
-                "them otherwise, or keep the releases in another folder."
+                "which does not know what was spent: use that other ledger. If these are different "
+                "data, give them another name, or keep their releases in another folder."
             )
         for receipt in here:
             entry = receipt["entry"]
@@ -219,45 +221,45 @@ def demanded(store: Store, balances: Balances, data: str, saved: Sequence[_Saved
 
 
 def _names(saved: Any) -> tuple[Any, ...]:
-    """Return the names of the data sets that a saved release is of."""
+    """Return the names of the data sets in the record of a saved release."""
     try:
-        return tuple(each["name"] for each in saved["record"]["data"])
+        return tuple(source["name"] for source in saved["record"]["data"])
     except (KeyError, TypeError):
         return ()
 
 
-def _check(paid: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:
-    """Refuse a ledger that lacks an entry with which a release was paid for, or has another."""
-    here = [each for each in paid.receipts if each["ledger"] == balances.id]
+def _check(release: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:
+    """Refuse a ledger that lacks an entry which paid for a release, or holds a different one."""
+    here = [receipt for receipt in release.receipts if receipt["ledger"] == balances.id]
     if not here:
         raise LedgerError(
             f"a record names another ledger than {balances.name}: verify it with its own."
         )
     for receipt in here:
         entry = receipt["entry"]
-        there = type(entry) is int and 0 < entry < len(hashes)
-        if not there or hashes[entry] != receipt["hash"]:
+        exists = type(entry) is int and 0 < entry < len(hashes)
+        if not exists or hashes[entry] != receipt["hash"]:
             raise _lacks(balances.name, entry)
         if entry in balances.returned:
             raise LedgerError(
                 f"a release names entry {entry}, whose debit was taken back: it was not paid for."
             )
-        if paid.record is not None:
-            _check_record(paid.record, paid.digests, receipt, store)
+        if release.record is not None:
+            _check_record(release.record, release.digests, receipt, store)
 
 
 def _lacks(name: str, entry: Any) -> LedgerError:
     return damaged(
         name,
-        f"a release was paid for with entry {entry!r:.20}, which is not in it: its end was removed,"
-        " or an old copy was put back",
+        f"a release was paid for with entry {entry!r:.20}, which is not in it: its last entries "
+        "were removed, or an old copy was put back",
     )
 
 
 def _check_record(
     record: Record, digests: tuple[str, ...], receipt: Mapping[str, Any], store: Store
 ) -> None:
-    """Refuse a record that is not the one which an entry is chained with."""
+    """Refuse a record that differs from the one that the entry was written for."""
     entry = receipt["entry"]
     row = store.find(entry)
     body = {} if row is None else json.loads(row[2])
@@ -265,8 +267,8 @@ def _check_record(
     same = body.get("record") == record.request_digest and body.get("time") == receipt["time"]
     if not same or stated != {name: str(body.get(name)) for name in stated}:
         raise LedgerError(
-            f"a release is not what entry {entry} was written for: its record says something else "
-            "than was paid for. Take the file from where it was saved."
+            f"a release is not what entry {entry} was written for: its record states something "
+            "else than was paid for. Take the file from where it was saved."
         )
     noted = {digest for _, digest in store.saved(entry)}
     if noted and digests and not noted & set(digests):
@@ -277,7 +279,7 @@ def _check_record(
 
 
 def _read(record: Any) -> _Paid:
-    """Return what a saved release, its record, or a receipt says."""
+    """Return the receipts and the record in a release, a record, a receipt, a file or a text."""
     if isinstance(record, Receipt):
         return _Paid(receipts=[record.to_json()])
     if isinstance(record, Release):
@@ -289,20 +291,20 @@ def _read(record: Any) -> _Paid:
     if isinstance(record, Mapping):
         if "schema" in record:
             return _of_saved(read_data(dict(record)))
-        found = list(_receipts(record))
-        if found:
-            return _Paid(receipts=found)
-    raise LedgerError("a record is a saved release, its path or text, a dict or a receipt.")
+        receipts = list(_receipts(record))
+        if receipts:
+            return _Paid(receipts=receipts)
+    raise LedgerError("pass each record as a saved release, its path or text, a dict or a receipt.")
 
 
 def _of_saved(saved: Saved) -> _Paid:
     return _Paid(receipts=list(saved.record.entries), record=saved.record, digests=(saved.digest,))
 
 
-def _of_text(given: str) -> _Paid:
+def _of_text(text_or_path: str) -> _Paid:
     try:
-        is_text = given.lstrip().startswith("{")
-        text = given if is_text else Path(given).read_text(encoding="utf-8")
+        is_text = text_or_path.lstrip().startswith("{")
+        text = text_or_path if is_text else Path(text_or_path).read_text(encoding="utf-8")
         data = json.loads(text)
         if isinstance(data, dict) and "schema" in data:
             return _of_saved(read_text(text))
@@ -316,13 +318,13 @@ def _of_text(given: str) -> _Paid:
 
 
 def _receipts(record: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield whatever names an entry of a ledger."""
+    """Yield all receipts in a record, however deeply they are nested."""
     if isinstance(record, Mapping):
         if {"ledger", "entry", "hash"} <= record.keys():
             yield record
         else:
-            for each in record.values():
-                yield from _receipts(each)
+            for part in record.values():
+                yield from _receipts(part)
     elif isinstance(record, (list, tuple)):
-        for each in record:
-            yield from _receipts(each)
+        for part in record:
+            yield from _receipts(part)

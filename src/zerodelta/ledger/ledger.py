@@ -1,4 +1,4 @@
-"""`zd.Ledger`: how much ε may be spent on data, and what was; debited before a row is read."""
+"""`zd.Ledger`: an account of ε for a data set, debited before a row is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from zerodelta.data.source import Charge, Receipt
 from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.ledger.balances import Balance, Balances, Entry, Key
-from zerodelta.ledger.history import History, demanded, entries_of, receipts_in, registry, verified
+from zerodelta.ledger.history import (
+    History,
+    count_paid,
+    entries_of,
+    receipts_in,
+    registry,
+    verify_entries,
+)
 from zerodelta.ledger.postgres import PostgresStore, make_tables
 from zerodelta.ledger.sqlite import SqliteStore, make_file
 from zerodelta.ledger.store import (
@@ -25,7 +32,7 @@ from zerodelta.ledger.store import (
     as_budget,
     as_name,
     check_same,
-    checked,
+    checked_price,
     debit,
     first_entries,
     is_url,
@@ -39,17 +46,17 @@ from zerodelta.privacy.parameters import Neighbors, as_unit
 from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.verify import as_neighbors
 
-# -- Connections to a ledger at an address, by file or server, and its accounts opened or found ---
+# -- Connections to a ledger at an address (a file or a server), and opening its accounts ---------
 
 
 def connected(address: str) -> AbstractContextManager[Store]:
-    """Hold the process's one connection to a ledger."""
+    """Hold the only connection that this process has to a ledger."""
     return using(address, lambda: (PostgresStore if is_url(address) else SqliteStore)(address))
 
 
 @contextmanager
 def writing(address: str) -> Iterator[tuple[Store, Balances]]:
-    """Hold the only write transaction, and the balances as they are."""
+    """Hold the only write transaction; yield the store and the current balances."""
     with connected(address) as store:
         store.prepare()
         with store.writing():
@@ -59,15 +66,15 @@ def writing(address: str) -> Iterator[tuple[Store, Balances]]:
 
 @contextmanager
 def reading(address: str) -> Iterator[tuple[Store, Balances]]:
-    """Hold a read transaction, and the balances as they are."""
+    """Hold a read transaction; yield the store and the current balances."""
     with connected(address) as store, store.reading():
         yield store, store.catch_up()
 
 
-def only_data(address: str, default: str) -> str:
-    """Return the data set that a ledger has an account of, `default` where there is none yet.
+def only_data_set(address: str, default: str) -> str:
+    """Return the only data set that has an account in a ledger, or `default` if none has one.
 
-    Of one that is damaged, whoever opens it next is told what is wrong.
+    A damaged ledger raises no error here: opening it, which comes next, does.
     """
     known: list[str] = []
     if is_url(address) or os.path.lexists(address):
@@ -77,7 +84,7 @@ def only_data(address: str, default: str) -> str:
         len(known) <= 1,
         "data",
         None,
-        expected=f"one of the data sets of this ledger, {known[:10]}",
+        expected=f"the name of one of the data sets of this ledger, {known[:10]}",
         remedy=f"name it: zd.Ledger(path, data={known[0] if known else default!r})",
     )
     return known[0] if known else default
@@ -92,9 +99,10 @@ def open_or_make(
     *,
     convert: bool = False,
 ) -> None:
-    """Find an account, or open it, and make the ledger if there is none.
+    """Check that an account exists, or open it; create the ledger if there is none.
 
-    With `convert` one that there is may be for other neighbors, or another unit.
+    With `convert` an existing account may have other neighbors or another unit: each debit is
+    converted then.
     """
     server = is_url(address)
     absent = server or not os.path.lexists(address)
@@ -102,14 +110,14 @@ def open_or_make(
         make = make_tables if server else make_file
         make(address, first_entries(key, limit, neighbors, unit))
     with reading(address) as (_, balances):
-        found = balances.accounts.get(key)
-    if found is None:
+        account = balances.accounts.get(key)
+    if account is None:
         with writing(address) as (store, balances):
-            found = balances.accounts.get(key)  # another process may have been faster
-            if found is None:
+            account = balances.accounts.get(key)  # another process may have been faster
+            if account is None:
                 open_account(store, balances, key, limit, neighbors, unit)
                 return
-    check_same(found, limit, neighbors, unit, convert=convert)
+    check_same(account, limit, neighbors, unit, convert=convert)
 
 
 # -- Recognition ----------------------------------------------------------------------------------
@@ -128,24 +136,24 @@ def mac_of(path: str | os.PathLike[str], key: bytes) -> str:
         expected="a secret of at least 16 bytes",
         remedy="keep secrets.token_bytes(32) somewhere safe, and pass it",
     )
-    made = hmac.new(key, digestmod=hashlib.sha256)
+    mac = hmac.new(key, digestmod=hashlib.sha256)
     with Path(path).open("rb") as file:
         while block := file.read(1 << 20):
-            made.update(block)
-    return made.hexdigest()
+            mac.update(block)
+    return mac.hexdigest()
 
 
 def place_of(path: str) -> str:
-    """Return what is noted of a path that was opened."""
+    """Return the text that a ledger notes about a path that was opened: a hash of the path."""
     return "path " + hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
 
 
 def refuse_second_name(address: str, data: str, places: Sequence[str]) -> None:
-    """Refuse to open an account of files that have one under another name."""
+    """Refuse a new account for files that already have an account under another name."""
     if not places or not (is_url(address) or os.path.lexists(address)):
         return
     names: list[str] = []
-    with suppress(LedgerError), reading(address) as (store, balances):  # told when it is opened
+    with suppress(LedgerError), reading(address) as (store, balances):  # opening it says why
         if (data, None) not in balances.accounts:
             names = [name for place in places for name in store.data_of(place)]
     if names:
@@ -160,8 +168,8 @@ def refuse_second_name(address: str, data: str, places: Sequence[str]) -> None:
 
 
 def note_places(address: str, data: str, places: Sequence[str]) -> None:
-    """Note which files an account was opened for, if this user may."""
-    with suppress(LedgerError):  # one who only may debit opens no account either
+    """Note the files that an account was opened for, if this user may write notes."""
+    with suppress(LedgerError):  # a user who may only debit cannot open an account either
         with reading(address) as (store, _):
             new = [place for place in places if data not in store.data_of(place)]
         if new:
@@ -171,39 +179,41 @@ def note_places(address: str, data: str, places: Sequence[str]) -> None:
 
 
 DEFAULT_DATA = "data"
-"""The account of data without a name."""
+"""The name of the account for data without a name."""
 
 
 @final
 class Ledger:
-    """An account of ε, which every release debits before it reads a row.
+    """Keep an account of ε, which every release debits before it reads a row.
 
     Use it wherever more than one question is asked: in one script, by many processes, or by a team
-    (with PostgreSQL). What is spent survives a crash; a release that died on the way stays paid.
+    (with PostgreSQL). Debits survive a crash; the ε of a release that crashed stays spent.
 
     Parameters
     ----------
     address : path or URL
-        A file on a local disk, made if a budget is given and it is not there; or
+        A file on a local disk, created if it does not exist and a budget is passed; or
         ``postgresql://user@host/database``.
     budget : number, optional
-        How much ε may be spent in all. Needed once, when the account is opened; given again it must
-        be the same (`raise_budget` changes it).
+        The total ε that may be spent. Needed once, to open the account; later calls may leave it
+        out, or pass the same number (`raise_budget` changes it).
     data : str, optional
-        The data set, by its name; a ledger may have accounts of several. By default the only one
-        that it has.
+        The name of the data set; a ledger may have accounts of several. Optional if the ledger has
+        only one.
     analyst : str, optional
-        One who spends of the data set's budget, with `budget` as one's own limit if it is given.
+        The name of an analyst who spends from the data set's budget, at most `budget` if that is
+        passed.
     neighbors : "replace" or "add-remove", optional
-        What the account adds up; by default replace. There ε for add-remove counts twice; a release
-        for replace is refused in an account for add-remove.
+        The relation for which the account adds up ε; replace by default. In a replace account the ε
+        of an add-remove release counts twice; an add-remove account refuses replace releases.
     unit : str, optional
-        Who is protected, if it is not a row; another one is refused.
+        The unit that is protected, such as "person"; by default one row. Releases for another unit
+        are refused.
 
     Notes
     -----
-    It holds the address only: a copy, a pickle or a fork is the same account. The password of a URL
-    is in none of them, nor in its repr.
+    A `Ledger` object holds the address only: a copy, a pickle or a fork is the same account. The
+    password of a URL is in none of them, nor in the repr.
 
     Examples
     --------
@@ -217,9 +227,9 @@ class Ledger:
     >>> zd.mean(ages, bounds=(0, 120), epsilon=0.8, ledger=ledger)
     Traceback (most recent call last):
     ...
-    zerodelta.errors.BudgetError: 4/5 is asked of 'data', where 3/4 of 1 is left: nothing was \
-spent or read. Load what was released, ask for epsilon='3/4' or less, or \
-ledger.raise_budget(to, reason).
+    zerodelta.errors.BudgetError: this release costs 4/5, but 3/4 of 1 is left in the account of \
+'data': nothing was spent or read. Load an earlier release, ask for epsilon='3/4' or less, or \
+call ledger.raise_budget(to, reason).
 
     """
 
@@ -241,7 +251,7 @@ ledger.raise_budget(to, reason).
     ) -> None:
         self._address = as_address(address)
         self._data = (
-            only_data(self._address, DEFAULT_DATA) if data is None else as_name(data, "data")
+            only_data_set(self._address, DEFAULT_DATA) if data is None else as_name(data, "data")
         )
         self._analyst = None if analyst is None else as_name(analyst, "analyst")
         open_or_make(
@@ -262,20 +272,20 @@ ledger.raise_budget(to, reason).
         unit: str | None,
         files: Sequence[str] = (),
     ) -> Ledger:
-        """Return the account of a data set, which is opened for these neighbors if it is new.
+        """Return the account of a data set; open it with these neighbors if it is new.
 
-        One that there is keeps its own: each debit is converted to them, or refused. One that is
-        new is refused if another name has an account of one of the same `files`.
+        An existing account keeps its neighbors: each debit is converted to them, or refused. A new
+        account is refused if one of the `files` has an account under another name.
         """
-        made = _ledger_at(as_address(address), as_name(data, "name"), None)
+        ledger = _ledger_at(as_address(address), as_name(data, "name"), None)
         limit = None if budget is None else as_budget(budget, "budget")
         places = [place_of(file) for file in files]
-        refuse_second_name(made._address, data, places)
-        open_or_make(made._address, made._key, limit, neighbors, unit, convert=True)
-        note_places(made._address, data, places)
-        return made
+        refuse_second_name(ledger._address, data, places)
+        open_or_make(ledger._address, ledger._key, limit, neighbors, unit, convert=True)
+        note_places(ledger._address, data, places)
+        return ledger
 
-    # -- what there is --------------------------------------------------------------------------
+    # -- the account ----------------------------------------------------------------------------
 
     @property
     def address(self) -> str:
@@ -284,60 +294,60 @@ ledger.raise_budget(to, reason).
 
     @property
     def data(self) -> str:
-        """The data set whose account this is."""
+        """The name of the data set."""
         return self._data
 
     @property
     def analyst(self) -> str | None:
-        """Whose account it is, under the data set's."""
+        """The name of the analyst, or None for the data set's own account."""
         return self._analyst
 
     @property
     def budget(self) -> Fraction | None:
-        """How much may be spent in all; None for an analyst without a limit of one's own."""
+        """The total ε that may be spent; None for an analyst without a limit of their own."""
         return self._balance().limit
 
     @property
     def spent(self) -> Fraction:
-        """How much was spent."""
+        """The ε that was spent so far."""
         return self._balance().spent
 
     @property
     def remaining(self) -> Fraction:
-        """How much may still be spent: of an analyst, no more than is left for the data set."""
+        """The ε that may still be spent; for an analyst, at most what is left for the data set."""
         with reading(self._address) as (_, balances):
-            return balances.left(self._key)
+            return balances.remaining(self._key)
 
     @property
     def neighbors(self) -> Neighbors:
-        """Which data sets are neighbors, in this account."""
+        """The neighboring relation for which the account adds up ε."""
         return self._balance().neighbors
 
     @property
     def unit(self) -> str | None:
-        """Who is protected, if it is not a row."""
+        """The unit that is protected, or None for one row."""
         return self._balance().unit
 
     @property
     def entries(self) -> int:
-        """How many entries the history has."""
+        """The number of entries in the history."""
         return self._balance().entries
 
     @property
     def history(self) -> History:
-        """The entries of the account, of a data set those of its analysts too; print it."""
+        """The entries of the account, for a data set those of its analysts too; print it."""
         return History(self._entries())
 
     @property
     def line(self) -> str:
-        """What is left, in one line."""
+        """One line that says how much ε is left."""
         try:
             with reading(self._address) as (_, balances):
-                account, left = balances.balance(self._key), balances.left(self._key)
+                account, rest = balances.balance(self._key), balances.remaining(self._key)
         except (LedgerError, ParameterError):
             return f"budget: unknown, {self._address} cannot be read"
-        whole = "" if account.limit is None else f" of {number_text(account.limit)}"
-        return f"budget: {number_text(left)}{whole} left in {self._address}"
+        total = "" if account.limit is None else f" of {number_text(account.limit)}"
+        return f"budget: {number_text(rest)}{total} left in {self._address}"
 
     def account(
         self,
@@ -348,7 +358,7 @@ ledger.raise_budget(to, reason).
         neighbors: Neighbors | str | None = None,
         unit: str | None = None,
     ) -> Ledger:
-        """Return another account of the same ledger, opened if a budget is given.
+        """Return another account of the same ledger; open it if a budget is passed.
 
         Parameters
         ----------
@@ -375,31 +385,31 @@ ledger.raise_budget(to, reason).
     # -- spending -------------------------------------------------------------------------------
 
     def price(self, plans: Iterable[Any]) -> Fraction:
-        """Return what several plans would cost here together, before any is run.
+        """Return what several plans together would cost in this account, before any is run.
 
         Parameters
         ----------
         plans : list
-            Plans of releases, or anything with a `price` (and a `claim`), or numbers.
+            Plans of releases, other objects with a `price` (and a `claim`), or numbers.
 
         Returns
         -------
         Fraction
-            The sum; compare it with `remaining`.
+            The sum of their prices; compare it with `remaining`.
 
         """
         account = self._balance()
         return sum((priced(plan, account) for plan in plans), Fraction(0))
 
     def debit(self, charge: Charge) -> Receipt:
-        """Pay for a release, durably; called by the runner, before a row is read."""
+        """Pay for a release, durably; the runner calls it before a row is read."""
         with writing(self._address) as (store, balances):
             return debit(store, balances, self._key, charge)
 
     def check(self, charge: Charge) -> None:
-        """Refuse what `debit` would refuse by now; called by the runner where several pay."""
+        """Refuse what `debit` would refuse; the runner calls it first when several accounts pay."""
         with reading(self._address) as (store, balances):
-            checked(store, balances, self._key, charge)
+            checked_price(store, balances, self._key, charge)
 
     def _take_back(self, receipt: Receipt, reason: str) -> None:
         """Undo a debit for which no row was read; called by the runner."""
@@ -407,31 +417,31 @@ ledger.raise_budget(to, reason).
             take_back(store, balances, receipt, reason)
 
     def covers(self, other: Any) -> bool:
-        """Tell whether a debit here is one of the other account, too."""
+        """Tell whether a debit in this account is also a debit in the other account."""
         return isinstance(other, Ledger) and (
             (self._address, self._data) == (other._address, other._data)
             and other._analyst in (None, self._analyst)
         )
 
     def raise_budget(self, to: Rational, reason: str) -> None:
-        """Allow more to be spent; an entry says so, and why.
+        """Raise the budget; an entry states the new budget and the reason.
 
         Parameters
         ----------
         to : number
             The new budget, above the old one.
         reason : str
-            Why, for whoever reads the history.
+            The reason, for readers of the history.
 
         """
-        limit, said = as_budget(to, "to"), as_name(reason, "reason")
+        limit, stated_reason = as_budget(to, "to"), as_name(reason, "reason")
         with writing(self._address) as (store, balances):
-            raise_budget(store, balances, self._key, limit, said)
+            raise_budget(store, balances, self._key, limit, stated_reason)
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:
-        """Write down where a release was saved, for whoever asks the same again.
+        """Note where a release was saved, so that whoever repeats its question can load it instead.
 
-        Called by `release.save`; `verify` compares the digest. It is no entry of the chain.
+        Called by `release.save`; `verify` compares the digest. The note is no entry of the chain.
         """
         with writing(self._address) as (store, _):
             store.note_saved(entry, place, digest)
@@ -441,14 +451,14 @@ ledger.raise_budget(to, reason).
     def remember(self, path: str | os.PathLike[str], key: bytes) -> None:
         """Keep a keyed hash of a file of the data, so that its owner can recognize it later.
 
-        It depends on every row, so it is kept apart: in no entry, record or export.
+        The hash depends on every row, so it is in no entry, record or export.
 
         Parameters
         ----------
         path : path
             The file.
         key : bytes
-            A secret of at least 16 bytes, kept elsewhere: with it anyone can try guesses of rows.
+            A secret of at least 16 bytes, kept elsewhere: with it anyone can test guesses of rows.
 
         """
         mac = mac_of(path, key)
@@ -457,18 +467,18 @@ ledger.raise_budget(to, reason).
                 store.note_file(self._data, mac)
 
     def recognize(self, path: str | os.PathLike[str], key: bytes) -> bool:
-        """Tell whether `remember` was given a file with the same key: not to be published."""
+        """Tell whether `remember` hashed this file with the same key; the answer is not private."""
         mac = mac_of(path, key)
         with reading(self._address) as (store, _):
-            return any(hmac.compare_digest(mac, each) for each in store.files(self._data))
+            return any(hmac.compare_digest(mac, known) for known in store.files(self._data))
 
-    # -- checking and taking along --------------------------------------------------------------
+    # -- checking and exporting -----------------------------------------------------------------
 
     def verify(self, records: Iterable[Any] = ()) -> int:
-        """Check every entry of the ledger against its hash, and add all up anew.
+        """Check the hash of every entry in the ledger, and add all entries up from the first one.
 
-        Edits are found in the ledger itself. A removed end, or an old copy that was put back, is
-        found only by what was written later: pass saved releases.
+        Edited entries are detected in the ledger itself. Removed last entries, or an old copy that
+        was put back, can be detected only by releases saved later: pass them as `records`.
 
         Parameters
         ----------
@@ -481,31 +491,33 @@ ledger.raise_budget(to, reason).
             The number of entries.
 
         """
-        given = list(records)  # before the ledger is held: whoever makes them may use it
+        releases = list(
+            records
+        )  # before the ledger is held: a generator of them may use the ledger
         with connected(self._address) as store:
-            return verified(store, given)
+            return verify_entries(store, releases)
 
     def demand(self, folder: str | os.PathLike[str]) -> int:
         """Refuse this ledger unless it has the entries that saved releases name.
 
-        A process that is new cannot know by the ledger itself that its end was removed, or an old
-        copy or a new ledger put in its place; what is saved in a folder shows it. Faster than
-        `verify`, which checks all.
+        A new process cannot see in the ledger itself that its last entries were removed, or that an
+        old copy or a new ledger was put in its place; releases saved in a folder show it. Faster
+        than `verify`, which checks all entries.
 
         Parameters
         ----------
         folder : path
-            Where releases are saved; other files than ``.json`` are not looked at.
+            The folder of saved releases; only its ``.json`` files are read.
 
         Returns
         -------
         int
-            How many releases there were paid for with this ledger.
+            The number of debits of this ledger that the saved releases name.
 
         """
-        given = receipts_in(folder)  # before the ledger is held
+        saved = receipts_in(folder)  # before the ledger is held
         with reading(self._address) as (store, balances):
-            return demanded(store, balances, self._data, given)
+            return count_paid(store, balances, self._data, saved)
 
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
         """Write the history to a new file.
@@ -519,8 +531,8 @@ ledger.raise_budget(to, reason).
             proposed, as JSON.
 
         """
-        fine = format in ("json", "csv", "registry")
-        require(fine, "format", format, '"json", "csv" or "registry"', 'pass format="json"')
+        known = format in ("json", "csv", "registry")
+        require(known, "format", format, '"json", "csv" or "registry"', 'pass format="json"')
         history = self.history
         text = history.to_csv() if format == "csv" else history.to_json()
         if format == "registry":
@@ -528,7 +540,7 @@ ledger.raise_budget(to, reason).
         write_new(path, text)
 
     def to_registry(self) -> dict[str, Any]:
-        """Return what a registry of deployments asks for; None is for the owner to fill in."""
+        """Return the fields of a deployment registry; the owner fills in those that are None."""
         entries = self._entries()
         with reading(self._address) as (_, balances):
             return registry(balances, self._key, entries)
@@ -557,12 +569,12 @@ ledger.raise_budget(to, reason).
         return hash((self._address, self._key))
 
     def __repr__(self) -> str:
-        whose = "" if self._analyst is None else f", analyst={self._analyst!r}"
-        return f"Ledger({self._address!r}, data={self._data!r}{whose})"
+        analyst = "" if self._analyst is None else f", analyst={self._analyst!r}"
+        return f"Ledger({self._address!r}, data={self._data!r}{analyst})"
 
 
 def _ledger_at(address: str, data: str, analyst: str | None) -> Ledger:
-    """Return an account that was opened before; nothing is looked up."""
-    made = object.__new__(Ledger)
-    made._address, made._data, made._analyst = address, data, analyst
-    return made
+    """Return an account that was opened before, without reading the ledger."""
+    ledger = object.__new__(Ledger)
+    ledger._address, ledger._data, ledger._analyst = address, data, analyst
+    return ledger

@@ -1,7 +1,6 @@
-"""A ledger in PostgreSQL, for teams: its tables, who may do what, and the line to the server.
+"""Keep a ledger in PostgreSQL, for teams: the connection, the tables and their policies.
 
-The owner of the tables may write any entry; everybody else debits, by the policies of the tables
-(`postgres_tables.py`).
+The owner of the tables may write any entry; the policies let all other users write debits only.
 """
 
 from __future__ import annotations
@@ -20,26 +19,28 @@ from zerodelta.errors import LedgerError, require_extra
 from zerodelta.ledger.balances import Row, damaged
 from zerodelta.ledger.store import Store, schema_of, secrets_of
 
-# -- The line to a PostgreSQL server: what it must promise, and when it is given up ---------------
-# TCP knows when a machine is gone. It does not know when a server that is still there says nothing
-# any more, and keeps the line open for ever: so each statement has a time until which it is
-# answered.
+# -- The connection to a PostgreSQL server, and its deadline --------------------------------------
+# TCP notices when a machine is gone. It does not notice a server that is still there but never
+# answers, and would wait for ever: so each statement has a deadline.
 
 _PATIENCE = 120
 """Seconds to wait for a lock."""
 _CONNECTING = 20
 """Seconds to wait for a connection."""
 _DEADLINE = 180.0
-"""Seconds after which a statement is given up that the server has not answered, from here."""
+"""Seconds after which this process gives up a statement that the server has not answered."""
 _LOOK = 0.5
-"""Seconds between two looks at whether that time has come."""
+"""Seconds between two checks of the deadline."""
 
 _SETTINGS = (
     ("synchronous_commit", "on"),
     ("lock_timeout", f"{_PATIENCE}s"),
-    ("statement_timeout", f"{_PATIENCE + 30}s"),  # the server gives up first, if it can
-    ("idle_in_transaction_session_timeout", "60s"),  # others need not wait for one who is gone
-    ("search_path", "pg_catalog, pg_temp"),  # all else is named with its schema
+    (
+        "statement_timeout",
+        f"{_PATIENCE + 30}s",
+    ),  # so the server gives up before `_DEADLINE`, if it can
+    ("idle_in_transaction_session_timeout", "60s"),  # frees the lock of a client that is gone
+    ("search_path", "pg_catalog, pg_temp"),  # the tables are always named with their schema
 )
 _TCP = {
     "keepalives": 1,
@@ -52,14 +53,14 @@ _TCP = {
 
 @final
 class Connection:
-    """A connection that is hung up when the server has said nothing for too long."""
+    """A connection that is shut down when the server does not answer before the deadline."""
 
     def __init__(self, url: str) -> None:
-        with said_plainly(url):
+        with in_plain_words(url):
             self._connection: Any = _driver().connect(
                 url, autocommit=True, connect_timeout=_CONNECTING, **_TCP, **secrets_of(url)
             )
-            # of any kind of socket: it is shut down only
+            # only shutdown() is called on this copy, so its address family does not matter
             self._copy = socket.fromfd(
                 self._connection.fileno(), socket.AF_INET, socket.SOCK_STREAM
             )
@@ -76,19 +77,19 @@ class Connection:
             self.close()
             raise LedgerError(
                 f"the ledger {url} is on a server with fsync = {quote(synced)}: a power cut there "
-                "may lose debits of releases that were made. Set fsync = on."
+                "may lose debits of releases that were already published. Set fsync = on."
             )
 
     @property
     def open(self) -> bool:
-        """Whether nobody has closed it, as far as is known here."""
+        """Whether this end of the connection is open."""
         return not self._connection.closed
 
-    def run(self, asked: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; one that is not answered in time fails."""
+    def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement; fail if it is not answered before the deadline."""
         self._until = time.monotonic() + _DEADLINE
         try:
-            return self._connection.execute(asked, values or None)
+            return self._connection.execute(statement, values or None)
         finally:
             self._until = math.inf
 
@@ -112,42 +113,42 @@ def _driver() -> Any:
 
 
 @contextmanager
-def said_plainly(url: str) -> Iterator[None]:
-    """Turn the errors of the driver into ours, which repeat nothing of its text."""
+def in_plain_words(url: str) -> Iterator[None]:
+    """Replace errors of the driver by `LedgerError`s, which repeat nothing of their text."""
     psycopg = _driver()
     try:
         yield
     except psycopg.errors.InsufficientPrivilege:
-        what = (
-            "this user may not write that there. One who does not own its tables debits only, in "
+        reason = (
+            "this user may not write that there. A user who does not own the tables may only debit "
             "an account of the user's own name that the owner opened (analyst=…), and needs GRANT "
-            "SELECT, INSERT on them (docs/ledger.md)"
+            "SELECT, INSERT on the tables (docs/ledger.md)"
         )
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
-        what = f"others have used it for {_PATIENCE} seconds: ask again, or look who does"
+        reason = f"others have used it for {_PATIENCE} seconds: try again, or see who uses it"
     except (
         psycopg.OperationalError,
         psycopg.InterfaceError,
         psycopg.errors.IdleInTransactionSessionTimeout,
     ):
-        what = (
+        reason = (
             "the server does not answer, does not know this user or password, or has no room: "
-            "check these (PGPASSWORD, .pgpass), and ask again"
+            "check these (PGPASSWORD, .pgpass), and try again"
         )
     except psycopg.Error:
         raise damaged(url, "PostgreSQL cannot read it") from None
     else:
         return
     raise LedgerError(
-        f"the ledger {url} was not used: {what}. If the server went away in between, a debit may "
+        f"the ledger {url} was not used: {reason}. If the connection broke on the way, a debit may "
         "be written without a release: then ledger.history shows it."
     ) from None
 
 
-# -- The tables of a ledger in PostgreSQL, and what the policies of their rows let others do ------
-# Whoever owns the tables writes any entry. Everybody else, given SELECT and INSERT, writes debits
-# of ε > 0 and no other entries: the next one in the chain, in an account of one's own name that
-# the owner has opened. So an analyst raises no budget, opens no account, and takes no debit back.
+# -- The tables of a ledger in PostgreSQL, and the policies of their rows --------------------------
+# The owner of the tables may write any entry. All other users, with SELECT and INSERT, may write
+# debits of ε > 0 only: the next entry of the chain, in an account of their own name that the owner
+# has opened. So an analyst cannot raise a budget, open an account, or take a debit back.
 
 _POSITIVE = "~ '^0*[1-9][0-9]*(/0*[1-9][0-9]*)?$'"
 
@@ -181,9 +182,9 @@ _DEBIT = f"""
             earlier.hash || chr(10) || zerodelta_entry.body, 'UTF8')), 'hex')
         FROM {{0}}.zerodelta_entry earlier WHERE earlier.number = zerodelta_entry.number - 1)
 """
-"""What is known of a row without adding anything up; the rest is found by whoever reads it."""
+"""The checks that need no sums; `Balances` checks the rest when it reads the entry."""
 
-_OWN = """
+_OF_OWN_DEBIT = """
     EXISTS (SELECT FROM {0}.zerodelta_entry paid WHERE paid.number = zerodelta_saved.number
     AND paid.body::jsonb ->> 'analyst' = current_user)
 """
@@ -198,26 +199,26 @@ _POLICIES = (
         for name in ("entry", "saved")
     ),
     f"CREATE POLICY zerodelta_debit ON {{0}}.zerodelta_entry FOR INSERT WITH CHECK ({_DEBIT})",
-    f"CREATE POLICY zerodelta_own ON {{0}}.zerodelta_saved FOR INSERT WITH CHECK ({_OWN})",
+    f"CREATE POLICY zerodelta_own ON {{0}}.zerodelta_saved FOR INSERT WITH CHECK ({_OF_OWN_DEBIT})",
 )
 
 
 def tables_in(schema: str) -> list[str]:
-    """Return the statements that make the tables in a schema, which is a quoted name."""
-    return [each.format(schema) for each in (*_TABLES, *_POLICIES)]
+    """Return the statements that create the tables in a schema, which is a quoted name."""
+    return [statement.format(schema) for statement in (*_TABLES, *_POLICIES)]
 
 
 _MAKING = 0x7A646C67
-"""The lock that whoever makes the tables holds."""
+"""Number of the advisory lock held while tables are created."""
 _WRITING = 0x7A646C68
-"""The lock that whoever writes an entry holds, with the number of the table."""
+"""Number of the advisory lock held while an entry is written, beside the number of the table."""
 
 _COLUMNS = "number, question, body, hash"
 
 
 @final
 class PostgresStore(Store):
-    """The entries in one database."""
+    """The entries of a ledger in one database."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -225,9 +226,9 @@ class PostgresStore(Store):
         self._entry, self._saved, self._file = (
             f"{schema}.zerodelta_{name}" for name in ("entry", "saved", "file")
         )
-        self._line = Connection(url)
-        with said_plainly(url):
-            # a number of 32 bits without a sign, as one that has it
+        self._connection = Connection(url)
+        with in_plain_words(url):
+            # the table's oid, an unsigned integer of 32 bits, as the signed one that locks take
             self._table = self._one(
                 "SELECT to_regclass(%s)::oid::bigint::bit(32)::int",
                 self._entry,
@@ -235,30 +236,30 @@ class PostgresStore(Store):
             if self._table is None:
                 self.close()
                 raise LedgerError(
-                    f"there is no ledger at {url}: make it with zd.Ledger(url, budget=…)."
+                    f"there is no ledger at {url}: create it with zd.Ledger(url, budget=…)."
                 )
 
     def usable(self) -> bool:
         """Tell whether the server still answers."""
         try:
-            return self._line.open and self._one("SELECT 1") == 1
+            return self._connection.open and self._one("SELECT 1") == 1
         except Exception:
             return False
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the lock of the only writer."""
+        """Hold the lock of the only writer, in a transaction that sees what others wrote."""
         begin = "BEGIN ISOLATION LEVEL READ COMMITTED"  # sees what others wrote
-        with said_plainly(self.name), self._transaction(begin):
-            # by a lock that needs no right to change or delete entries, as a lock of the table does
+        with in_plain_words(self.name), self._transaction(begin):
+            # an advisory lock: LOCK TABLE would need the right to change or delete entries
             self._run("SELECT pg_advisory_xact_lock(%s, %s::int)", _WRITING, self._table)
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold a transaction that sees one state."""
+        """Hold a transaction that sees one state of the tables."""
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-        with said_plainly(self.name), self._transaction(begin):
+        with in_plain_words(self.name), self._transaction(begin):
             yield
 
     @contextmanager
@@ -272,101 +273,103 @@ class PostgresStore(Store):
                 self._run("ROLLBACK")
             raise
 
-    def _run(self, asked: str, *values: Any) -> Any:
-        return self._line.run(asked, values)
+    def _run(self, statement: str, *values: Any) -> Any:
+        return self._connection.run(statement, values)
 
-    def _one(self, asked: str, *values: Any) -> Any:
-        found = self._run(asked, *values).fetchone()
-        return None if found is None else found[0]
+    def _one(self, statement: str, *values: Any) -> Any:
+        row = self._run(statement, *values).fetchone()
+        return None if row is None else row[0]
 
     def rows(self, after: int) -> Iterator[Row]:
         """Yield the entries after this number, a few thousand at a time."""
         while True:
-            found = self._run(
+            batch = self._run(
                 f"SELECT {_COLUMNS} FROM {self._entry} WHERE number > %s "
                 "ORDER BY number LIMIT 5000",
                 after,
             ).fetchall()
-            yield from found
-            if len(found) < 5000:
+            yield from batch
+            if len(batch) < 5000:
                 return
-            after = found[-1][0]
+            after = batch[-1][0]
 
     def find(self, number: int) -> Row | None:
         """Return one entry."""
-        asked = f"SELECT {_COLUMNS} FROM {self._entry} WHERE number = %s"
-        found: Row | None = self._run(asked, number).fetchone()
-        return found
+        statement = f"SELECT {_COLUMNS} FROM {self._entry} WHERE number = %s"
+        row: Row | None = self._run(statement, number).fetchone()
+        return row
 
     def last(self) -> int:
         """Return the number of the latest entry."""
-        with said_plainly(self.name):
+        with in_plain_words(self.name):
             number: int = self._one(f"SELECT coalesce(max(number), 0) FROM {self._entry}")
         return number
 
-    def asked(self, question: str) -> list[int]:
-        """Return the entries of a question."""
-        asked = f"SELECT number FROM {self._entry} WHERE question = %s ORDER BY number DESC"
-        return [number for (number,) in self._run(asked, question)]
+    def entries_of_question(self, question: str) -> list[int]:
+        """Return the numbers of the entries that paid for a question."""
+        statement = f"SELECT number FROM {self._entry} WHERE question = %s ORDER BY number DESC"
+        return [number for (number,) in self._run(statement, question)]
 
     def insert(self, row: Row) -> None:
         """Write an entry."""
         self._run(f"INSERT INTO {self._entry} VALUES (%s, %s, %s, %s)", *row)
 
     def note_saved(self, number: int, place: str, digest: str) -> None:
-        """Write down where a release was saved."""
+        """Note where a release was saved."""
         self._run(f"INSERT INTO {self._saved} VALUES (%s, %s, %s)", number, place, digest)
 
     def saved(self, number: int) -> list[tuple[str, str]]:
-        """Return where a release was saved."""
-        asked = f"SELECT place, digest FROM {self._saved} WHERE number = %s ORDER BY place_number"
-        return [(str(p), str(d)) for p, d in self._run(asked, number)]
+        """Return the places and digests under which a release was saved."""
+        statement = (
+            f"SELECT place, digest FROM {self._saved} WHERE number = %s ORDER BY place_number"
+        )
+        return [(str(p), str(d)) for p, d in self._run(statement, number)]
 
     def note_file(self, data: str, mac: str) -> None:
-        """Write down the keyed hash of a file."""
+        """Note the keyed hash of a file."""
         self._run(f"INSERT INTO {self._file} VALUES (%s, %s)", data, mac)
 
     def files(self, data: str) -> list[str]:
         """Return the keyed hashes of files of a data set."""
-        asked = f"SELECT mac FROM {self._file} WHERE data = %s"
-        return [str(mac) for (mac,) in self._run(asked, data)]
+        statement = f"SELECT mac FROM {self._file} WHERE data = %s"
+        return [str(mac) for (mac,) in self._run(statement, data)]
 
     def data_of(self, mac: str) -> list[str]:
         """Return the data sets that have a file with this hash."""
-        asked = f"SELECT data FROM {self._file} WHERE mac = %s"
-        return [str(data) for (data,) in self._run(asked, mac)]
+        statement = f"SELECT data FROM {self._file} WHERE mac = %s"
+        return [str(data) for (data,) in self._run(statement, mac)]
 
     def check(self) -> None:
-        """Look at the number of entries; PostgreSQL checks its pages by itself."""
-        with said_plainly(self.name):
-            most = self._one(f"SELECT max(number) - count(*) FROM {self._entry}")
-        if most != 0:
+        """Refuse a table that lacks entries; PostgreSQL checks its pages by itself."""
+        with in_plain_words(self.name):
+            missing = self._one(f"SELECT max(number) - count(*) FROM {self._entry}")
+        if missing != 0:
             raise damaged(self.name, "entries are missing")
 
     def close(self) -> None:
         """Close the connection."""
-        self._line.close()
+        self._connection.close()
 
 
 def make_tables(url: str, rows: Sequence[Row]) -> bool:
-    """Make a ledger with its first entries; False if the database has one already."""
-    schema, line = _schema(url), Connection(url)
+    """Create a ledger with its first entries; return False if the database has one already."""
+    schema, connection = _schema(url), Connection(url)
     table = f"{schema}.zerodelta_entry"
     try:
-        with said_plainly(url):
-            line.run("BEGIN")
-            line.run("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
-            (there,) = line.run("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
-            if there:
+        with in_plain_words(url):
+            connection.run("BEGIN")
+            connection.run("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            (exists,) = connection.run("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
+            if exists:
                 return False
             for statement in tables_in(schema):
-                line.run(statement)
+                connection.run(statement)
             for row in rows:
-                line.run(f"INSERT INTO {table} VALUES (%s, %s, %s, %s)", row)
-            line.run("COMMIT")
+                connection.run(f"INSERT INTO {table} VALUES (%s, %s, %s, %s)", row)
+            connection.run("COMMIT")
             return True
     finally:
-        line.close()
+        connection.close()
 
 
 def _schema(url: str) -> str:

@@ -1,9 +1,9 @@
-"""Where entries are kept: addresses, one small interface for both stores, and the spending on it.
+"""Store the entries of a ledger: its address, its connection, and the writing of debits.
 
-An open connection belongs to this module, not to a ledger: a ledger holds its address only. One
-process has one connection to a ledger, used by one thread at a time; a fork closes it first, so
-that no child inherits one. What the process has seen of a ledger outlives its connections, and is
-handed on to children: a ledger that lacks it is an older one, whoever put it there.
+Connections belong to this module: a `Ledger` holds its address only. One process has one
+connection to a ledger, used by one thread at a time; a fork closes it first, so that no child
+inherits one. The latest entry that a process has read outlives its connections and is handed on to
+its children: a ledger that lacks this entry is an older copy, and is refused.
 """
 
 from __future__ import annotations
@@ -40,24 +40,26 @@ from zerodelta.ledger.balances import (
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon, decimal_meant
 
-_MOST_OPEN = 8
-_FEW = 100
-"""How many entries of others may be checked while nobody else can write."""
+_MAXIMUM_OPEN = 8
+"""Number of ledgers that stay connected; the least recently used ones are closed."""
+
+_MAXIMUM_WHILE_WRITING = 100
+"""Number of other processes' entries that may be checked while nobody else can write."""
 
 
 @final
 @dataclass(kw_only=True, slots=True)
 class Known:
-    """What this process has seen of the ledger at an address, over whichever connection."""
+    """The balances and the latest entry that this process has read at an address."""
 
     balances: Balances
-    """As of the latest entry that was read here."""
+    """The balances after the latest entry that was read."""
     seen: tuple[str, int, str] | None = None
-    """The ledger, its latest entry and that one's hash: it must have this for ever."""
+    """Id of the ledger, number and hash of its latest entry: the ledger must always have it."""
 
 
 class Store(ABC):
-    """The entries of one ledger, over one connection, and what is known of them."""
+    """The entries of one ledger, read and written over one connection."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -66,15 +68,15 @@ class Store(ABC):
 
     @abstractmethod
     def usable(self) -> bool:
-        """Tell whether the connection is still one to this ledger."""
+        """Tell whether the connection still works and still leads to this ledger."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
-        """Begin a transaction that nobody else may have at the time; commit it, durably."""
+        """Hold the only write transaction, and commit it durably."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[None]:
-        """Begin a transaction that sees one state."""
+        """Hold a read transaction, which sees one state of the ledger."""
 
     @abstractmethod
     def rows(self, after: int) -> Iterator[Row]:
@@ -86,11 +88,11 @@ class Store(ABC):
 
     @abstractmethod
     def last(self) -> int:
-        """Return the number of the latest entry, in no transaction."""
+        """Return the number of the latest entry, outside of a transaction."""
 
     @abstractmethod
-    def asked(self, question: str) -> list[int]:
-        """Return the entries of a question, the latest first."""
+    def entries_of_question(self, question: str) -> list[int]:
+        """Return the numbers of the entries that paid for a question, the latest first."""
 
     @abstractmethod
     def insert(self, row: Row) -> None:
@@ -98,15 +100,15 @@ class Store(ABC):
 
     @abstractmethod
     def note_saved(self, number: int, place: str, digest: str) -> None:
-        """Write down where the release of an entry was saved, inside `writing`."""
+        """Note where the release of an entry was saved, inside `writing`."""
 
     @abstractmethod
     def saved(self, number: int) -> list[tuple[str, str]]:
-        """Return where the release of an entry was saved, and the digests, the latest last."""
+        """Return the places and digests under which the release was saved, the latest last."""
 
     @abstractmethod
     def note_file(self, data: str, mac: str) -> None:
-        """Write down the keyed hash of a file, inside `writing`; it is in no entry."""
+        """Note the keyed hash of a file, inside `writing`; it is in no entry."""
 
     @abstractmethod
     def files(self, data: str) -> list[str]:
@@ -114,11 +116,11 @@ class Store(ABC):
 
     @abstractmethod
     def data_of(self, mac: str) -> list[str]:
-        """Return the data sets that have a file with this hash."""
+        """Return the names of the data sets that have a file with this hash."""
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a file or database that is damaged; what its own tools can find."""
+        """Refuse a file or database that SQLite's or PostgreSQL's own checks call damaged."""
 
     @abstractmethod
     def close(self) -> None:
@@ -133,18 +135,18 @@ class Store(ABC):
         return row
 
     def settle(self) -> None:
-        """Add up what was written here, once it is committed: from now on it must be there."""
+        """Add the entries of `append` to the balances, once they are committed."""
         written, self._written = self._written, []
         self._add(written)
 
     def prepare(self) -> None:
-        """Check what others wrote while they may go on writing, all but a few entries."""
-        while self.last() - self.known.balances.number > _FEW:
+        """Check most entries that others wrote before `writing` stops them from writing more."""
+        while self.last() - self.known.balances.number > _MAXIMUM_WHILE_WRITING:
             with self.reading():
                 self.catch_up()
 
     def catch_up(self) -> Balances:
-        """Check and add up what was written since this process last looked."""
+        """Check and add up the entries written since this process last read the ledger."""
         self._written.clear()
         if self.known.seen is not None:
             self._demand(*self.known.seen)
@@ -154,7 +156,7 @@ class Store(ABC):
         return self.known.balances
 
     def _demand(self, id: str, number: int, hash: str) -> None:
-        """Refuse a ledger that lacks an entry which was there."""
+        """Refuse a ledger that lacks an entry which this process has read before."""
         row, first = self.find(number), self.find(1)
         if row is not None and row[3] == hash:
             return
@@ -162,18 +164,19 @@ class Store(ABC):
             same = first is not None and json.loads(first[2])["id"] == id
         except (ValueError, KeyError, TypeError, RecursionError):
             same = True
-        what = f"entry {number} was there and is not any more: an old copy was put back, or a "
-        what += "server answers that lags behind"
-        raise damaged(
-            self.name, what if same else "another ledger is in its place, where nothing is spent"
+        older = (
+            f"entry {number} was there and is not any more: an old copy was put back, or a server "
+            "answers that lags behind"
         )
+        other = "another ledger is in its place, which does not know what was spent"
+        raise damaged(self.name, older if same else other)
 
     def _add(self, rows: Iterable[Row]) -> None:
         balances = self.known.balances
         try:
             for row in rows:
                 balances.add(row, self.find)
-        except BaseException:  # an entry may be added up by half: next time from the first one
+        except BaseException:  # an entry may be half applied: start again from the first one
             self.known.balances = Balances(name=self.name)
             raise
         if balances.number:
@@ -182,7 +185,7 @@ class Store(ABC):
 
 @final
 class _Place:
-    """An address: what is known of the ledger there, and the connection to it, if one is open."""
+    """The connection to the ledger at one address, if it is open, and the entries read there."""
 
     __slots__ = ("known", "lock", "store")
 
@@ -192,22 +195,22 @@ class _Place:
         self.store: Store | None = None
 
     def close(self) -> None:
-        """Close the connection; called by whoever holds the lock."""
+        """Close the connection; the caller holds the lock."""
         store, self.store = self.store, None
         if store is not None:
             store.close()
 
 
 _PLACES: dict[str, _Place] = {}
-"""By address, the latest used last; none is ever forgotten."""
+"""By address, the most recently used last; an address is never removed."""
 
 _TABLE = threading.Lock()
-"""Held to look at `_PLACES`; whoever holds a place does not wait for it."""
+"""Held while `_PLACES` is read; a thread that holds the lock of a place never waits for it."""
 
 
 @contextmanager
 def using(address: str, connect: Callable[[], Store]) -> Iterator[Store]:
-    """Hold the process's one store at an address; a failure of the store closes it."""
+    """Hold the only store that this process has at an address; close it after a failure."""
     with _TABLE:
         place = _PLACES.pop(address) if address in _PLACES else _Place(address)
         _PLACES[address] = place
@@ -223,7 +226,7 @@ def using(address: str, connect: Callable[[], Store]) -> Iterator[Store]:
                 yield store
                 works = True
             except (BudgetError, ParameterError) as refused:
-                works = not isinstance(refused, LedgerError)  # a plain refusal writes nothing
+                works = not isinstance(refused, LedgerError)  # a refused budget is no failure
                 raise
             finally:
                 if works:
@@ -234,17 +237,17 @@ def using(address: str, connect: Callable[[], Store]) -> Iterator[Store]:
         _close_surplus()
 
 
-def _close_surplus(most: int = _MOST_OPEN) -> None:
+def _close_surplus(maximum_open: int = _MAXIMUM_OPEN) -> None:
     with _TABLE:
-        opened = [place for place in _PLACES.values() if place.store is not None]
-        for place in opened[: max(0, len(opened) - most)]:
-            if place.lock.acquire(blocking=False):  # else it is in use, and not the oldest
+        connected = [place for place in _PLACES.values() if place.store is not None]
+        for place in connected[: max(0, len(connected) - maximum_open)]:
+            if place.lock.acquire(blocking=False):  # otherwise it is in use
                 place.close()
                 place.lock.release()
 
 
 def close_all() -> None:
-    """Close what this process has open, such as before a ledger is moved."""
+    """Close all connections of this process, such as before a ledger is moved."""
     with _TABLE:
         places = list(_PLACES.values())
     for place in places:
@@ -265,20 +268,20 @@ def _after_fork() -> None:
     _TABLE.release()
 
 
-atexit.register(_close_surplus, 0)  # a store knows better than Python's end how it is closed
+atexit.register(_close_surplus, 0)  # close in order, before the interpreter takes modules apart
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
 
 
-# -- Where a ledger is: a path, or the URL of a server without the secrets that were in it --------
-# Secrets are kept by this process alone, apart from the addresses that ledgers hold; a process
-# that was started anew takes a password from PGPASSWORD or from the file .pgpass. What is no
-# address is refused without repeating it: it may hold one.
+# -- Addresses of ledgers: a path, or the URL of a server without the secrets that were in it -----
+# Secrets stay in the memory of this process, apart from the addresses that ledgers hold; a new
+# process takes the password from PGPASSWORD or from the file .pgpass. A text that is no address is
+# refused without repeating it: it may hold a password.
 
 _SECRETS: dict[str, dict[str, str]] = {}
-"""By address, of this process and those forked from it; in no repr, record or pickle."""
+"""Passwords by address, in this process and its forks; in no repr, record or pickle."""
 
 _HOST = r"(?:[^\[\]:@/?#,\s]*|\[[0-9A-Fa-f:.%]+\])(?::\d*)?"
 _URL = re.compile(
@@ -286,7 +289,7 @@ _URL = re.compile(
     r"(?:(?P<user>[^:@/?#\s]*)(?::(?P<password>[^@/?#\s]*))?@)?"
     rf"(?P<hosts>{_HOST}(?:,{_HOST})*)(?P<database>/[^:@/?#\s]*)?(?:\?(?P<query>[^@?#\s]*))?"
 )
-"""As libpq reads one; what separates its parts is percent-encoded inside of them."""
+"""A URL as libpq reads it; inside a part the separators are percent-encoded."""
 
 _SECRET = re.compile(r"passw|secret|scram", re.IGNORECASE)
 _SHOWN = re.compile(
@@ -295,98 +298,98 @@ _SHOWN = re.compile(
     r"|channel_binding|require_auth|requirepeer|requiressl|tcp_user_timeout|keepalives\w*|krbsrvname"
     r"|gss\w*|ssl\w*|(min|max)_protocol_version|oauth_(issuer|client_id|scope)"
 )
-"""What libpq takes beside a secret; any other name is refused, as its value may be one."""
+"""Options of libpq that hold no secret; any other name is refused, as its value may be one."""
 
 _SCHEMA = re.compile(r"search_path\s*=\s*([a-z_][a-z0-9_]*)(?![^\s&])")
 
 
-def as_address(given: str | os.PathLike[str]) -> str:
+def as_address(path_or_url: str | os.PathLike[str]) -> str:
     """Return the absolute path, or the URL without its secrets, which this process remembers.
 
     >>> as_address("POSTGRES://ana:secret@db.example/budgets?sslmode=require")
     'postgresql://ana@db.example/budgets?sslmode=require'
     """
-    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    path = os.fspath(path_or_url) if isinstance(path_or_url, (str, os.PathLike)) else ""
     try:
         if type(path) is str and path and "\0" not in path:
             os.fsencode(path)
             # one file, one connection: closing a second one would drop the locks of the first
             return _without_secrets(path) if may_be_url(path) else os.path.realpath(path)
-    except (ValueError, OSError):  # no path or URL at all
+    except (ValueError, OSError):  # neither a path nor a URL
         pass
     raise ParameterError(
         "ledger",
-        expected="a path, or a URL such as postgresql://user@host/database; it is not repeated "
-        "here, as it may hold a password",
+        expected="a path, or a URL such as postgresql://user@host/database (the address is not "
+        "repeated here, as it may hold a password)",
         remedy='pass "people.ledger", say; in a URL write %40, %3A, %2F, %3F, %23 for @ : / ? #',
     )
 
 
-def shown(given: str) -> str:
-    """Return an address as it was given, without secrets, for messages.
+def shown_address(path_or_url: str) -> str:
+    """Return an address without secrets, for messages.
 
-    >>> shown("people.ledger"), shown("postgresql://ana:secret@db/budgets")
+    >>> shown_address("people.ledger"), shown_address("postgresql://ana:secret@db/budgets")
     ('people.ledger', 'postgresql://ana@db/budgets')
     """
-    return as_address(given) if may_be_url(given) else given
+    return as_address(path_or_url) if may_be_url(path_or_url) else path_or_url
 
 
 def is_url(address: str) -> bool:
-    """Tell whether an address is one of a server."""
+    """Tell whether an address is that of a server."""
     return address.startswith("postgresql://")
 
 
 def secrets_of(address: str) -> dict[str, str]:
-    """Return what a URL said that its address does not: a password, as the driver takes it."""
+    """Return the secrets that a URL held, such as its password, as options of the driver."""
     return dict(_SECRETS.get(address, {}))
 
 
 def schema_of(address: str) -> str:
-    """Return the schema that holds the tables: "public", or what the URL's options name.
+    """Return the schema that holds the tables: "public", or the one that the URL's options name.
 
-    Never that of "$user", which whoever may make schemas could put before it.
+    It is never "$user": another user who may create schemas could then replace the tables.
 
     >>> schema_of("postgresql://db/budgets?options=-csearch_path%3Dteam")
     'team'
     """
     options = unquote(address.partition("?")[2])
-    found = _SCHEMA.search(options)
-    if found is None and "search_path" in options:
+    match = _SCHEMA.search(options)
+    if match is None and "search_path" in options:
         raise ParameterError(
             "ledger",
             address,
             expected="one schema as its search_path, in small letters",
             remedy="write ?options=-csearch_path%3Dteam, say",
         )
-    return "public" if found is None else found.group(1)
+    return "public" if match is None else match.group(1)
 
 
 def _without_secrets(url: str) -> str:
     parts = _URL.fullmatch(url)
     if parts is None:
         raise ValueError
-    said: dict[str, str] = {}
-    shown = []
-    for each in (parts["query"] or "").split("&"):
-        name, _, value = each.partition("=")
+    secrets: dict[str, str] = {}
+    shown_options = []
+    for option in (parts["query"] or "").split("&"):
+        name, _, value = option.partition("=")
         if _SECRET.search(unquote(name)):
-            said[unquote(name)] = unquote(value)
+            secrets[unquote(name)] = unquote(value)
         elif _SHOWN.fullmatch(name):
-            shown.append(each)
-        elif each:
+            shown_options.append(option)
+        elif option:
             raise ValueError
     if parts["password"]:
-        said["password"] = unquote(parts["password"])
+        secrets["password"] = unquote(parts["password"])
     user = "" if parts["user"] is None else f"{parts['user']}@"
-    query = f"?{'&'.join(shown)}" if shown else ""
+    query = f"?{'&'.join(shown_options)}" if shown_options else ""
     clean = f"postgresql://{user}{parts['hosts']}{parts['database'] or ''}{query}"
-    if said:
-        _SECRETS[clean] = said
+    if secrets:
+        _SECRETS[clean] = secrets
     return clean
 
 
 # -- Spending -------------------------------------------------------------------------------------
-# What is written to a ledger when something is spent, taken back, or may be spent from now on.
+# The entries that are written when an account is opened, debited, refunded or raised.
 
 
 def as_budget(value: Rational, name: str) -> Fraction:
@@ -397,45 +400,46 @@ def as_budget(value: Rational, name: str) -> Fraction:
 
 
 def as_name(value: Any, name: str) -> str:
-    """Return a text of one line."""
+    """Return a name or a reason, which must be a text of one line."""
     require(
         type(value) is str and value.strip() == value != "" and value.isprintable(),
         name,
         value,
         expected="a text of one line",
-        remedy="say it in a few words",
+        remedy="pass a few words",
     )
     return str(value)
 
 
 def check_same(
-    found: Balance,
+    account: Balance,
     limit: Fraction | None,
     neighbors: Neighbors | None,
     unit: str | None,
     *,
     convert: bool,
 ) -> None:
-    """Refuse to open an account as another than it is.
+    """Refuse a budget, neighbors or a unit that differ from those of an existing account.
 
-    With `convert` it may be for other neighbors, or another unit: each debit is looked at.
+    With `convert` the neighbors and the unit may differ: each debit is converted or refused then.
     """
-    told = None if found.limit is None else number_text(found.limit)
-    remedy = "leave it out, or ledger.raise_budget(to, reason)"
-    require(limit in (None, found.limit), "budget", limit, f"{told}, as it is", remedy)
+    budget = None if account.limit is None else number_text(account.limit)
+    remedy = "leave it out, or call ledger.raise_budget(to, reason)"
+    expected = f"{budget}, the budget of this account"
+    require(limit in (None, account.limit), "budget", limit, expected, remedy)
     remedy = "leave it out, or open another account"
-    for name, given, stated in (
-        ("neighbors", neighbors, found.neighbors),
-        ("unit", unit, found.unit),
+    for name, argument, stated in (
+        ("neighbors", neighbors, account.neighbors),
+        ("unit", unit, account.unit),
     ):
-        same = convert or given in (None, stated)
-        require(same, name, given, f"{stated!r}, as it is", remedy)
+        same = convert or argument in (None, stated)
+        require(same, name, argument, f"{stated!r}, as in this account", remedy)
 
 
 def first_entries(
     key: Key, limit: Fraction, neighbors: Neighbors | None, unit: str | None
 ) -> list[Row]:
-    """Return the first two entries of a new ledger: what it is, and its first account."""
+    """Return the first two entries of a new ledger: its id and format, and its first account."""
     now = timestamp("")
     one = seal(1, {"kind": "ledger", "format": FORMAT, "id": new_id(), "time": now}, START)
     opening = _account(key, limit, neighbors or Neighbors.REPLACE, unit, now)
@@ -455,23 +459,23 @@ def open_account(
     relation = neighbors or Neighbors.REPLACE
     if analyst is None:
         if limit is None:
-            balances.balance(key)  # says that there is none
+            balances.balance(key)  # raises the error that names the known accounts
     else:
-        whole = balances.balance((data, None))
+        data_set = balances.balance((data, None))
         require(
-            neighbors in (None, whole.neighbors) and unit in (None, whole.unit),
+            neighbors in (None, data_set.neighbors) and unit in (None, data_set.unit),
             "neighbors, unit",
             (neighbors, unit),
             expected="those of the data set's account",
             remedy="leave them out",
         )
-        relation, unit = whole.neighbors, whole.unit
+        relation, unit = data_set.neighbors, data_set.unit
     now = timestamp(balances.time)
     store.append(_account(key, limit, relation, unit, now))
 
 
-def checked(store: Store, balances: Balances, key: Key, charge: Charge) -> Fraction:
-    """Return what a debit costs, if it is covered and was not asked before."""
+def checked_price(store: Store, balances: Balances, key: Key, charge: Charge) -> Fraction:
+    """Return the price of a release; refuse one that exceeds the budget or was released before."""
     account = balances.balance(key)
     amount = booked(charge.epsilon, neighbors=charge.neighbors, unit=charge.unit, account=account)
     if charge.question is not None and not charge.again:
@@ -481,8 +485,8 @@ def checked(store: Store, balances: Balances, key: Key, charge: Charge) -> Fract
 
 
 def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt:
-    """Write a debit, if it is covered and was not asked before."""
-    amount = checked(store, balances, key, charge)
+    """Write a debit; refuse one that exceeds the budget or repeats an earlier question."""
+    amount = checked_price(store, balances, key, charge)
     now = timestamp(balances.time)
     body = {
         "kind": "debit",
@@ -503,33 +507,33 @@ def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt
 
 
 def take_back(store: Store, balances: Balances, receipt: Receipt, reason: str) -> None:
-    """Write that a debit is undone; once, and only that very one."""
+    """Write an entry that undoes a debit, unless it is undone already or is not in this ledger."""
     row = store.find(receipt.entry)
     if row is None or row[3] != receipt.hash or receipt.entry in balances.returned:
         return
-    undone = json.loads(row[2])
-    fields = {name: undone[name] for name in ("data", "analyst", "booked")}
+    debited = json.loads(row[2])
+    fields = {name: debited[name] for name in ("data", "analyst", "booked")}
     body = {"kind": "return", **fields, "of": receipt.entry, "reason": reason}
     store.append({**body, "time": timestamp(balances.time)})
 
 
 def raise_budget(store: Store, balances: Balances, key: Key, limit: Fraction, reason: str) -> None:
-    """Write that more may be spent."""
+    """Write an entry that raises the budget of an account."""
     old = balances.balance(key).limit
-    told = "none" if old is None else number_text(old)
+    stated = "none" if old is None else number_text(old)
     require(
         old is not None and limit > old,
         "to",
         number_text(limit),
-        expected=f"more than the budget, {told}",
-        remedy="a budget can only be raised",
+        expected=f"more than the present budget, {stated}",
+        remedy="pass a larger number: a budget can only be raised",
     )
     body = {"kind": "raise", "data": key[0], "analyst": key[1], "limit": str(limit)}
     store.append({**body, "reason": reason, "time": timestamp(balances.time)})
 
 
 def priced(plan: Any, account: Balance) -> Fraction:
-    """Return what a plan, or a number, costs in an account."""
+    """Return the price of a plan, or of a number, in an account."""
     if isinstance(plan, (int, float, str, Fraction)):
         return as_usable_epsilon(plan)
     price = getattr(plan, "price", None)
@@ -537,13 +541,13 @@ def priced(plan: Any, account: Balance) -> Fraction:
         raise ParameterError(
             "plans",
             type(plan).__name__,
-            expected="plans of pure releases",
+            expected="plans of releases under pure differential privacy",
             remedy="choose a pure method, or pass its epsilon",
         )
     claim = getattr(plan, "claim", None)
     if claim is None:
         return price
-    issued = getattr(plan, "certificate", None)  # that of a preview
+    issued = getattr(plan, "certificate", None)  # a preview has one
     unit = getattr(issued if isinstance(issued, Certificate) else plan, "unit", account.unit)
     return booked(price, neighbors=claim.neighbors, unit=unit, account=account)
 
@@ -563,8 +567,9 @@ def _account(
 
 
 def _refuse_repeated(store: Store, balances: Balances, charge: Charge, data: str) -> None:
+    """Refuse to pay twice for a question whose earlier release is free to load."""
     before: list[tuple[int, str, str | None]] = []
-    for number in store.asked(charge.question or ""):
+    for number in store.entries_of_question(charge.question or ""):
         row = store.find(number)
         body = {} if row is None else json.loads(row[2])
         if number not in balances.returned and body.get("data") == data:
@@ -572,9 +577,9 @@ def _refuse_repeated(store: Store, balances: Balances, charge: Charge, data: str
             before.append((number, body["time"], places[-1][0] if places else None))
     if not before:
         return
-    number, when, place = next((each for each in before if each[2] is not None), before[0])
+    number, when, place = next((entry for entry in before if entry[2] is not None), before[0])
     saved = "if it was saved" if place is None else f"saved as {place!r}"
     raise BudgetError(
-        f"{charge.task} was asked before, at the same epsilon: entry {number} of {when}. That "
+        f"{charge.task} was released before, at the same epsilon: entry {number} of {when}. That "
         f"release is free: load it with zd.load, {saved}; or pay once more with again=True."
     )

@@ -1,6 +1,7 @@
-"""Rows as category codes of a public domain, counted into tables in memory or while they stream by.
+"""Code rows by the categories of a public domain, and count them into tables.
 
-Each entry is looked up by itself, so no row depends on another one, and no entry raises.
+Each cell is looked up by itself, so the codes of a row do not depend on other rows, and no cell
+raises an error.
 """
 
 from __future__ import annotations
@@ -34,18 +35,17 @@ from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
 # -- Domain ---------------------------------------------------------------------------------------
-# A public domain of categorical columns, and a workload: the sets of columns to be tabulated.
-#
-# A table counts rows by the categories of a few columns; everything here is public.
+# A public domain of categorical columns, and a public workload: the sets of columns to tabulate. A
+# table counts rows by the categories of a few columns.
 
 Column: TypeAlias = str | int
 Columns: TypeAlias = tuple[int, ...]
-"""Positions of columns in the domain, rising."""
+"""Indices of columns of the domain, in increasing order."""
 
-MOST_CELLS = 1 << 24
-"""A distribution over all cells is held in memory: at most 128 MB."""
+MAXIMUM_CELLS = 1 << 24
+"""The largest number of cells of a distribution, which is held in memory: 128 MB."""
 
-_MOST_TABLES = 1 << 16
+_MAXIMUM_TABLES = 1 << 16
 
 
 @value
@@ -81,69 +81,72 @@ class Domain:
 
 @value
 class TableWorkload:
-    """The tables that are asked for, and for each the order in which its columns were named."""
+    """The tables to release, and for each the caller's order of its columns."""
 
     tables: tuple[Columns, ...]
     names: tuple[tuple[Column, ...], ...]
+    """The columns of each table as the caller named them."""
     orders: tuple[tuple[int, ...], ...]
+    """The position of each named column in the sorted table."""
 
     @property
     def closure(self) -> tuple[Columns, ...]:
-        """All sets of columns within a table but the empty one, small ones first."""
-        found = set(itertools.chain.from_iterable(map(parts_of, self.tables)))
-        return tuple(sorted(found, key=lambda part: (len(part), part)))
+        """All nonempty subsets of the tables' columns, small ones first."""
+        parts = set(itertools.chain.from_iterable(map(parts_of, self.tables)))
+        return tuple(sorted(parts, key=lambda part: (len(part), part)))
 
     @property
     def maximal(self) -> tuple[Columns, ...]:
-        """The tables that are no part of another one; they determine the others."""
+        """The tables that are not subsets of another one; they determine the others."""
         longest = max(map(len, self.tables))
-        around: dict[int, list[frozenset[int]]] = defaultdict(list)
+        tables_of: dict[int, list[frozenset[int]]] = defaultdict(list)
         for table in self.tables:
             for column in table:
-                around[column].append(frozenset(table))
+                tables_of[column].append(frozenset(table))
         return tuple(
             table
             for table in self.tables
-            if len(table) == longest or not any(set(table) < other for other in around[table[0]])
+            if len(table) == longest or not any(set(table) < other for other in tables_of[table[0]])
         )
 
 
 def parts_of(table: Columns) -> list[Columns]:
-    """Return all sets of columns within a table but the empty one."""
+    """Return all nonempty subsets of a table's columns."""
     sizes = range(1, len(table) + 1)
     return [part for size in sizes for part in itertools.combinations(table, size)]
 
 
 def as_domain(domain: Any) -> Domain:
-    """Return the domain of a mapping from columns to categories; a number N stands for 0..N-1."""
-    given = needed(
+    """Return the domain of a mapping from columns to categories; a number N means 0..N-1."""
+    categories = needed(
         domain, "domain", 'pass domain={"column": ["category", ...], ...}, known without the rows'
     )
-    if isinstance(given, Domain):
-        return given
+    if isinstance(categories, Domain):
+        return categories
     require(
-        isinstance(given, Mapping) and given,
+        isinstance(categories, Mapping) and categories,
         "domain",
         type(domain),
         expected="a mapping from columns to lists of categories",
         remedy='pass domain={"sex": ["f", "m"], "age": [...]}',
     )
     spaces = tuple(
-        value if isinstance(value, Finite) else Finite(value) for value in given.values()
+        value if isinstance(value, Finite) else Finite(value) for value in categories.values()
     )
-    for column, space in zip(given, spaces, strict=True):
-        OptionIndex(space, f"domain of {column!r}")  # refuses categories that are read alike
-    return _domain(tuple(given), spaces)
+    for column, space in zip(categories, spaces, strict=True):
+        OptionIndex(space, f"domain of {column!r}")  # refuses two spellings of one number
+    return _domain(tuple(categories), spaces)
 
 
 def _domain(columns: tuple[Column, ...], spaces: tuple[Finite, ...]) -> Domain:
+    """Return the domain; refuse columns with fewer than two categories."""
     small = [column for column, space in zip(columns, spaces, strict=True) if space.size < 2]
     require(
         not small,
         "domain",
         small,
         expected="at least 2 categories in each column",
-        remedy="leave out a column that has one category only",
+        remedy="drop a column that has only one category",
     )
     return Domain(columns=columns, categories=spaces)
 
@@ -151,7 +154,7 @@ def _domain(columns: tuple[Column, ...], spaces: tuple[Finite, ...]) -> Domain:
 def table_domain(
     rows: Any, columns: Any, domain: Any, *, unknown: Any = None
 ) -> tuple[Any, Domain]:
-    """Return the rows to be tabulated and their domain: of a data set, what was declared."""
+    """Return the rows to tabulate and their domain, which a data set has declared."""
     if not isinstance(rows, Dataset):
         require(
             columns is None,
@@ -172,28 +175,28 @@ def table_domain(
         unknown is None or not rows.drops_rows,
         "unknown",
         unknown,
-        expected="None where rows may count nowhere (a condition, units, add-remove)",
+        expected="None where rows may be left out (a condition, units, add-remove)",
         remedy="declare it: zd.category([…], other=True)",
     )
     chosen = rows if columns is None else rows[columns]
-    odd = [name for name, kind in chosen.kinds.items() if not isinstance(kind, Coded)]
+    uncoded = [name for name, kind in chosen.kinds.items() if not isinstance(kind, Coded)]
     require(
-        not odd,
+        not uncoded,
         "columns",
-        odd,
+        uncoded,
         expected="categories, booleans or dates",
-        remedy="name such columns only; a number can be declared as zd.category([...]) of its "
-        "values",
+        remedy="name categories, booleans and dates only; a number can be declared as "
+        "zd.category([...]) of its values",
     )
-    # of codes: labels that would be read alike, such as "01" and "1" if exact, are not read again
+    # a data set yields codes, so labels are not compared here: "01" and "1" may differ if exact
     spaces = tuple(Finite(list(kind.labels or ())) for kind in chosen.kinds.values())
     return chosen, _domain(tuple(chosen.kinds), spaces)
 
 
 def as_workload(workload: Any, domain: Domain) -> TableWorkload:
-    """Return all tables of k columns for a number k, else the listed ones.
+    """Return all tables of k columns for a number k, else the listed tables.
 
-    None stands for pairs of columns, or for the only one.
+    None means all pairs of columns, or the column if there is one.
     """
     if isinstance(workload, TableWorkload):
         return workload
@@ -202,49 +205,50 @@ def as_workload(workload: Any, domain: Domain) -> TableWorkload:
     if isinstance(workload, (int, np.integer)) and not isinstance(workload, bool):
         order = as_count(int(workload), "workload", minimum=1)
         require(
-            1 <= math.comb(len(domain.columns), order) <= _MOST_TABLES,
+            1 <= math.comb(len(domain.columns), order) <= _MAXIMUM_TABLES,
             "workload",
             workload,
             expected=f"at most the {len(domain.columns)} columns, and at most 2^16 tables",
             remedy="ask for tables of fewer columns, or list the tables",
         )
-        wanted: list[Any] = list(itertools.combinations(domain.columns, order))
+        entries: list[Any] = list(itertools.combinations(domain.columns, order))
     elif is_list(workload) or isinstance(workload, Set):
-        wanted = list(workload)
+        entries = list(workload)
     else:
-        wanted = []
-    names = tuple(_as_columns(entry, domain) for entry in wanted)
+        entries = []
+    names = tuple(_as_columns(entry, domain) for entry in entries)
     places = {column: i for i, column in enumerate(domain.columns)}
     unsorted = [tuple(places[column] for column in name) for name in names]
     tables = tuple(tuple(sorted(place)) for place in unsorted)
     cells = sum(map(domain.cells_of, tables))
     require(
-        tables and len(set(tables)) == len(tables) and cells <= MOST_CELLS,
+        tables and len(set(tables)) == len(tables) and cells <= MAXIMUM_CELLS,
         "workload",
-        workload if not isinstance(workload, Iterable) else f"{len(wanted)} tables",
+        workload if not isinstance(workload, Iterable) else f"{len(entries)} tables",
         expected="a number of columns, or a list of different tables with at most 2^24 cells",
         remedy='pass workload=2 for all pairs of columns, or [("sex", "age"), ("age",)]',
     )
     orders = tuple(
-        tuple(table.index(place) for place in given)
-        for table, given in zip(tables, unsorted, strict=True)
+        tuple(table.index(column) for column in columns)
+        for table, columns in zip(tables, unsorted, strict=True)
     )
     return TableWorkload(tables=tables, names=names, orders=orders)
 
 
 def _as_columns(entry: Any, domain: Domain) -> tuple[Column, ...]:
-    named = (entry,) if isinstance(entry, (str, int)) else entry
+    """Check the columns of one table of a workload; a single column may be listed by itself."""
+    columns = (entry,) if isinstance(entry, (str, int)) else entry
     require(
-        isinstance(named, (tuple, list))
-        and len(named) > 0
-        and all(isinstance(column, Hashable) and column in domain.columns for column in named)
-        and len(set(named)) == len(named),
+        isinstance(columns, (tuple, list))
+        and len(columns) > 0
+        and all(isinstance(column, Hashable) and column in domain.columns for column in columns)
+        and len(set(columns)) == len(columns),
         "workload",
         entry,
         expected=f"different columns of the domain, some of {list(domain.columns)[:10]}",
         remedy="name the columns of a table as in the domain",
     )
-    return tuple(named)
+    return tuple(columns)
 
 
 Cells: TypeAlias = npt.NDArray[Any]
@@ -252,9 +256,10 @@ Cells: TypeAlias = npt.NDArray[Any]
 
 @value(eq=False)
 class CodedRows:
-    """For each column and row the number of the category, or the number of categories for none.
+    """The category codes of each column, one for each row.
 
-    Equal rows are counted together where that is shorter: `weights`, None for 1 each.
+    An out-of-domain value has the number of categories as its code. Equal rows may be listed once
+    with their number in `weights`; None: every row has weight 1.
     """
 
     domain: Domain
@@ -262,12 +267,12 @@ class CodedRows:
     codes: tuple[npt.NDArray[Any], ...]
     weights: Integers | None = None
     private: bool = False
-    """Whether `rows` is not their number, which is private, but a public guess."""
+    """Whether the number of rows is private; then `rows` is the public expected number."""
 
     def table(self, columns: Columns) -> Integers:
-        """Return how many rows have each combination of categories.
+        """Return the number of rows with each combination of categories.
 
-        A row with an out-of-domain value in one of the columns counts nowhere. Replacing one row
+        A row with an out-of-domain value in one of the columns is not counted. Replacing one row
         moves at most two cells, each by one.
         """
         shape = self.domain.shape(columns)
@@ -284,29 +289,33 @@ class CodedRows:
         return total.reshape(shape)
 
 
-def given_rows(rows: Any, domain: Domain) -> tuple[Source | Sealed[list[Cells]], Facts]:
-    """Return the domain's columns, shut until there is a ticket, and what is public of them.
+def tabulated_source(rows: Any, domain: Domain) -> tuple[Source | Sealed[list[Cells]], Facts]:
+    """Return a source of the domain's columns, unread, and its public facts.
 
-    Refuses by the shape and the columns of the rows only.
+    Only the shape and the columns of the rows may be refused.
     """
-    given: Source | Sealed[list[Cells]]
+    source: Source | Sealed[list[Cells]]
     private, neighbors = False, Neighbors.REPLACE
     if isinstance(rows, Source):
         positions(domain, rows.columns)
-        given, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
+        source, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
         private = not rows.row_count_is_public or (isinstance(rows, Dataset) and rows.filtered)
     else:
         unread = row_columns(rows, domain)
-        given, count = Sealed(rows, known=unread.known, read=unread.read), unread.rows
-    some = "at least one row"
-    require(count or private, "rows", expected=some, remedy="pass the rows to be tabulated")
+        source, count = Sealed(rows, known=unread.known, read=unread.read), unread.rows
+    require(
+        count or private,
+        "rows",
+        expected="at least one row",
+        remedy="pass the rows to be tabulated",
+    )
     facts = Facts(
         rows=None if private else count,
         expected_rows=max(1, count) if private else None,
         columns=tuple(map(str, domain.columns)),
         neighbors=neighbors,
     )
-    return given, facts
+    return source, facts
 
 
 def row_columns(rows: Any, domain: Domain) -> Unread:
@@ -328,7 +337,7 @@ def row_columns(rows: Any, domain: Domain) -> Unread:
 def code_rows(
     parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
 ) -> CodedRows:
-    """Return the rows in numbers; an out-of-domain value has its column's `out_of_domain` code."""
+    """Code the rows; an out-of-domain value has its column's `out_of_domain` code."""
     codes = cell_codes(parts, domain, out_of_domain)
     return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=codes))
 
@@ -336,34 +345,40 @@ def code_rows(
 def cell_codes(
     parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
 ) -> tuple[Integers, ...]:
-    """Return for each column the numbers of the categories."""
-    codes = domain.sizes if out_of_domain is None else out_of_domain
-    places = [
+    """Return the category codes of each column."""
+    other_codes = domain.sizes if out_of_domain is None else out_of_domain
+    columns = [
         OptionIndex(space).places(part)
         for part, space in zip(parts, domain.categories, strict=True)
     ]
-    return tuple(np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
+    return tuple(
+        np.where(codes < 0, other, codes) for codes, other in zip(columns, other_codes, strict=True)
+    )
 
 
 def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
-    """Return each column's code of the category `unknown`, or of none: it is counted nowhere."""
+    """Return the code of out-of-domain values in each column: that of the category `unknown`.
+
+    In a column without that category it is the number of categories, which is not counted.
+    """
     spaces = domain.categories
-    found = [None if unknown is None else OptionIndex(space).find(unknown) for space in spaces]
+    codes = [None if unknown is None else OptionIndex(space).find(unknown) for space in spaces]
     require(
-        unknown is None or any(place is not None for place in found),
+        unknown is None or any(code is not None for code in codes),
         "unknown",
         unknown,
-        expected="a category of some column, or None to count out-of-domain values nowhere",
+        expected="a category of some column, or None to ignore rows with out-of-domain values",
         remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
     )
     sizes = domain.sizes
-    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
+    return [size if code is None else code for code, size in zip(codes, sizes, strict=True)]
 
 
 def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
-    """Return a function from codes (n, columns) to rows of the caller's kind.
+    """Return a function from codes of shape (n, columns) to rows in the caller's container type.
 
-    Types follow from the categories, never from the data; what cannot hold them is refused here.
+    Column types follow from the categories, never from the data. A container that cannot hold the
+    categories is refused here, before a row is read.
     """
     options = [
         space.options if space.options is not None else tuple(range(space.size))
@@ -386,7 +401,7 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
 
     try:
         columns = [
-            nw.new_series(name, _alike(column), backend=namespace)
+            nw.new_series(name, _of_one_type(column), backend=namespace)
             for name, column in zip(chosen, options, strict=True)
         ]
         write(np.zeros((1, len(options)), dtype=np.int64))
@@ -400,8 +415,8 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     return write
 
 
-def _alike(options: Sequence[Any]) -> list[Any]:
-    """Return numbers as floats if some of them are, as integers if some of those are."""
+def _of_one_type(options: Sequence[Any]) -> list[Any]:
+    """Convert numbers to floats if one is a float, else to integers if one is an integer."""
     kinds = {type(option) for option in options if option is not None}
     if not kinds <= {bool, int, float}:
         return list(options)
@@ -410,11 +425,12 @@ def _alike(options: Sequence[Any]) -> list[Any]:
 
 
 def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
-    every = [option for column in options for option in column]
-    kinds = {type(option) for option in every}
-    small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
-    plain = kinds <= {int, bool, float} and small
-    dtype: type = object if not plain else float if float in kinds else int
+    """Return the options of all codes as one array, of numbers if all options are numbers."""
+    all_options = [option for column in options for option in column]
+    kinds = {type(option) for option in all_options}
+    small = all(abs(option) < 1 << 62 for option in all_options if type(option) is int)
+    numeric = kinds <= {int, bool, float} and small
+    dtype: type = object if not numeric else float if float in kinds else int
     dtype = bool if kinds == {bool} and len(options) == 1 else dtype
     table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
     for i, column in enumerate(options):
@@ -423,7 +439,7 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
 
 
 def positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
-    """Return where the domain's columns are: by name or, if `numbered`, as 0, 1, ... or "0", ..."""
+    """Return the index of each column of the domain: by name or, if `numbered`, by position."""
     names = list(columns)
     if all(column in names for column in domain.columns):  # numbers may be names in pandas
         return [names.index(column) for column in domain.columns]
@@ -439,47 +455,49 @@ def positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) 
 
 
 def _grouped(coded: CodedRows) -> CodedRows:
-    """Return each different row once, if there are fewer cells than rows."""
-    wide = [size + 1 for size in coded.domain.sizes]
-    if math.prod(wide) > coded.rows:
+    """Return the distinct rows with their weights, if there are fewer cells than rows."""
+    shape = [size + 1 for size in coded.domain.sizes]
+    if math.prod(shape) > coded.rows:
         return coded
-    counts = np.bincount(np.ravel_multi_index(coded.codes, wide), minlength=math.prod(wide))
+    counts = np.bincount(np.ravel_multi_index(coded.codes, shape), minlength=math.prod(shape))
     present = np.flatnonzero(counts)
-    codes = tuple(code.astype(np.int64) for code in np.unravel_index(present, wide))
+    codes = tuple(code.astype(np.int64) for code in np.unravel_index(present, shape))
     return CodedRows(domain=coded.domain, rows=coded.rows, codes=codes, weights=counts[present])
 
 
-# -- Tables counted while rows stream by: memory follows the tables, not the number of rows -------
-# Each row is looked up by itself and counts are integers, so batches change nothing.
+# -- Tables counted while rows stream by: memory is that of the tables, not of the rows -----------
+# Each row is looked up by itself and counts are integers, so the batches do not matter.
 
-_FEW = 1 << 12
-"""So many counts are made of each block; more are added where they are."""
+_DENSE_COUNTS = 1 << 12
+"""The most counts that are computed for each block as an array; with more, a block yields the
+cells of its rows, which are added to one array."""
 
-_MOST_WIDE = 1 << 24
-"""So many counts are held while rows stream by: 128 MiB."""
+_MAXIMUM_COUNTS = 1 << 24
+"""The most counts that are held while rows stream by: 128 MiB."""
 
 
 @value(eq=False)
 class TableCounts:
-    """Some tables, each with one more category in every column: what is out of the domain.
+    """Counts of some tables with an out-of-domain category added to each column.
 
-    So each table of fewer columns follows, as `CodedRows` would count it.
+    Because of that category each table of fewer columns is a sum of these counts, and equal to that
+    of `CodedRows`.
     """
 
     domain: Domain
     rows: int
-    wide: dict[Columns, Integers]
+    counts: dict[Columns, Integers]
     private: bool = False
-    """Whether `rows` is not their number, which is private, but a public guess."""
+    """Whether the number of rows is private; then `rows` is the public expected number."""
 
     def table(self, columns: Columns) -> Integers:
-        """Return how many rows have each combination of categories, in these columns."""
-        around = next(table for table in self.wide if set(columns) <= set(table))
-        others = tuple(axis for axis, column in enumerate(around) if column not in columns)
-        counts: Integers = self.wide[around].sum(axis=others, dtype=np.int64)
-        left = [column for column in around if column in columns]
-        inside = counts[tuple(slice(0, self.domain.sizes[column]) for column in left)]
-        return np.ascontiguousarray(inside.transpose([left.index(column) for column in columns]))
+        """Return the number of rows with each combination of categories of these columns."""
+        larger = next(table for table in self.counts if set(columns) <= set(table))
+        others = tuple(axis for axis, column in enumerate(larger) if column not in columns)
+        counts: Integers = self.counts[larger].sum(axis=others, dtype=np.int64)
+        kept = [column for column in larger if column in columns]
+        inside = counts[tuple(slice(0, self.domain.sizes[column]) for column in kept)]
+        return np.ascontiguousarray(inside.transpose([kept.index(column) for column in columns]))
 
 
 Tabulated: TypeAlias = CodedRows | TableCounts
@@ -495,46 +513,47 @@ def count_rows(
     planned: int,
     private: bool,
 ) -> Tabulated:
-    """Return what is needed of the rows for the tables of a workload, in one pass.
+    """Count the tables of a workload in one pass; if they are too large, code all rows instead.
 
-    `declared`: rows hold the codes of the categories already, as those of a data set do.
-    `unknown`: the code of what is out of the domain.
+    `declared`: cells are category codes already, as those of a data set. `unknown`: the code of
+    out-of-domain values in each column.
     """
     codes_of = _Codes(domain=domain, unknown=tuple(unknown), declared=declared)
     places = positions(domain, rows.columns)
-    tables = _held(domain, workload)
+    tables = _counted_tables(domain, workload)
     if tables is None:
         blocks = (codes_of(block[:, places]) for block in rows.blocks())
-        kinds = [np.min_scalar_type(size) for size in domain.sizes]
-        parts = [[part.astype(k) for part, k in zip(b, kinds, strict=True)] for b in blocks]
-        empty = [[np.zeros(0, dtype=kind) for kind in kinds]]
+        types = [np.min_scalar_type(size) for size in domain.sizes]
+        parts = [[part.astype(k) for part, k in zip(b, types, strict=True)] for b in blocks]
+        empty = [[np.zeros(0, dtype=dtype) for dtype in types]]
         codes = tuple(np.concatenate(column) for column in zip(*(empty + parts), strict=True))
         return CodedRows(domain=domain, rows=planned, codes=codes, private=private)
     shapes = {table: [domain.sizes[i] + 1 for i in table] for table in tables}
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     size = int(ends[-1])
-    keyed = size > _FEW
+    keyed = size > _DENSE_COUNTS
 
-    def counted(values: Block) -> IntegerArray:  # may run elsewhere
+    def counted(values: Block) -> IntegerArray:  # may run on a cluster
         columns = codes_of(values)
-        found: list[Integers] = []
+        cells: list[Integers] = []
         for (table, shape), end in zip(shapes.items(), ends, strict=True):
             first = end - math.prod(shape)
-            found.append(np.ravel_multi_index([columns[i] for i in table], shape) + first)
-        keys = np.concatenate(found)
+            cells.append(np.ravel_multi_index([columns[i] for i in table], shape) + first)
+        keys = np.concatenate(cells)
         return keys if keyed else np.bincount(keys, minlength=size)
 
     counts = rows.total(counted, places, shape=(size,), bound=1, keyed=keyed).astype(np.int64)
-    parts_of = zip(shapes.items(), np.split(counts, ends[:-1]), strict=True)
-    shaped = {table: part.reshape(shape) for (table, shape), part in parts_of}
-    return TableCounts(domain=domain, rows=planned, wide=shaped, private=private)
+    table_counts = zip(shapes.items(), np.split(counts, ends[:-1]), strict=True)
+    shaped = {table: part.reshape(shape) for (table, shape), part in table_counts}
+    return TableCounts(domain=domain, rows=planned, counts=shaped, private=private)
 
 
 def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
-    """Refuse by public numbers what would hold all rows of a data set in too much memory."""
-    each = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
+    """Refuse a workload that needs all rows of a data set in memory, if they may not fit."""
+    row_bytes = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
+    counted = _counted_tables(domain, workload) is not None
     require(
-        _held(domain, workload) is not None or facts.may_hold(each, limit=MAX_BYTES),
+        counted or facts.may_hold(row_bytes, limit=MAX_BYTES),
         "workload",
         f"{len(workload.tables)} tables of {len(domain.columns)} columns",
         expected=f"tables that are counted while rows stream by, or fewer rows than "
@@ -543,8 +562,8 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     )
 
 
-def _held(domain: Domain, workload: TableWorkload) -> tuple[Columns, ...] | None:
-    """Return the tables that are counted: one of all columns, or those asked for if that is less.
+def _counted_tables(domain: Domain, workload: TableWorkload) -> tuple[Columns, ...] | None:
+    """Return the tables to count: that of all columns or the maximal ones, whichever is smaller.
 
     None if both are too large.
     """
@@ -555,12 +574,12 @@ def _held(domain: Domain, workload: TableWorkload) -> tuple[Columns, ...] | None
 
     choices: list[tuple[Columns, ...]] = [(full,), workload.maximal]
     best = min(choices, key=cells)
-    return best if cells(best) <= _MOST_WIDE else None
+    return best if cells(best) <= _MAXIMUM_COUNTS else None
 
 
 @value
 class _Codes:
-    """What the cells of a block are in the domain, column by column."""
+    """Return the category codes of a block of rows, column by column."""
 
     domain: Domain
     unknown: tuple[int, ...]

@@ -1,6 +1,6 @@
-"""Linear queries on a finite universe: marginals of {0,1}^d, or any matrix of values (theory C7).
+"""Define linear queries on a finite universe: marginals of {0,1}^d, or a matrix of values (C7).
 
-A query sums a bounded integer over the rows, so answers on data are exact integers; on a synthetic
+A query sums a bounded integer over the rows, so answers on data are exact integers. On a synthetic
 distribution the same code answers in floats.
 """
 
@@ -27,23 +27,23 @@ from zerodelta.value import value
 Counts: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
 
-_MOST_DIMENSIONS = 20
-"""The distribution over {0,1}^d is held in memory: 8 MB at d = 20."""
+_MAXIMUM_DIMENSION = 20
+"""The largest d of a distribution over {0,1}^d, which is held in memory: 8 MB at d = 20."""
 
-_MOST_ENTRIES = 1 << 26
+_MAXIMUM_ENTRIES = 1 << 26
 
 WORKLOAD = (
     "the workload's keys treat rows one by one, keep no state and show nothing, and its answers "
     "stay within its bound"
 )
-"""What a certificate lists as caller-asserted if the workload is not one of ours."""
+"""The premise that a certificate lists as caller-asserted for a workload of the caller's class."""
 
 
 class Workload(ABC):
-    """Public queries q_1..q_K; each maps an item of the universe to an integer in 0..bound.
+    """Public queries q_1..q_K, each from items of the universe to integers in 0..bound.
 
-    Write a subclass for queries with a structure of their own; what is released then rests on the
-    assertion that it treats rows one by one.
+    Write a subclass for other queries. The guarantee of a release then rests on the caller's
+    assertion that the subclass treats rows one by one.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Workload(ABC):
     bound : int
         The largest value B of a query on one row.
     columns : int
-        How many columns a row has.
+        The number of columns of a row.
 
     """
 
@@ -67,11 +67,11 @@ class Workload(ABC):
 
     @abstractmethod
     def keys(self, rows: Block) -> Weights:
-        """Return the item of each row, NaN for a row that is none; row by row, elementwise."""
+        """Return the item of each row, NaN for an invalid row; row by row, elementwise."""
 
     @abstractmethod
     def rows_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return items as rows."""
+        """Return a row for each item."""
 
     @abstractmethod
     def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -82,29 +82,29 @@ class Workload(ABC):
         """Multiply each weight(x) by exp(exponent · q(x) / bound), in place."""
 
     def answers(self, rows: Any) -> Weights:
-        """Return the K averages q(rows)/n of *public* rows, such as synthetic ones: no noise.
+        """Return the K averages q(rows)/n of *public* rows, such as synthetic ones, without noise.
 
         >>> Marginals(dimension=2, order=1).answers(np.array([[0, 1], [1, 1]]))
         array([0.5, 0.5, 0. , 1. ])
         """
         items = self.keys(public_table(rows))
-        known = (items >= 0) & (items < self.universe) & (items == np.floor(items))  # NaN: not
+        known = (items >= 0) & (items < self.universe) & (items == np.floor(items))  # False for NaN
         counts = np.bincount(np.where(known, items, 0).astype(np.int64), minlength=self.universe)
         return np.asarray(self.totals(counts) / counts.sum(), dtype=np.float64)
 
 
 @value
 class Marginals(Workload):
-    """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
+    """All `order`-way marginals of {0,1}^d: a query for each set of columns and their values.
 
-    Item Σ_i x_i 2^i stands for the row x. An entry other than 0 and 1 makes the row item 0.
+    The item of a row x is Σ_i x_i 2^i. A row with an entry other than 0 and 1 counts as item 0.
 
     Parameters
     ----------
     dimension : int
         The number d of binary columns, at most 20: the universe is held in memory.
     order : int, default=2
-        How many columns a query looks at.
+        The number of columns of a query.
 
     Examples
     --------
@@ -124,25 +124,25 @@ class Marginals(Workload):
     def __post_init__(self) -> None:
         as_count(self.order, "order", minimum=1)
         require(
-            self.order <= as_count(self.dimension, "dimension", minimum=1) <= _MOST_DIMENSIONS,
+            self.order <= as_count(self.dimension, "dimension", minimum=1) <= _MAXIMUM_DIMENSION,
             "dimension",
             self.dimension,
-            expected=f"at least the order {self.order} and at most {_MOST_DIMENSIONS}",
+            expected=f"at least the order {self.order} and at most {_MAXIMUM_DIMENSION}",
             remedy="choose fewer columns: the universe has 2^dimension items in memory",
         )
         sets = math.comb(self.dimension, self.order)
         _set(self, 1 << self.dimension, sets << self.order, bound=1, columns=self.dimension)
 
     def describe(self, query: int) -> str:
-        """Return what a query counts, in words."""
-        chosen, values = self._parts(query)
+        """Describe the rows that a query counts, in words."""
+        chosen, values = self._columns_and_values(query)
         pairs = zip(chosen, values, strict=True)
         return " and ".join(f"column {column} is {value}" for column, value in pairs)
 
     def keys(self, rows: Block) -> Weights:
         """Return Σ_i x_i 2^i, NaN where an entry is neither 0 nor 1."""
         key = np.zeros(len(rows))
-        for i in range(self.dimension):  # column by column: no row can touch another
+        for i in range(self.dimension):  # column by column, so that rows do not mix
             entry = rows[:, i]
             key += np.where((entry == 0) | (entry == 1), entry * (1 << i), np.nan)
         return key
@@ -152,10 +152,10 @@ class Marginals(Workload):
         return np.asarray(items)[:, None] >> np.arange(self.dimension) & 1
 
     def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return all marginals through the Walsh coefficients of their subsets of columns.
+        """Return all marginals, computed from the Walsh coefficients of subsets of columns.
 
-        Marginal(S, a) = 2^-|S| Σ_{U⊆S} (-1)^{|a_U|} ŵ(U). For integers below 2^(63 - order) every
-        number here is an exact int64.
+        Marginal(S, a) = 2^-|S| Σ_{U⊆S} (-1)^{|a_U|} ŵ(U). For integer weights below 2^(63 - order)
+        all intermediate numbers are exact in int64.
         """
         coefficients = _walsh(weights)
         size = 1 << self.order
@@ -171,14 +171,15 @@ class Marginals(Workload):
         return total / size if total.dtype.kind == "f" else total >> self.order
 
     def reweight(self, weights: Weights, query: int, exponent: float) -> None:
-        """Multiply the subcube on which the query is 1."""
-        chosen, values = self._parts(query)
+        """Multiply the weights of the subcube on which the query is 1."""
+        chosen, values = self._columns_and_values(query)
         index: list[Any] = [slice(None)] * self.dimension
         for column, entry in zip(chosen, values, strict=True):
             index[self.dimension - 1 - column] = entry  # the last axis is column 0
         weights.reshape((2,) * self.dimension)[tuple(index)] *= math.exp(exponent)
 
-    def _parts(self, query: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _columns_and_values(self, query: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the columns of a query, and the value that it counts in each."""
         sets, value = divmod(query, 1 << self.order)
         combinations = itertools.combinations(range(self.dimension), self.order)
         chosen = next(itertools.islice(combinations, sets, None))
@@ -188,9 +189,9 @@ class Marginals(Workload):
 @final
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class LinearQueries(Workload):
-    """Any queries with integer values in 0..bound; a row of the data is one item 0..|X|-1.
+    """Queries with any integer values in 0..bound; a row of the data is one item 0..|X|-1.
 
-    A row that is no item counts as item 0.
+    An invalid row counts as item 0.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class LinearQueries(Workload):
             and values.shape[0] >= 1
             and values.shape[1] >= 2
             and values.dtype.kind in "iu"
-            and values.size <= _MOST_ENTRIES,
+            and values.size <= _MAXIMUM_ENTRIES,
             "table",
             f"{values.dtype} of shape {values.shape}",
             expected="integers, one row for each query and one column for each of >= 2 items",
@@ -236,7 +237,7 @@ class LinearQueries(Workload):
         _set(self, exact.shape[1], exact.shape[0], bound=int(exact.max()), columns=1)
 
     def keys(self, rows: Block) -> Weights:
-        """Return the number itself."""
+        """Return the number in the row's only column."""
         return rows[:, 0]
 
     def rows_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -253,7 +254,7 @@ class LinearQueries(Workload):
 
 
 def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns: int) -> None:
-    """Set what is derived from the fields of a frozen workload."""
+    """Set the derived fields of a frozen workload."""
     for name, entry in (
         *(("universe", universe), ("queries", queries)),
         *(("bound", bound), ("columns", columns)),
@@ -262,15 +263,18 @@ def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns
 
 
 def workload_assumed(workload: Workload) -> tuple[str, ...]:
-    """Return what a certificate lists as caller-asserted: nothing for our own classes.
+    """Return the premises that a certificate lists as caller-asserted: none for built-in classes.
 
-    Told by the class itself: a property of a caller's class could say anything.
+    The type decides, since an attribute of a caller's class could hold anything.
     """
     return () if type(workload) in (Marginals, LinearQueries) else (WORKLOAD,)
 
 
 def source_of(rows: Any, workload: Workload) -> Source:
-    """Return an array, a data frame or a `Source` as a source, refusing by its shape only."""
+    """Convert rows to a `Source` and check their shape against the workload, without reading them.
+
+    The workload's `keys` are tried on made-up rows.
+    """
     source = as_source(rows)
     require(
         len(source.columns) == workload.columns and source.rows >= 1,
@@ -284,19 +288,20 @@ def source_of(rows: Any, workload: Workload) -> Source:
 
 
 def histogram(rows: Rows, workload: Workload) -> Counts:
-    """Return how many rows are each item; a row that is no item counts as item 0.
+    """Return the number of rows of each item; an invalid row counts as item 0.
 
-    Replacing a row takes one from a count and adds one to another, so every query's total has
+    Replacing a row lowers one count by one and raises another, so the total of a query has
     sensitivity `workload.bound`.
     """
-    # n is public under replace-one, so no row may drop out: what is no item is item 0
+    # n is public under replace-one, so counts must add up to n: invalid rows cannot be dropped
     return rows.counts(workload.keys, workload.universe, invalid=0)
 
 
 def _walsh(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return ŵ(U) = Σ_x (-1)^{|x & U|} w(x) for every U, by additions of pairs only.
+    """Return the Walsh coefficients ŵ(U) = Σ_x (-1)^{|x & U|} w(x) of all U.
 
-    No reduction whose order depends on the layout: the same weights give the same bits.
+    Pairs are added in a fixed order, not by a NumPy reduction whose order depends on the memory
+    layout, so that equal weights give equal bits.
     """
     values: npt.NDArray[Any] = weights.copy()
     half = 1

@@ -130,6 +130,7 @@ class MomentPlan:
         return row.from_power_sums(np.concatenate([powers[0], *absent], axis=1))
 
     def _lattice_of(self, column: int) -> FixedPoint:
+        """Return the lattice of one column."""
         center, half = self.place(column)
         return FixedPoint.box(
             dimension=1, lower=center - half, upper=center + half, steps=self.lattice.steps

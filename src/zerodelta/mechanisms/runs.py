@@ -428,7 +428,7 @@ class CumulativeCounts:
 # that are on a cluster stay there (`cluster_runs`).
 
 _HELD = 1 << 22
-"""Up to so many rows are held in memory: 64 MiB."""
+"""The largest number of rows that are held in memory: 64 MiB."""
 
 
 @value

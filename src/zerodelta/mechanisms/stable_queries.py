@@ -267,6 +267,7 @@ class TrimmedMean(_OrderStatistics):
         object.__setattr__(self, "trim", as_count(trim, "trim"))
 
     def _kept(self, count: int) -> tuple[int, int]:
+        """Return the positions between the trimmed rows; trimming all of them is refused."""
         require(
             count > 2 * self.trim,
             "trim",
@@ -408,7 +409,7 @@ def as_query(
     expected = "a function of the rows, or a StableQuery"
     require(callable(query), "query", query, expected=expected, remedy="pass query=")
     remedy = "pass bounds=(lower, upper), where the answer of the query can be"
-    lower, upper = needed(bounds, "bounds", remedy)
+    lower, upper = as_pair(needed(bounds, "bounds", remedy))
     grid = Box(lower, upper).grid(as_count(cells, "cells", minimum=2))
     return CustomQuery(function=query, grid=grid, stability=stability, local=local, change=change)
 

@@ -1,9 +1,9 @@
 """The paper's Algorithms 1 to 16 by number, corrected, with flat names.
 
 *Purifying Approximate Differential Privacy with Randomized Post-processing* (Lin, Wang, Ma, Wang).
-One file for each algorithm (`algorithm_01` … `algorithm_16`), its appendices (`appendix_c`,
-`appendix_d`) and what it compares with (`baselines`); all call the rooms below. Every label of the
-paper, and where it is here: docs/paper-map.md.
+Files are named for the algorithms (`algorithm_01_02` … `algorithm_14_16`); `appendices` has
+Appendices C and D, and `baselines` the mechanisms that the paper compares with. docs/paper.md
+maps each label of the paper to a file and a name.
 
 >>> import zerodelta as zd
 >>> zd.paper.pure_dp_sgd is zd.paper.algorithm_04.pure_dp_sgd
@@ -51,7 +51,7 @@ _HOME = {
     "laplace_noisy_descent": "paper.baselines",
     "exponential_mechanism_on_grid": "paper.baselines",
 }
-"""Where each name lives; imported on first use."""
+"""The module of each name, imported on first use."""
 
 
 def __getattr__(name: str) -> Any:

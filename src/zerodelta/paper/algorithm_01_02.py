@@ -1,7 +1,7 @@
-"""Algorithms 1 and 2 (`alg:main`): purification of a vector in an l_q ball, and of a choice.
+"""Purify a vector in an l_q ball or a finite choice: Algorithms 1 and 2 (`alg:main`).
 
-With it Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory
-A1 and A3. For comparison: the library's own channels need neither ε' nor Laplace noise (B2).
+Also Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory A1
+and A3. These are for comparison: the library's channels need neither ε' nor Laplace noise (B2).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 # -- The channels of Algorithms 1 and 2: uniform mixing, then Laplace noise, for an extra ε' ------
-# The route from total variation to W∞ uses Theorem W, so the transport radius is half of what the
-# paper has for every l_q ball; values are projected before anything else (A1b).
+# The step from total variation to W∞ uses Theorem W, so the transport radius is half of the paper's
+# for every l_q ball. Values are projected onto the ball first (A1b).
 
 
 def laplace_scale(
@@ -59,7 +59,8 @@ def laplace_scale(
 ) -> Fraction:
     """Return b = 2Δ_1/ε' rounded up: Algorithm 1's noise with Theorem W's transport radius.
 
-    Δ_1 = d^(1-1/q) D_q ((1-w)δ/((1+e^ε)w))^(1/d), D_q the *diameter* of the ball that is mixed in.
+    Δ_1 = d^(1-1/q) D_q ((1-w)δ/((1+e^ε)w))^(1/d), D_q the *diameter* of the ball whose uniform
+    points are mixed in.
     """
     extra = as_positive(extra_epsilon, "extra_epsilon")
     log_radius = log_transport_radius(
@@ -100,7 +101,7 @@ class AlgorithmOne(Purifier):
         extra_epsilon: Fraction,
         mixing_weight: Rational,
     ) -> AlgorithmOne:
-        """Return it with the smallest proven noise for a base with this claim."""
+        """Return the channel with the smallest proven noise for a mechanism with this claim."""
         scale = laplace_scale(
             norm=body.norm,
             dimension=body.lattice.dimension,
@@ -115,8 +116,8 @@ class AlgorithmOne(Purifier):
 
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the noisy answer, or a noisy uniform point, projected onto the space."""
-        kept, drawn = noisy_pair(self.body, value, 1, self.scale, bits)
-        return self.body.points(mix(kept, drawn, self.mixing_weight, bits))
+        noisy_value, noisy_uniform = noisy_pair(self.body, value, 1, self.scale, bits)
+        return self.body.points(mix(noisy_value, noisy_uniform, self.mixing_weight, bits))
 
     def expected_error(self) -> float:
         """Return the rms of the noise and the rounding, plus w times the width."""
@@ -124,7 +125,7 @@ class AlgorithmOne(Purifier):
         return self.body.rounded(noise) + float(self.mixing_weight) * self.body.displacement()
 
     def step(self) -> Step:
-        """Return the W∞ route with its numbers."""
+        """Return the certificate's step (theorem W)."""
         norm = "inf" if self.body.norm == math.inf else int(self.body.norm)
         return _step(self, norm, self.body.lattice.dimension, diameter=2 * self.body.radius)
 
@@ -133,10 +134,10 @@ class AlgorithmOne(Purifier):
 class AlgorithmTwo(Purifier):
     """Algorithm 2: Algorithm 1 on the binary code of a finite space, in the unit cube.
 
-    d = ⌈log2 N⌉ bits, w = 2^-d. Laplace noise of scale b flips a bit of a vertex with probability
-    e^(-1/(2b))/2 and makes a fair bit of a uniform point, so both are drawn as coins, exactly.
-    Codes beyond the space stand for element 0 (post-processing). The cube is an linf ball of
-    diameter 1, which mends the paper's proof (A4).
+    d = ⌈log2 N⌉ bits, w = 2^-d. After rounding, Laplace noise of scale b flips a bit of a vertex
+    with probability e^(-1/(2b))/2 and makes a fair bit of a uniform point, so both are drawn
+    exactly, as coins. Codes beyond the space are decoded as element 0 (post-processing). The cube
+    is an linf ball of diameter 1, which repairs the paper's proof (A4).
     """
 
     space: FiniteSpace
@@ -151,7 +152,7 @@ class AlgorithmTwo(Purifier):
     def behind(
         claim: Claim, space: FiniteSpace, *, base_epsilon: Fraction, extra_epsilon: Fraction
     ) -> AlgorithmTwo:
-        """Return it with the smallest proven noise for a base with this claim."""
+        """Return the channel with the smallest proven noise for a mechanism with this claim."""
         length = code_length(space.size)
         scale = laplace_scale(
             # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
@@ -176,13 +177,14 @@ class AlgorithmTwo(Purifier):
         return Fraction(1, 1 << self.code_length)
 
     def apply(self, value: Any, bits: BitSource) -> Any:
-        """Return the element whose code survived the flips, or a uniform code's."""
+        """Return the element of the value's code after the flips, or of a uniform code."""
         length = self.code_length
+        # a bit flips with probability e^(-1/(2b))/2: Laplace noise beyond 1/2 in one direction
         noisy = bernoulli_exp(1 / (2 * self.scale), size=length, bits=bits)
         coins = bits.signs(length) > 0
         flips = sum(1 << i for i in range(length) if noisy[i] and coins[i])
-        drawn = int(uniform_below(1 << length, size=1, bits=bits)[0])
-        code = mix(self.space.index(value) ^ flips, drawn, self.mixing_weight, bits)
+        uniform = int(uniform_below(1 << length, size=1, bits=bits)[0])
+        code = mix(self.space.index(value) ^ flips, uniform, self.mixing_weight, bits)
         return self.space.element(code if code < self.space.size else 0)
 
     def expected_error(self) -> float:
@@ -191,7 +193,7 @@ class AlgorithmTwo(Purifier):
         return 1 - (1 - float(self.mixing_weight)) * (1 - flip) ** self.code_length
 
     def step(self) -> Step:
-        """Return the W∞ route on the unit cube with its numbers."""
+        """Return the certificate's step (theorem W on the unit cube)."""
         return _step(self, "inf", self.code_length, diameter=1)
 
 
@@ -208,6 +210,7 @@ def code_length(size: int) -> int:
 def _step(
     channel: AlgorithmOne | AlgorithmTwo, norm: int | str, dimension: int, diameter: int
 ) -> Step:
+    """Return the step of theorem W with the numbers of a channel."""
     numbers = {
         "norm": norm,
         "dimension": dimension,
@@ -219,13 +222,13 @@ def _step(
     return Step(theorem="wasserstein-transport", numbers=numbers)
 
 
-# -- Algorithm 01 ---------------------------------------------------------------------------------
+# -- Algorithm 1 (`alg:main`) ---------------------------------------------------------------------
 
 _COARSEST, _FINEST = 4, 40
-"""Powers of two: how many lattice spacings there are in a radius."""
+"""The smallest and the largest exponent k of the number 2^k of lattice spacings in a radius."""
 
-_LEAST_SCALE = Fraction(1, 1 << 10)
-"""In spacings. Noise below it is rounded away anyway; more noise than needed is private too."""
+_SMALLEST_SCALE = Fraction(1, 1 << 10)
+"""The smallest noise scale in spacings. Less would be rounded away; more than needed is private."""
 
 
 @debited
@@ -250,22 +253,24 @@ def purify_ball(
     Parameters
     ----------
     value : object
-        x_apx of the paper, what the mechanism returned. Any object whatever is projected onto the
-        ball first.
+        x_apx of the paper, the output of the mechanism. Any object is projected onto the ball
+        first.
     ball : Ball or LqBall
-        Θ of the paper, in which the output lies: q = 1, 2 or inf, or any q (`zd.paper.LqBall`), for
-        which a uniform point of the smallest l1 or l2 ball around is mixed in, at the same noise.
+        Θ of the paper, in which the output lies, with q = 1, 2 or inf. For any other q pass a
+        `zd.paper.LqBall`: then a uniform point of the smallest l1 or l2 ball around it is mixed in,
+        with the same noise.
     epsilon : number
         ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
-        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
-        pays for the Laplace noise.
+        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', the
+        cost of the Laplace noise.
     log_delta, delta : number
         ln δ or δ of the mechanism, one of the two.
     mixing_weight : number
         ω, the probability of a uniform point.
     base_steps : tuple of Step
-        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+        The certificate steps that prove (ε, δ). Without them (ε, δ) is caller-asserted, and so is
+        the certificate.
 
     Returns
     -------
@@ -314,12 +319,12 @@ def publish(
     *,
     within: LqBall | None = None,
 ) -> Release:
-    """Release a value that somebody computed, through a channel, and by it in a smaller set."""
+    """Release a value through a channel; with `within` projected to that set before and after."""
 
-    def answer(value: Any, drawn: BitSource) -> Any:
+    def answer(value: Any, bits: BitSource) -> Any:
         if within is None:
-            return channel.apply(value, drawn)
-        return within.project(channel.apply(within.project(value), drawn))
+            return channel.apply(value, bits)
+        return within.project(channel.apply(within.project(value), bits))
 
     plan: ReleasePlan[Any] = ReleasePlan(
         claim=claim,
@@ -347,7 +352,7 @@ def channel_for(
     claim = ApproxDP(base, log_delta)
     # theory A1.1: Line 2 with D_q = 2r, the diameter of the ball that is mixed in, and the sharper
     # ((1-ω)δ/((1+e^ε)ω))^(1/d) of Theorem W for the paper's 2R(δ/2ω)^(1/d).
-    wanted = laplace_scale(
+    scale = laplace_scale(
         norm=ball.norm,
         dimension=ball.dimension,
         diameter=2 * ball.radius,
@@ -356,21 +361,26 @@ def channel_for(
         epsilon=base,
         extra_epsilon=extra,
     )
-    ratio = ball.radius / wanted  # radii per noise scale
+    # at least 16 spacings in a noise scale, so that rounding adds little
+    ratio = ball.radius / scale
     power = min(max(math.ceil(16 * ratio - 1).bit_length(), _COARSEST), _FINEST)
-    many, every = 1 << power, ball.norm == math.inf
-    body = Body(lattice=ball.grid(2 * many + 1) if every else ball.lattice(ball.radius / many))
-    # theory A1b: AlgorithmOne projects the value onto this very body before it adds noise.
+    spacings = 1 << power
+    body = Body(
+        lattice=ball.grid(2 * spacings + 1)
+        if ball.norm == math.inf
+        else ball.lattice(ball.radius / spacings)
+    )
+    # theory A1b: AlgorithmOne projects the value onto this body before it adds noise.
     channel = AlgorithmOne.behind(
         claim, body, base_epsilon=base, extra_epsilon=extra, mixing_weight=weight
     )
-    return replace(channel, scale=max(channel.scale, _LEAST_SCALE))
+    return replace(channel, scale=max(channel.scale, _SMALLEST_SCALE))
 
 
 def proving_steps(
     *, epsilon: Rational, log_delta: float, base_steps: tuple[Step, ...]
 ) -> tuple[Step, ...]:
-    """Return the base's own steps if they prove (ε, δ), or the caller's assertion of it."""
+    """Return `base_steps` if they prove (ε, δ), or without them the caller's assertion of it."""
     claim = ApproxDP(as_positive(epsilon, "epsilon"), log_delta)
     if not base_steps:
         return (Step(theorem="given", numbers=claim.numbers(), status=Status.ASSERTED),)
@@ -406,13 +416,13 @@ def theorem_1(
     dimension, norm, diameter : number
         d, q and D_q, the l_q diameter of Θ.
     scale : number
-        b = 2Δ/ε', of the Laplace noise z.
+        b = 2Δ/ε', the scale of the Laplace noise z.
     mixing_weight : number
         ω.
     spacing : number
-        Of our lattice, for its roundings.
+        The spacing of the lattice, for its rounding errors.
     error_norm : number, optional
-        1, or q by default: the norm of the error.
+        The norm of the error: q by default, or 1.
 
     Returns
     -------
@@ -429,22 +439,22 @@ def theorem_1(
 
     """
     d = as_count(dimension, "dimension", minimum=1)
-    measured = norm if error_norm is None else error_norm
+    p = norm if error_norm is None else error_norm
     require(
-        measured in (1, norm),
+        p in (1, norm),
         "error_norm",
         error_norm,
         expected=f"1 or the ball's norm {norm}",
-        remedy="pass one",
+        remedy="pass one of these",
     )
     # theory A3: the printed l_1 bound holds for q = 1 only; l_q needs Γ(q+1)^(1/q), l_1 d^(1-1/q).
-    if measured == math.inf:
-        noise, widening, cells = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
+    if p == math.inf:
+        noise, norm_ratio, cell_length = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
     else:
-        noise = math.exp((math.log(d) + math.lgamma(measured + 1)) / measured) * scale
-        widening = d ** (1 - 1 / norm) if measured == 1 else 1.0
-        cells = d ** (1 / measured)
-    return noise + mixing_weight * widening * diameter + 1.5 * spacing * cells
+        noise = math.exp((math.log(d) + math.lgamma(p + 1)) / p) * scale
+        norm_ratio = d ** (1 - 1 / norm) if p == 1 else 1.0
+        cell_length = d ** (1 / p)
+    return noise + mixing_weight * norm_ratio * diameter + 1.5 * spacing * cell_length
 
 
 @value
@@ -460,7 +470,8 @@ class Corollary1:
     def error_bound(self, epsilon: Rational, base_epsilon: Rational | None = None) -> float:
         """Return C/(n²ε') + C/n², a bound on E‖x_pure - x_apx‖₂; ε + ε' is `epsilon`.
 
-        Theory A3: it holds with room, √(2d) b = 0.354 C/(n²ε') with the printed Δ.
+        The bound is not tight: with the printed Δ the noise is √(2d) b = 0.354 C/(n²ε') (theory
+        A3).
         """
         # theory A3: the printed 1/(n²ε) + C/n² adds a length to a number; both are lengths here.
         _, extra = split_epsilon(epsilon, base_epsilon)
@@ -499,8 +510,8 @@ def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corolla
     )
 
     def log_delta() -> arb:
-        # theory A3: (16 C d n²)^d is not unit-consistent and exceeds 1 for small C: C = 1 here,
-        # which rescaling the space by C brings about.
+        # theory A3: (16 C d n²)^d depends on the unit and makes δ exceed 1 for small C. Here C = 1:
+        # the space is rescaled by C.
         return arb_ball(Fraction(2, n * n)).log() - d * arb_ball(16 * d * n * n).log()
 
     return Corollary1(
@@ -512,14 +523,12 @@ def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corolla
     )
 
 
-# -- Algorithm 02 ---------------------------------------------------------------------------------
-# Algorithm 2 (`alg:discrete`) and Theorem 3 (`thm:index_embed`): purification of a finite choice.
-#
-# The choice is written in binary, Algorithm 1 runs in the unit cube, and every coordinate is
-# rounded back to a bit. For comparison: B1 (`appendix_c`) needs no embedding and no extra ε.
+# -- Algorithm 2 (`alg:discrete`) and Theorem 3 (`thm:index_embed`) -------------------------------
+# The choice is written in binary, Algorithm 1 runs in the unit cube, and each coordinate is rounded
+# back to a bit. For comparison: B1 (`mix_choice`) needs no embedding and no extra ε.
 
-_ALGORITHM_02_LEAST_SCALE = Fraction(1, 1 << 12)
-"""Noise of this scale flips a bit with probability e^-2048; a larger scale is private too."""
+_SMALLEST_BIT_SCALE = Fraction(1, 1 << 12)
+"""Noise of this scale flips a bit with probability e^-2048; a larger scale is private, too."""
 
 
 @debited
@@ -541,10 +550,9 @@ def purify_choice(
     Parameters
     ----------
     value : object
-        u_apx of the paper, what the mechanism chose. Any object whatever is mapped into the space
-        first.
+        u_apx of the paper, the choice of the mechanism. Any object is mapped into the space first.
     space : Finite, Subsets or Multiset
-        Y of the paper, what may be published, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
+        Y of the paper, the set of possible outputs, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
     epsilon, base_epsilon, base_steps
         As in `purify_ball`; `epsilon` is 2ε of the paper.
     log_delta, delta : number
@@ -589,7 +597,7 @@ def choice_channel_for(
     base, extra = split_epsilon(epsilon, base_epsilon)
     claim = ApproxDP(base, log_delta)
     channel = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
-    return replace(channel, scale=max(channel.scale, _ALGORITHM_02_LEAST_SCALE))
+    return replace(channel, scale=max(channel.scale, _SMALLEST_BIT_SCALE))
 
 
 def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
@@ -629,5 +637,5 @@ def theorem_3(code_length: int) -> float:
     0.9988
     """
     d = as_count(code_length, "code_length", minimum=1)
-    # theory A4: the uniform branch must *not* be taken, and the noise stays below 1/2 everywhere.
+    # theory A4: the uniform point is not chosen, and all noise stays below 1/2.
     return (1 - 2.0**-d) * (1 - d / 2 * math.exp(-d))

@@ -1,9 +1,10 @@
-"""Algorithm 3 (`alg:dp_sgd`): DP-SGD, approximate DP, with exact integer gradients and noise.
+"""Run DP-SGD under approximate DP with exact integer gradients and noise: Algorithm 3.
 
-Batches of fixed size without replacement, per-example clipping, rounded Gaussian noise, averages
-for convex and strongly convex losses. Parameters: `lem: dp-sgd-cvx-lip`, `lem: dp-sgd-scvx-lip-sm`,
-with privacy recomputed from the rounded values by Lemma WOR (theory A6.3) or, for a full batch, as
-Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
+`alg:dp_sgd`: batches of fixed size without replacement, per-example clipping, rounded Gaussian
+noise, averages for convex and strongly convex losses. Parameters are those of `lem: dp-sgd-cvx-lip`
+and `lem: dp-sgd-scvx-lip-sm`. Privacy is recomputed from the rounded values by Lemma WOR (theory
+A6.3) or, for a full batch, as Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not
+used.
 """
 
 from __future__ import annotations
@@ -44,9 +45,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- T projected gradient steps on noisy integer sums, and their average (Algorithm 3's loop) -----
-# Shared by DP-SGD (`algorithm_03`) and by Laplace noisy descent (`baselines`); what it costs is
-# the business of the noise that it is handed.
+# -- The loop of Algorithm 3: T projected gradient steps on noisy integer sums, and their average -
+# Shared by DP-SGD and by Laplace noisy descent (`baselines`). The caller's noise determines ε.
 
 Rates: TypeAlias = Callable[[int], float]
 """The step size η_t of step t = 1, 2, …"""
@@ -55,16 +55,14 @@ _NOISE_ENTRIES = 1 << 16
 
 
 def descent_seconds(*, rows: int, dimension: int, steps: int, batch: int) -> float:
-    """Return roughly how long T steps keep one ordinary core busy, with a built-in loss.
-
-    A function of the caller's takes what it takes.
+    """Return a forecast of the seconds that T steps with a built-in loss take on one core.
 
     >>> round(descent_seconds(rows=10_000, dimension=10, steps=700_000, batch=24))
     73
     """
-    # fitted by `planned_seconds` of bench/paper.py: n from 1e3 to 1e5, d from 10 to 1000
-    each = 1e-8 + 6e-10 * dimension if batch == rows else 8e-8 + 2e-9 * dimension
-    return steps * (1e-4 + 2e-7 * dimension + batch * each)
+    # fitted by `planned_seconds` of `bench/paper.py`: n from 1e3 to 1e5, d from 10 to 1000
+    row_seconds = 1e-8 + 6e-10 * dimension if batch == rows else 8e-8 + 2e-9 * dimension
+    return steps * (1e-4 + 2e-7 * dimension + batch * row_seconds)
 
 
 Noise: TypeAlias = RoundedGaussian | RoundedLaplace
@@ -81,9 +79,9 @@ def descend(
     regularization: float,
     bits: BitSource,
 ) -> Floats:
-    """Return the average of T projected noisy gradient steps: a function of the noisy sums alone.
+    """Return the average of T projected gradient steps, computed from noisy sums alone.
 
-    The gradient estimate ĝ = (n/b)(Σ_batch g + noise) + nλθ is for F = Σ f + (nλ/2)‖θ‖².
+    The gradient of F = Σ f + (nλ/2)‖θ‖² is estimated by ĝ = (n/b)(Σ_batch g + noise) + nλθ.
     """
     rows, unit = gradients.rows, float(gradients.quantum)
     # theory A6.6: θ_1 is a public constant, and the T iterates θ_2 … θ_{T+1} are averaged; if λ > 0
@@ -104,9 +102,9 @@ def descend(
 def _noise_vectors(
     noise: Noise, *, steps: int, dimension: int, bits: BitSource
 ) -> Iterator[IntegerArray]:
-    """Yield the noise of each step, what `noise` adds to zeros: drawn for many steps at a time.
+    """Yield the noise of each step, drawn for many steps at a time.
 
-    It is independent of the sums, so it does not matter that it is drawn before them.
+    The noise is independent of the sums, so that it may be drawn before them.
     """
     block = max(1, _NOISE_ENTRIES // dimension)
     for start in range(0, steps, block):
@@ -151,7 +149,7 @@ def dp_sgd(
     log_delta, delta : number
         ln δ or δ of the release, one of the two.
     radius : number
-        Of the l2 ball C around 0 that θ lies in: half of the paper's diameter C.
+        The radius of the l2 ball around 0 that contains θ: half of the paper's diameter C.
     data_norm : number
         The l2 norm to which rows are clipped; a built-in loss needs it, and L follows from it.
     clip : number
@@ -161,14 +159,14 @@ def dp_sgd(
     regularization : number
         λ; above 0 (strong convexity) the iterates are averaged with weights growing like t.
     steps, batch : int, optional
-        T and γn, the size of a batch. By default `printed_parameters`, which also says how many
-        seconds they take: T grows like n², so pass smaller ones for large n.
+        T and γn, the size of a batch. The defaults are those of `printed_parameters`, which also
+        forecasts the seconds: T grows like n², so pass smaller numbers for large n.
 
     Returns
     -------
     Release
-        Its value is the averaged iterate, and nothing else of the run; `seconds` is what the plan
-        expected.
+        Its value is the averaged iterate, and nothing else of the run; `seconds` is the plan's
+        forecast.
 
     Notes
     -----
@@ -232,8 +230,8 @@ def release_point(
     error: float,
     seconds: float,
 ) -> Release:
-    """Release one point found on the rows of planned gradients, which nobody has opened yet."""
-    # theory A6.7: this point is all that is released; no iterate, loss or stopping decision.
+    """Release one point computed by `answer` from the rows of planned gradients."""
+    # theory A6.7: only this point is released; no iterate, loss or stopping decision is.
     plan: ReleasePlan[Rows] = ReleasePlan(
         claim=claim,
         steps=steps,
@@ -248,10 +246,7 @@ def release_point(
 
 @value
 class PrintedParameters:
-    """γn and T of the convergence lemmas as integers, and the σ² they print.
-
-    `seconds` is roughly what a run with them takes.
-    """
+    """γn and T of the convergence lemmas as integers, their printed σ², and forecast seconds."""
 
     batch: int
     steps: int
@@ -284,7 +279,7 @@ def printed_parameters(
     Returns
     -------
     PrintedParameters
-        `batch` is γn, `steps` T, `variance` σ², and `seconds` what a run takes, roughly.
+        `batch` is γn, `steps` T, `variance` σ², and `seconds` the forecast time of a run.
 
     Examples
     --------
@@ -296,7 +291,7 @@ def printed_parameters(
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
     budget = float(as_positive(epsilon, "epsilon"))
     nats = max(-log_delta_from(delta, log_delta), 1e-9)
-    # theory A6.4: γ <= 1, γn and T integers of at least 1; privacy is recomputed from these.
+    # theory A6.4: γ <= 1, and γn and T are integers of at least 1; privacy is recomputed from these
     batch = min(n, max(1, math.ceil(2 * math.sqrt(d * nats / budget))))
     steps = max(1, math.ceil((n * budget) ** 2 / (d * nats)))
     return PrintedParameters(
@@ -309,7 +304,7 @@ def printed_parameters(
 
 @value
 class PlannedDescent:
-    """A planned run: everything but the gradients' data is public."""
+    """The public plan of a run."""
 
     gradients: Gradients
     ball: Ball
@@ -319,8 +314,8 @@ class PlannedDescent:
     regularization: Fraction
 
     def proof_step(self) -> Step:
-        """Return the certificate's step for the whole run."""
-        # theory A6.1: replacing a row moves the sum by 2L, not L.
+        """Return the certificate's step for all steps of the run."""
+        # theory A6.1: a gradient sum has sensitivity 2L to a replaced row, not L.
         squared = (2 * self.gradients.bound) ** 2
         rows, status = self.gradients.rows, self.gradients.status
         numbers = {"sensitivity_squared": squared, "variance": self.variance}
@@ -332,7 +327,7 @@ class PlannedDescent:
         return Step(theorem="sampling-without-replacement", numbers=sampled, status=status)
 
     def run(self, rows: Rows, bits: BitSource) -> Floats:
-        """Return the averaged iterate: an internal answer, (ε, δ)-DP by `proof_step`."""
+        """Return the averaged iterate, an internal answer that is (ε, δ)-DP by `proof_step`."""
         noise = RoundedGaussian(
             sensitivity_squared=Fraction((2 * self.gradients.bound) ** 2), variance=self.variance
         )
@@ -360,13 +355,13 @@ class PlannedDescent:
         n = self.gradients.rows
         strong = n * float(self.regularization)
         if strong > 0:
-            # theory A6.8: the printed ρ has T² where T is meant; σ is recomputed here anyway.
+            # theory A6.8: the printed ρ has T² where T is meant; σ is recomputed here.
             return 2 * self._second_moment() / (strong * (self.steps + 1)) / n
         width = 2 * float(self.ball.radius)
         return 2 * width * math.sqrt(self._second_moment() / self.steps) / n
 
     def seconds(self) -> float:
-        """Return roughly how long the run takes."""
+        """Return a forecast of the seconds of the run."""
         return descent_seconds(
             rows=self.gradients.rows,
             dimension=self.gradients.dimension,
@@ -403,22 +398,22 @@ def plan_descent(
         lipschitz=float(gradients.lipschitz),
     )
     count = printed.steps if steps is None else as_count(steps, "steps", minimum=1)
-    drawn = printed.batch if batch is None else as_count(batch, "batch", minimum=1)
+    size = printed.batch if batch is None else as_count(batch, "batch", minimum=1)
     require(
-        drawn <= gradients.rows,
+        size <= gradients.rows,
         "batch",
-        drawn,
+        size,
         expected=f"at most the {gradients.rows} rows",
         remedy="pass batch= of at most n",
     )
     ratio = _noise_ratio(
-        rows=gradients.rows, batch=drawn, steps=count, epsilon=epsilon, log_delta=log_delta
+        rows=gradients.rows, batch=size, steps=count, epsilon=epsilon, log_delta=log_delta
     )
     return PlannedDescent(
         gradients=gradients,
         ball=Ball(gradients.dimension, radius),
         steps=count,
-        batch=drawn,
+        batch=size,
         variance=(2 * gradients.bound) ** 2 * ratio,
         regularization=as_at_least_zero(regularization, "regularization"),
     )
@@ -427,7 +422,7 @@ def plan_descent(
 def _noise_ratio(
     *, rows: int, batch: int, steps: int, epsilon: Rational, log_delta: float
 ) -> Fraction:
-    """Return nearly the smallest σ²/(2L)² with which T steps are certainly (ε, δ)-DP."""
+    """Return nearly the smallest σ²/(2L)² for which T steps are provably (ε, δ)-DP."""
     t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
     allowed = calibrate(epsilon=t, log_delta=target)
 
@@ -458,7 +453,8 @@ def _noise_ratio(
         expected=f"above {limit:.6g} for random batches and this epsilon",
         remedy="pass batch= all rows, or a larger epsilon",
     )
-    # R(a) is nearly γ²a(e^μ² - 1) where its first term leads, and aρ/T is allowed
+    # start where γ²a(e^μ² - 1), the leading term of the Rényi curve R(a), is the allowed aρ/T; then
+    # widen an interval of noise ratios until one end is safe and the other is not
     share = saturated(allowed.rho * rows**2 / (steps * batch**2))
     safe = unsafe = 1 / math.log1p(share)
     factor = 1.25

@@ -1,7 +1,8 @@
-"""Algorithm 4 (`alg:pure_dp_sgd`, `thm:dp-sgd-pure`): pure DP-SGD.
+"""Run DP-SGD under pure DP: Algorithm 4 (`alg:pure_dp_sgd`, `thm:dp-sgd-pure`).
 
-As in the paper: Algorithm 3, then Algorithm 1 with Corollary 1's parameters. And the modern variant
-(theory C1): the same run, published through the lattice of the l2 ball, at no extra ε.
+As in the paper: Algorithm 3, then Algorithm 1 with Corollary 1's parameters.
+`pure_dp_sgd_on_lattice` publishes the same run through the lattice of the l2 ball, at no extra ε
+(theory C1).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def pure_dp_sgd(
         clip=clip,
         dimension=dimension,
     )
-    # theory A1b: Θ is the ball the run is projected onto, not "a ball of diameter C around C".
+    # theory A1b: Θ is the ball that the run is projected onto, not "a ball of diameter C around C".
     ball = Ball(gradients.dimension, radius)
     if mixing_weight is None or log_of is None:
         defaults = corollary_1(
@@ -148,8 +149,8 @@ def pure_dp_sgd_on_lattice(
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure ε-DP, by theory C1.
 
-    Use it to compare with `pure_dp_sgd`: the run is given just the δ that publishing on a lattice
-    needs, and all of ε. To train a model see `zd.Study.minimize`.
+    Use it to compare with `pure_dp_sgd`: the run may spend all of ε, with the δ that publishing on
+    a lattice allows. To train a model see `zd.Study.minimize`.
 
     Parameters
     ----------
@@ -216,15 +217,15 @@ def pure_dp_sgd_on_lattice(
 
 
 def _published(plan: PlannedDescent, channel: Purifier, claim: PureDP) -> Release:
-    """Run the descent, and release its end through the channel.
+    """Run the descent, and release its last point through the channel.
 
-    Theory A6.8: the released point is projected back, so that the loss is defined there.
+    The channel projects the point to the ball, so that the loss is defined there (theory A6.8).
     """
     return release_point(
         plan.gradients,
         claim,
         (plan.proof_step(), channel.step()),
-        lambda rows, drawn: channel.apply(plan.run(rows, drawn), drawn),
+        lambda rows, bits: channel.apply(plan.run(rows, bits), bits),
         space=f"the ball {plan.ball!r}",
         error=plan.error() + float(plan.gradients.lipschitz) * channel.expected_error(),
         seconds=plan.seconds(),
@@ -253,7 +254,7 @@ def lattice_channel(
 def default_resolution(*, ball: Ball, rows: int, epsilon: Rational) -> Fraction:
     """Return the radius over a power of two, at most r·min(1, √d/(nε)).
 
-    Rounding then moves the average by about a third of r·d/(nε), the rate of the run itself.
+    Rounding then moves the average by about a third of r·d/(nε), the error rate of the run.
 
     >>> default_resolution(ball=Ball(4, 1), rows=1000, epsilon=1)
     Fraction(1, 512)

@@ -1,27 +1,25 @@
-"""Algorithms 5 and 6 (`alg: frank_wolfe`, `alg: ktz_fw`): Frank-Wolfe, and with noisy choices.
+"""Run Frank-Wolfe without privacy, and with noisy choices: Algorithms 5 and 6.
 
-Theory A11 changes the sensitivity (twice the printed one, because a record is *replaced*) and the
-noise (Gumbel instead of Laplace: then a step costs ε₀²/8 of zCDP, and nothing else is wrong).
+`alg: frank_wolfe`, `alg: ktz_fw`, with two changes by theory A11: the sensitivity is twice the
+printed one, because a record is *replaced*, and the noise is Gumbel instead of Laplace, with which
+a step costs ε₀²/8 of zCDP.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.parameters import log_delta_from
 from zerodelta.privacy.release import Release
-from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
@@ -43,20 +41,20 @@ def frank_wolfe(
     iterations: int,
     start: Sequence[float] | Floats | None = None,
 ) -> Floats:
-    """Return θ_T, **not private**: each step moves toward the vertex that falls fastest.
+    """Return θ_T, **not private**: each step moves toward the vertex of steepest descent.
 
-    Use it on public data, to see what `frank_wolfe_pure` would find without privacy.
+    Use it on public data, to see the result of `frank_wolfe_pure` without privacy.
 
     Parameters
     ----------
     gradient : callable
-        gradient(theta), the gradient ∇L(θ) of the whole loss.
+        gradient(theta), the gradient ∇L(θ) of the mean loss.
     domain : Ball or array
-        C = conv(S): an l1 ball around 0, or the vertices S, one line each.
+        C = conv(S): an l1 ball around 0, or an array with one vertex of S in each row.
     iterations : int
         The number T of steps. (The paper's loop has T̃ - 1 steps and outputs θ_T, a typo.)
     start : array, optional
-        θ_0, where to start: at 0 by default, as Algorithm 6 does.
+        θ_0, by default 0 as in Algorithm 6.
 
     Returns
     -------
@@ -80,7 +78,7 @@ def frank_wolfe(
         "start",
         start,
         expected=f"{polytope.dimension} finite numbers inside the domain",
-        remedy="leave it out to start at 0",
+        remedy="omit start to begin at 0",
     )
     for step in range(steps):
         slope = np.asarray(gradient(theta.copy()), dtype=np.float64)
@@ -99,9 +97,10 @@ def printed_noise_scale(
     log_delta: float | None = None,
     delta: Rational | None = None,
 ) -> float:
-    """Return L₁‖C‖₁ √(8T ln(1/δ))/(nε), as printed; for comparison, nothing here adds it.
+    """Return L₁‖C‖₁ √(8T ln(1/δ))/(nε), the printed noise, for comparison.
 
-    With it a step is (√2 ε/√(T ln(1/δ)))-DP, so the total is 2ε and not ε (theory A11).
+    No function adds this noise. With it a step is (√2 ε/√(T ln(1/δ)))-DP, so the total is 2ε and
+    not ε (theory A11).
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def balanced_iterations(
     log_delta: float | None = None,
     delta: Rational | None = None,
 ) -> int:
-    """Return the T that minimizes Γ/T + L₁‖C‖₁ √(8T ln(1/δ)) ln|S|/(nε), `lem: util_ktz_fw`.
+    """Return the T that minimizes Γ/T + L₁‖C‖₁ √(8T ln(1/δ)) ln|S|/(nε) (`lem: util_ktz_fw`).
 
     This is (2Γnε/(L₁‖C‖₁ √(8 ln(1/δ)) ln|S|))^(2/3) with Γ = β‖C‖₁², its O(·) taken as 1.
 
@@ -183,8 +182,8 @@ def approximate_frank_wolfe(
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss, under (ε, δ)-DP.
 
-    Use it to reproduce Algorithm 6: only *which* vertex is best leaves the data in each step, by
-    the exact exponential mechanism on integer scores. For pure DP see `frank_wolfe_pure`.
+    Use it to reproduce Algorithm 6: each step releases the index of a vertex, by the exact
+    exponential mechanism on integer scores. For pure DP see `frank_wolfe_pure`.
 
     Parameters
     ----------
@@ -197,10 +196,10 @@ def approximate_frank_wolfe(
     iterations : int, optional
         The number T of steps; `balanced_iterations` by default.
     smoothness : number, optional
-        β of the loss in l1, for T and for the forecast only; by default L₁/‖C‖₁, which is enough
-        for a quadratic loss.
+        β of the loss in l1, for T and for the forecast only; by default L₁/‖C‖₁, which holds for a
+        quadratic loss.
     composition : "best" or "advanced"
-        How T steps add up: as in the paper ("advanced"), or with at least ε/T each.
+        The composition of T steps: as in the paper ("advanced"), or with at least ε/T each.
 
     Returns
     -------
@@ -229,41 +228,40 @@ def approximate_frank_wolfe(
 
     """
     target = ApproxDP(epsilon, log_delta_from(delta, log_delta))
-    steps_plan = VertexSteps.plan(
+
+    def default_iterations(plan: VertexSteps) -> int:
+        return balanced_iterations(
+            rows=plan.source.rows,
+            epsilon=target.exact_epsilon,
+            log_delta=target.exact_log_delta,
+            vertices=plan.polytope.size,
+            smoothness=plan.smoothness(smoothness),
+            length=plan.polytope.length,
+            lipschitz=plan.lipschitz,
+        )
+
+    vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=1 if iterations is None else iterations,
+        iterations=default_iterations if iterations is None else iterations,
         steps=steps,
         rowwise=rowwise,
     )
-    if iterations is None:
-        iterations = balanced_iterations(
-            rows=steps_plan.source.rows,
-            epsilon=target.exact_epsilon,
-            log_delta=target.exact_log_delta,
-            vertices=steps_plan.polytope.size,
-            smoothness=steps_plan.smoothness(smoothness),
-            length=steps_plan.polytope.length,
-            lipschitz=steps_plan.lipschitz,
-        )
-        steps_plan = replace(steps_plan, iterations=iterations)
     share = step_epsilon(
         epsilon=target.exact_epsilon,
         log_delta=target.exact_log_delta,
-        iterations=iterations,
+        iterations=vertices.iterations,
         composition=composition,
     )
-    mechanism = steps_plan.exponential(share)
-    plan: ReleasePlan[Rows] = ReleasePlan(
+    mechanism = vertices.exponential(share)
+    plan = vertices.release_plan(
+        mechanism,
+        (),
+        lambda rows, bits: vertices.iterate(vertices.run(mechanism, rows, bits)),
         claim=target,
-        steps=(steps_plan.step(mechanism),),
-        answer=lambda rows, bits: steps_plan.iterate(steps_plan.run(mechanism, rows, bits)),
-        error=steps_plan.expected_error(mechanism, smoothness),
-        seconds=steps_plan.seconds(),
-        public=steps_plan.public(),
-        assumed=steps_plan.assumed,
+        error=vertices.expected_error(mechanism, smoothness),
     )
-    return run(plan, steps_plan.source)
+    return run(plan, vertices.source)

@@ -1,14 +1,13 @@
-"""Algorithms 7 and 8 (`alg: fw_pure`): pure Frank-Wolfe by a Gaussian sketch, and its recovery.
+"""Run pure Frank-Wolfe through a Gaussian sketch, and recover the point: Algorithms 7 and 8.
 
-Here for reproduction. Theory A11: with the paper's δ the T internal steps get *less* noise by basic
-composition than by advanced composition, so `frank_wolfe_pure` (no sketch, no purification, no LP)
-is better in every respect.
+`alg: fw_pure`, for reproduction. With the paper's δ the T internal steps need *less* noise by basic
+composition than by advanced composition (theory A11), so `frank_wolfe_pure` (no sketch, no
+purification, no linear program) is better in every respect.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
-from zerodelta.spine.plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.frank_wolfe import Composition, VertexSteps, step_epsilon
@@ -41,11 +39,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- Algorithm 08 ---------------------------------------------------------------------------------
-# Algorithm 8 (`alg: sparse-rec`): the sparsest vector that explains noisy measurements, by an LP.
-#
-# It only ever sees what is already published, so nothing here needs to be private or exact; but
-# what it returns is published, so a failure of the solver becomes the vector 0 (theory A11).
+# -- Algorithm 8 (`alg: sparse-rec`): recover a sparse vector from noisy measurements by an LP ----
+# Its inputs are published numbers, so it need not be private or exact. Its result is published,
+# too: a failure of the solver becomes the vector 0 (theory A11).
 
 
 def sparse_recovery(
@@ -55,11 +51,11 @@ def sparse_recovery(
     tolerance: float,
     time_limit: float = 60.0,
 ) -> Floats:
-    """Return argmin ‖θ‖₁ subject to ‖Φθ - b‖₁ <= ξ, and 0 if there is none or the solver fails.
+    """Return argmin ‖θ‖₁ subject to ‖Φθ - b‖₁ <= ξ, or 0 if the problem is infeasible or fails.
 
-    Not private by itself: post-processing of what is public. The LP has θ = u⁺ - u⁻ and the
-    residual r⁺ - r⁻, all >= 0: k + 1 rows, where the paper's form has 2k + 2d + 1. A Gaussian Φ
-    with k < d has full row rank, so it is feasible (theory A11).
+    This is post-processing of public numbers. The linear program has θ = u⁺ - u⁻ and the residual
+    r⁺ - r⁻, all >= 0: k + 1 rows, where the paper's form has 2k + 2d + 1. A Gaussian Φ with k < d
+    has full row rank, so that it is feasible (theory A11).
 
     Parameters
     ----------
@@ -68,9 +64,9 @@ def sparse_recovery(
     sketch : array
         Φ, the public k x d matrix.
     tolerance : float
-        ξ, the l1 error of the measurements that is allowed.
+        ξ, the allowed l1 error of the measurements.
     time_limit : float
-        In seconds, after which the solver (SciPy's HiGHS) has failed.
+        The seconds after which the solver (SciPy's HiGHS) fails.
 
     Returns
     -------
@@ -86,11 +82,11 @@ def sparse_recovery(
     """
     phi, b, xi = _checked(sketch, measurements, tolerance)
     dimension = phi.shape[1]
-    if not np.isfinite(b).all():  # computed, not chosen: no error
+    if not np.isfinite(b).all():  # the user did not choose these numbers: no error
         return np.zeros(dimension)
     try:
         solution = _solved(phi, b, xi, time_limit)
-    except Exception:  # the solver may do what it likes; its failure is an output (theory A14.4)
+    except Exception:  # an exception of the solver would be an output (theory A14.4)
         solution = None
     if solution is None or solution.shape != (dimension,) or not np.isfinite(solution).all():
         return np.zeros(dimension)
@@ -103,7 +99,7 @@ def recovery_error(*, sparsity: int, tolerance: float, distortion: float = 0.25)
     Parameters
     ----------
     sparsity : int
-        s, the number of entries that are not 0 (T after T steps of Frank-Wolfe).
+        s, the number of nonzero entries (T after T steps of Frank-Wolfe).
     tolerance : float
         ξ.
     distortion : float
@@ -122,7 +118,10 @@ def recovery_error(*, sparsity: int, tolerance: float, distortion: float = 0.25)
     """
     if not 0 < distortion < 1:
         raise ParameterError(
-            "distortion", distortion, expected="between 0 and 1", remedy="pass 0.25, as the paper"
+            "distortion",
+            distortion,
+            expected="between 0 and 1",
+            remedy="pass 0.25, as in the paper",
         )
     return 4 * math.sqrt(sparsity) * tolerance / math.sqrt(1 - distortion)
 
@@ -130,19 +129,20 @@ def recovery_error(*, sparsity: int, tolerance: float, distortion: float = 0.25)
 def _checked(
     sketch: Floats, measurements: Floats, tolerance: float
 ) -> tuple[Floats, Floats, float]:
+    """Check the shapes of sketch and measurements and the tolerance; return Φ, b and ξ."""
     phi, b = np.asarray(sketch, dtype=np.float64), np.asarray(measurements, dtype=np.float64)
     if phi.ndim != 2 or min(phi.shape) < 1 or not np.isfinite(phi).all():
         raise ParameterError(
             "sketch",
             f"shape {phi.shape}",
-            expected="a finite matrix with one line for each measurement",
-            remedy="pass what gaussian_sketch returns",
+            expected="a finite matrix with one row for each measurement",
+            remedy="pass a matrix of gaussian_sketch",
         )
     if b.shape != phi.shape[:1]:
         raise ParameterError(
             "measurements",
             f"shape {b.shape}",
-            expected=f"{len(phi)} numbers, one for each line of the sketch",
+            expected=f"{len(phi)} numbers, one for each row of the sketch",
             remedy="pass Φθ plus noise",
         )
     xi = float(tolerance)
@@ -154,7 +154,7 @@ def _checked(
 
 
 def _solved(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | None:
-    """Return u⁺ - u⁻ of the least Σ(u⁺ + u⁻) with Φ(u⁺ - u⁻) + r⁺ - r⁻ = b, Σ(r⁺ + r⁻) <= ξ."""
+    """Minimize Σ(u⁺ + u⁻) with Φ(u⁺ - u⁻) + r⁺ - r⁻ = b and Σ(r⁺ + r⁻) <= ξ; return u⁺ - u⁻."""
     from scipy.optimize import linprog
 
     k, d = phi.shape
@@ -170,12 +170,14 @@ def _solved(phi: Floats, b: Floats, xi: float, time_limit: float) -> Floats | No
     )
     if result.status != 0:
         return None
-    found: Floats = result.x[:d] - result.x[d : 2 * d]
-    return found + 0.0  # no negative zeros
+    theta: Floats = result.x[:d] - result.x[d : 2 * d]
+    return theta + 0.0  # turns -0.0 into 0.0
 
 
-_FINENESS = 1 << 30
-"""Sketch entries are multiples of 2^-30; only accuracy depends on it."""
+# -- Algorithm 7 (`alg: fw_pure`): parameters, sketch and purification ----------------------------
+
+_SKETCH_STEPS = 1 << 30
+"""Entries of the sketch are multiples of 2^-30; privacy does not depend on it."""
 
 
 def printed_iterations(
@@ -200,8 +202,8 @@ def printed_iterations(
 def printed_measurements(*, iterations: int, dimension: int, rows: int) -> int:
     """Return k = max(16T, ⌈T ln(d/T) + ln n⌉), at most d: k = d means "no sketch".
 
-    The constant in the paper's Θ is unknown: what its lemmas prove needs k >= 400 · 1600 T, which
-    is above d in any realistic case (theory A11).
+    The constant of the paper's Θ(·) is unknown: its lemmas need k >= 400 · 1600 T, which is above d
+    in any realistic case (theory A11).
 
     >>> printed_measurements(iterations=5, dimension=2000, rows=1000)
     80
@@ -214,12 +216,12 @@ def printed_measurements(*, iterations: int, dimension: int, rows: int) -> int:
 
 def printed_mixing_weight(*, rows: int) -> Fraction:
     """Return ω = 1/n."""
-    # theory A1.3: ω must be below 1, so one row alone gets 1/2
+    # theory A1.3: ω must be below 1, so for n = 1 it is 1/2
     return Fraction(1, max(2, as_count(rows, "rows", minimum=1)))
 
 
 def printed_log_delta(*, measurements: int, rows: int, mixing_weight: Rational) -> float:
-    """Return ln δ, δ = 2ω/(nk)^k; as a logarithm, because the float of δ is 0.0 for larger k.
+    """Return ln δ, δ = 2ω/(nk)^k, as a logarithm because δ underflows for large k.
 
     >>> round(printed_log_delta(measurements=80, rows=1000, mixing_weight="1/1000"), 3)
     -909.397
@@ -231,7 +233,7 @@ def printed_log_delta(*, measurements: int, rows: int, mixing_weight: Rational) 
 
 
 def tolerance(*, noise_scale: float, measurements: int, rows: int, spacing: float = 0.0) -> float:
-    """Return ξ = 2b(k + ln n) + k · spacing: above ‖noise‖₁ but with probability 1/n.
+    """Return ξ = 2b(k + ln n) + k · spacing, which exceeds ‖noise‖₁ with probability 1 - 1/n.
 
     >>> round(tolerance(noise_scale=0.001, measurements=80, rows=1000), 4)
     0.1738
@@ -243,7 +245,7 @@ def tolerance(*, noise_scale: float, measurements: int, rows: int, spacing: floa
 
 
 def gaussian_sketch(measurements: int, dimension: int) -> Floats:
-    """Draw Φ, k x d with independent N(0, 1/k) entries: public, never a function of data.
+    """Draw a k x d matrix Φ with independent N(0, 1/k) entries, public and independent of data.
 
     >>> gaussian_sketch(3, 5).shape
     (3, 5)
@@ -251,14 +253,14 @@ def gaussian_sketch(measurements: int, dimension: int) -> Floats:
     k = as_count(measurements, "measurements", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
     bits = current_bits()
-    entries = rounded_gaussian(variance=Fraction(_FINENESS**2, k), size=k * d, bits=bits)
-    sketch: Floats = entries.astype(np.float64).reshape(k, d) / _FINENESS
+    entries = rounded_gaussian(variance=Fraction(_SKETCH_STEPS**2, k), size=k * d, bits=bits)
+    sketch: Floats = entries.astype(np.float64).reshape(k, d) / _SKETCH_STEPS
     return sketch
 
 
 @value
 class _Purification:
-    """Algorithm 1 for θ_FW: in k dimensions after the sketch, in all d of them without one."""
+    """Algorithm 1 for θ_FW: in k dimensions with a sketch, in d dimensions without one."""
 
     channel: AlgorithmOne
     sketch: Floats | None
@@ -272,13 +274,14 @@ class _Purification:
         extra_epsilon: Fraction,
         mixing_weight: Rational,
     ) -> _Purification:
+        """Calibrate the channel for internal steps with this claim."""
         if sketch is None:
-            # θ_FW lies in the l1 ball itself: q = 1 needs no factor d^(1-1/q)
+            # θ_FW lies in the l1 ball: q = 1 needs no factor d^(1-1/q)
             space = Ball(polytope.dimension, polytope.radius, norm=1)
         else:
             space = Ball(len(sketch), 2 * polytope.radius)
         # theory A1: the diameter of the ball that is mixed in, and Theorem W: half of the printed Δ
-        wanted = laplace_scale(
+        scale = laplace_scale(
             norm=space.norm,
             dimension=space.dimension,
             diameter=2 * space.radius,
@@ -288,7 +291,7 @@ class _Purification:
             extra_epsilon=extra_epsilon,
         )
         finest = float(space.radius) * 2.0**-44
-        spacing = Fraction(2) ** math.floor(math.log2(max(float(wanted) / 8, finest)))
+        spacing = Fraction(2) ** math.floor(math.log2(max(float(scale) / 8, finest)))
         channel = AlgorithmOne.behind(
             claim,
             Body(lattice=space.lattice(spacing)),
@@ -300,14 +303,16 @@ class _Purification:
 
     @property
     def spacing(self) -> float:
+        """The spacing of the channel's lattice."""
         return self.channel.body.unit
 
     @property
     def noise_scale(self) -> float:
-        """b, in units of θ."""
+        """The scale b of the Laplace noise, in units of θ."""
         return float(self.channel.scale) * self.spacing
 
     def xi(self, rows: int) -> float:
+        """Return the tolerance ξ of the recovery."""
         return tolerance(
             noise_scale=self.noise_scale,
             measurements=self.channel.body.lattice.dimension,
@@ -316,7 +321,7 @@ class _Purification:
         )
 
     def publish(self, theta: Floats, polytope: L1Ball, rows: int, bits: BitSource) -> Floats:
-        """Purify, recover, clip: all that happens after the purification is post-processing."""
+        """Purify the point, recover it from its sketch, and project it to the ball."""
         space = Ball(polytope.dimension, polytope.radius, norm=1)
         if self.sketch is None:
             return space.project(self.channel.apply(theta, bits))
@@ -324,21 +329,24 @@ class _Purification:
         return space.project(sparse_recovery(measured, self.sketch, tolerance=self.xi(rows)))
 
     def error(self, vertices: VertexSteps, base: float) -> float:
-        """Return the internal steps' own error plus what purification adds to the loss.
+        """Return the error `base` of the internal steps plus that of purification.
 
-        With a sketch that is its error if Φ is (1/4, 4T)-RWC.
+        With a sketch this assumes that Φ is (1/4, 4T)-RWC.
         """
         rows, slope = vertices.source.rows, float(vertices.lipschitz)
         dimension = self.channel.body.lattice.dimension
         width = 2 * slope * float(vertices.polytope.length)
         if self.sketch is None:
-            moved = dimension * (self.noise_scale + self.spacing)
-            return base + slope * moved + float(self.channel.mixing_weight) * width
+            distance = dimension * (self.noise_scale + self.spacing)
+            return base + slope * distance + float(self.channel.mixing_weight) * width
         recovery = recovery_error(sparsity=vertices.iterations, tolerance=self.xi(rows))
         return base + slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
 
     def seconds(self) -> float:
-        """Return roughly how long drawing the sketch and the linear program take."""
+        """Return a forecast of the seconds for the sketch and the linear program.
+
+        The constant was measured by `bench/paper.py`.
+        """
         return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
@@ -366,9 +374,9 @@ def pure_frank_wolfe(
 ) -> Release:
     """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
 
-    Use it to reproduce the paper; `frank_wolfe_pure` is better in every respect. Internal:
-    Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a sparse
-    vector is recovered from that by Algorithm 8.
+    Use it to reproduce the paper; `frank_wolfe_pure` is better in every respect. Algorithm 6
+    computes θ_FW internally. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and
+    Algorithm 8 recovers a sparse vector from it.
 
     Parameters
     ----------
@@ -382,8 +390,8 @@ def pure_frank_wolfe(
     iterations : int, optional
         The number T of steps; `printed_iterations` by default.
     measurements : int, optional
-        The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
-        skipped and θ_FW itself is purified in the l1 ball (theory A11).
+        The number k of rows of the sketch, the printed one by default. With k >= d there is no
+        sketch, and θ_FW is purified in the l1 ball (theory A11).
     sketch : array, optional
         Φ, which must not depend on the data; drawn afresh by default.
     mixing_weight : number, optional
@@ -416,13 +424,23 @@ def pure_frank_wolfe(
     """
     inner, extra = split_epsilon(epsilon, base_epsilon)
     log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
+
+    def default_iterations(plan: VertexSteps) -> int:
+        return printed_iterations(
+            rows=plan.source.rows,
+            base_epsilon=inner,
+            smoothness=plan.smoothness(smoothness),
+            length=plan.polytope.length,
+            lipschitz=plan.lipschitz,
+        )
+
     vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=1 if iterations is None else iterations,
+        iterations=default_iterations if iterations is None else iterations,
         steps=steps,
         rowwise=rowwise,
     )
@@ -434,15 +452,6 @@ def pure_frank_wolfe(
             expected="an l1 ball around 0",
             remedy="use zerodelta.training.frank_wolfe for any other polytope",
         )
-    if iterations is None:
-        iterations = printed_iterations(
-            rows=count,
-            base_epsilon=inner,
-            smoothness=vertices.smoothness(smoothness),
-            length=polytope.length,
-            lipschitz=vertices.lipschitz,
-        )
-        vertices = replace(vertices, iterations=iterations)
     matrix = _sketch(sketch, measurements, vertices)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
     if log_of is None:
@@ -450,7 +459,7 @@ def pure_frank_wolfe(
         log_of = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
     base = ApproxDP(inner, log_of)
     share = step_epsilon(
-        epsilon=inner, log_delta=log_of, iterations=iterations, composition=composition
+        epsilon=inner, log_delta=log_of, iterations=vertices.iterations, composition=composition
     )
     mechanism = vertices.exponential(share)
     purification = _Purification.plan(
@@ -461,40 +470,43 @@ def pure_frank_wolfe(
         theta = vertices.iterate(vertices.run(mechanism, rows, bits))
         return purification.publish(theta, polytope, count, bits)
 
-    plan: ReleasePlan[Rows] = ReleasePlan(
+    plan = vertices.release_plan(
+        mechanism,
+        (purification.channel.step(),),
+        answer,
         claim=PureDP(epsilon),
-        steps=(vertices.step(mechanism), purification.channel.step()),
-        answer=answer,
         error=purification.error(vertices, vertices.expected_error(mechanism, smoothness)),
-        seconds=vertices.seconds() + purification.seconds(),
-        public=(*vertices.public(), _described(matrix)),
-        assumed=vertices.assumed,
+        seconds=purification.seconds(),
+        public=(_described(matrix),),
     )
     return run(plan, vertices.source)
 
 
 def _described(sketch: Floats | None) -> str:
+    """Return the certificate's line about the sketch."""
     return "no sketch (k >= d)" if sketch is None else f"a sketch of k = {len(sketch)} lines"
 
 
-def _sketch(given: Floats | None, measurements: int | None, vertices: VertexSteps) -> Floats | None:
-    """Return Φ, or None where k >= d makes it pointless."""
+def _sketch(
+    sketch: Floats | None, measurements: int | None, vertices: VertexSteps
+) -> Floats | None:
+    """Return the caller's Φ or a new one; None if k >= d, where a sketch saves nothing."""
     dimension = vertices.polytope.dimension
-    if given is not None:
-        matrix = np.array(given, dtype=np.float64)
+    if sketch is not None:
+        matrix = np.array(sketch, dtype=np.float64)
         good = matrix.ndim == 2 and matrix.shape[1] == dimension and len(matrix) > 0
         if not good or not np.isfinite(matrix).all() or measurements not in (None, len(matrix)):
             raise ParameterError(
                 "sketch",
                 f"shape {matrix.shape}",
-                expected=f"a finite k x {dimension} matrix, k as `measurements` says",
-                remedy="pass what gaussian_sketch returns, or leave it out",
+                expected=f"a finite k x {dimension} matrix, with k = `measurements`",
+                remedy="pass a matrix of gaussian_sketch, or omit sketch",
             )
-    k = measurements if given is None else len(given)
+    k = measurements if sketch is None else len(sketch)
     if k is None:
         k = printed_measurements(
             iterations=vertices.iterations, dimension=dimension, rows=vertices.source.rows
         )
     if as_count(k, "measurements", minimum=1) >= dimension:
         return None
-    return gaussian_sketch(k, dimension) if given is None else matrix
+    return gaussian_sketch(k, dimension) if sketch is None else matrix

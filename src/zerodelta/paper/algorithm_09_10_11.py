@@ -1,7 +1,8 @@
-"""Algorithms 9 to 11: propose-test-release, made pure, and bounded local sensitivity (A7, A8, C4).
+"""Run propose-test-release, its pure version, and bounded local sensitivity: Algorithms 9 to 11.
 
-The local sensitivity is released with noise and a margin, the answer with noise for that bound,
-and the result is purified by Algorithm 1. At no extra ε: `zd.queries.bounded_local_sensitivity`.
+Algorithm 11 releases the local sensitivity with noise and a margin, and the answer with noise for
+that bound; Algorithm 1 purifies the result (theory A7, A8, C4). `zd.queries.propose_test_release`
+and `zd.queries.bounded_local_sensitivity` are pure at no extra ε.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
 
 
 # -- Algorithm 9 (`alg: ptr`): propose-test-release, approximate DP (theory A7) -------------------
-# A bound β on the local sensitivity is proposed; if the dataset is far enough from any dataset
-# that exceeds it (D_β(X), with noise, above ln(1/δ)/ε), the answer is released with noise for β,
-# else ⊥.
+# The user proposes a bound β on the local sensitivity. If the noisy distance D_β(X) from datasets
+# that exceed it is above ln(1/δ)/ε, the answer is released with noise for β, else ⊥.
 
 PUBLIC = ("the number of rows", "the query's bounds and grid", "the proposed bound")
 
@@ -49,14 +49,19 @@ PUBLIC = ("the number of rows", "the query's bounds and grid", "the proposed bou
 def paper_threshold(*, base_epsilon: Rational, log_delta: float) -> Fraction:
     """Return the paper's threshold ln(1/δ)/ε, rounded up: P(pass | D_β = 0) <= δ/2.
 
-    `base_epsilon` is ε of the test.
+    `base_epsilon` is the test's ε.
 
     >>> float(paper_threshold(base_epsilon="1/2", log_delta=-30.0))
     60.0
     """
     target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
-    remedy = "pass ln δ, e.g. -30.0"
-    require(target < 0, "log_delta", log_delta, expected="a logarithm below 0", remedy=remedy)
+    require(
+        target < 0,
+        "log_delta",
+        log_delta,
+        expected="a logarithm below 0",
+        remedy="pass ln δ, for example -30.0",
+    )
     return Fraction(upper(lambda: -ball(target) / ball(exact)))
 
 
@@ -68,11 +73,11 @@ def forecast(
     scale: Fraction | None = None,
     mixing_weight: Fraction | None = None,
 ) -> float:
-    """Return about the expected absolute error of a coordinate, at most the side of the box.
+    """Forecast the absolute error of a coordinate, at most the side of the box.
 
-    Of Laplace noise for a bound in cells, and, if purified, of noise of this scale on top and of a
-    random point with this probability. Two Laplace variables of scales a and b have a sum of mean
-    absolute value (a² + ab + b²)/(a + b).
+    The error is that of Laplace noise for a bound in cells. A purified release also has Laplace
+    noise of the scale `scale`, and a uniform point with probability `mixing_weight`. The sum of two
+    Laplace variables of scales a and b has mean absolute value (a² + ab + b²)/(a + b).
     """
     side = float(lattice.box.widths().mean())
     a, b = bound / float(epsilon), float(scale or 0)
@@ -88,7 +93,7 @@ def paper_release(
     base_epsilon: Fraction,
     log_delta: float,
 ) -> tuple[ProposedRelease, ApproxDP, Step]:
-    """Return test and noisy release with the paper's parameters, their claim and proof step."""
+    """Return the test and noisy release with the paper's parameters, its claim and its step."""
     count = facts.rows or 0
     threshold = paper_threshold(base_epsilon=base_epsilon, log_delta=log_delta)
     release = ProposedRelease(
@@ -138,7 +143,7 @@ def propose_test_release(
     proposed_bound : number
         β, a bound on the l1 local sensitivity, in the unit of the data.
     epsilon : number
-        2ε of the paper, the ε of the claim: test and release spend half of it each.
+        2ε of the paper, the ε of the claim: the test and the release spend half each.
     log_delta, delta : number
         ln δ or δ, one of the two; it sets the threshold ln(1/δ)/ε of the test.
 
@@ -149,11 +154,11 @@ def propose_test_release(
 
     Notes
     -----
-    **Guarantee**: (epsilon, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
-    within the bound, or both pass with probability at most δ/2. `asserted` for a custom query.
+    **Guarantee**: (epsilon, δ/2)-DP (theory A7, C3): either the answers of two neighbors are within
+    the bound, or both pass the test with probability at most δ/2. `asserted` for a custom query.
     **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
-    **Error**: of a coordinate, if the test passes: about 2β/epsilon. How often it fails depends on
-    unseen data.
+    **Error**: that of a coordinate, if the test passes: about 2β/epsilon. How often it fails
+    depends on unseen data.
 
     Examples
     --------
@@ -193,15 +198,15 @@ def propose_test_release(
 
 # -- Algorithm 10 (`alg: pure_ptr`): pure propose-test-release (theory A7, C3) --------------------
 # The paper mixes and adds Laplace noise afterwards, for an extra ε'. Replacing ⊥ by a uniform
-# point *is* mixing already, so `zd.queries.propose_test_release` needs neither.
+# point already *is* mixing, so `zd.queries.propose_test_release` needs neither.
 
 
-def twice_and_rest(
+def split_in_three(
     epsilon: Rational, base_epsilon: Rational | None
 ) -> tuple[Fraction, Fraction, Fraction]:
     """Return 2ε + ε', ε and ε' of the paper's Algorithms 10 and 11: equal parts by default.
 
-    >>> twice_and_rest(3, None)
+    >>> split_in_three(3, None)
     (Fraction(3, 1), Fraction(1, 1), Fraction(1, 1))
     """
     total = as_positive(epsilon, "epsilon")
@@ -211,7 +216,7 @@ def twice_and_rest(
         "base_epsilon",
         base_epsilon,
         expected=f"below epsilon/2 = {float(total / 2):g}: it is spent twice",
-        remedy="leave it out for a third: the rest pays for the noise",
+        remedy="omit base_epsilon for a third: the rest is for Algorithm 1's noise",
     )
     return total, base, total - 2 * base
 
@@ -238,8 +243,8 @@ def pure_propose_test_release(
     epsilon : number
         2ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
-        ε of the paper, which test and release of Algorithm 9 spend each; a third of `epsilon` by
-        default. The rest is ε' of Algorithm 1.
+        ε of the paper, which the test and the release of Algorithm 9 spend each; a third of
+        `epsilon` by default. The rest is ε' of Algorithm 1.
     log_delta, delta : number
         ln δ or δ of Algorithm 9, one of the two.
     mixing_weight : number
@@ -255,7 +260,8 @@ def pure_propose_test_release(
     **Guarantee**: pure DP with 2ε + ε' (theory A7, C3, B3).
     `asserted` for a custom query.
     **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
-    **Error**: of a coordinate, if the test passes: β/ε, Algorithm 1's noise, and ω times the box.
+    **Error**: that of a coordinate, if the test passes: β/ε, Algorithm 1's noise, and ω times the
+    side of the box.
 
     Examples
     --------
@@ -268,7 +274,7 @@ def pure_propose_test_release(
     (array([40.]), Fraction(3, 1))
 
     """
-    total, base, extra = twice_and_rest(epsilon, base_epsilon)
+    total, base, extra = split_in_three(epsilon, base_epsilon)
     source, facts = query.closed(rows)
     release, claim, step = paper_release(
         query=query,
@@ -288,10 +294,10 @@ def pure_propose_test_release(
     )
 
     def answer(rows: Any, bits: BitSource) -> Any:
-        cell, spare = release.draft(rows, bits), uniform_cell(lattice, bits)
+        cell, uniform = release.draft(rows, bits), uniform_cell(lattice, bits)
         # theory A7: `points` projects the noisy answer onto the grid before it is purified; without
         # it the tails of the base mechanism are unprotected
-        return purifier.apply(lattice.points(spare if cell is None else cell), bits)
+        return purifier.apply(lattice.points(uniform if cell is None else cell), bits)
 
     plan = ReleasePlan(
         claim=PureDP(total),
@@ -310,6 +316,8 @@ def pure_propose_test_release(
     return run(plan, source)
 
 
+# -- Algorithm 11: bounded local sensitivity (theory A8, C4) --------------------------------------
+
 _PUBLIC = (
     "the number of rows",
     "the query's bounds and grid",
@@ -320,7 +328,7 @@ _PUBLIC = (
 def paper_margin(*, base_epsilon: Rational, log_delta: float, local_change: int) -> int:
     """Return the paper's margin γ·ln(2/δ)/ε in cells, rounded up to an integer.
 
-    `local_change` is γ, how far one row moves the local sensitivity (1 in the paper).
+    `local_change` is γ, the sensitivity of the local sensitivity to one row (1 in the paper).
 
     >>> paper_margin(base_epsilon=1, log_delta=-30.0, local_change=1)
     31
@@ -352,8 +360,8 @@ def pure_bounded_local_sensitivity(
     rows : array, list or series
         The dataset D.
     query : StableQuery
-        The query q with its local sensitivity Δ_local, in l1, whose own change by one row is
-        bounded; a `CustomQuery` is caller-asserted.
+        The query q with its local sensitivity Δ_local, in l1, which changes by a bounded amount
+        with one row; a `CustomQuery` is caller-asserted.
     epsilon : number
         2ε + ε' of the paper (3ε in its theorem): the pure ε of the release.
     base_epsilon : number, optional
@@ -364,7 +372,7 @@ def pure_bounded_local_sensitivity(
     mixing_weight : number
         ω of Algorithm 1.
     smallest_bound : int
-        The least β̂, in cells of the grid.
+        The smallest β̂, in cells of the grid.
 
     Returns
     -------
@@ -375,10 +383,10 @@ def pure_bounded_local_sensitivity(
     -----
     **Guarantee**: pure DP with 2ε + ε' (theory A8, C4, B3).
     `asserted` for a custom query.
-    **Neighbors**: replace-one, for the query, its local sensitivity and that one's change; n is
+    **Neighbors**: replace-one, for the query, its local sensitivity and the change of that; n is
     public.
-    **Error**: of a coordinate, if the local sensitivity is 0: margin/ε, Algorithm 1's noise, and ω
-    times the box. A local sensitivity Δ_local adds Δ_local/ε.
+    **Error**: that of a coordinate, if the local sensitivity is 0: margin/ε, Algorithm 1's noise,
+    and ω times the side of the box. A local sensitivity Δ_local adds Δ_local/ε.
 
     Examples
     --------
@@ -392,7 +400,7 @@ def pure_bounded_local_sensitivity(
     (array([30000.]), Fraction(3, 1))
 
     """
-    total, base, extra = twice_and_rest(epsilon, base_epsilon)
+    total, base, extra = split_in_three(epsilon, base_epsilon)
     source, facts = query.closed(rows)
     lattice, change = query.lattice(facts.rows or 0), query.local_change
     release = BoundedRelease(

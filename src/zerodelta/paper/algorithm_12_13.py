@@ -1,8 +1,9 @@
-"""Algorithms 12 and 13 (`alg: mode`, `alg: pure_ada_ssp`): the mode, and AdaSSP, made pure.
+"""Release the mode, and regression by AdaSSP, under pure DP: Algorithms 12 and 13.
 
-AdaSSP (Wang 2018) adds Gaussian noise to XᵀX, Xᵀy and λ_min(XᵀX) and solves a ridge regression
-whose penalty adapts to the noise. Here rows are integers, all statistics are exact integers, and
-the noise is exactly rounded, so the joint guarantee is Gaussian DP with the sensitivities of A9.
+`alg: mode`, `alg: pure_ada_ssp`. AdaSSP (Wang 2018) adds Gaussian noise to XᵀX, Xᵀy and λ_min(XᵀX)
+and solves a ridge regression whose penalty adapts to the noise. Here rows and statistics are exact
+integers and the noise is exactly rounded, so the joint guarantee is Gaussian DP with the
+sensitivities of A9.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
 
 
 # -- Algorithm 12 (`alg: mode`): release the most frequent item, `thm:mode` (theory A5, C5) -------
-# The test "is the mode stable?" decides between the mode and a uniform item. With the right
-# threshold that alone is pure ε-DP; the paper goes on through the binary embedding and pays 2ε.
+# A noisy test of the mode's lead decides between the mode and a uniform item. With the right
+# threshold that alone is pure ε-DP; the paper adds the binary embedding and pays 2ε.
 
 _PUBLIC = ("the universe of items",)
 
@@ -75,13 +76,13 @@ def mode_log_delta(*, points: int, base_epsilon: Rational) -> float:
         "base_epsilon",
         base_epsilon,
         expected=f"less than {8 * d**3} for {points} items (else ln δ is not below 0)",
-        remedy="use `mode`, which needs no δ",
+        remedy="use zd.mode, which needs no δ",
     )
     return value
 
 
 def stable_mode(items: Any, universe: Finite, *, unknown: int | None = None) -> tuple[int, int]:
-    """Return the mode's index and ⌈lead/2⌉ - 1, of items that are public (`ClearLead`)."""
+    """Return the index of the mode of *public* items, and ⌈lead/2⌉ - 1 (`ClearLead`)."""
     return ClearLead.stability(tally(items, universe, unknown=unknown))
 
 
@@ -106,7 +107,7 @@ def mode(
     universe : list, int or Finite
         The public set 𝒳 of all items, or N for the integers 0..N-1.
     unknown : item, optional
-        The public item for which items outside the universe count; nowhere if not given.
+        The public item as which items outside the universe count; by default they are ignored.
     neighbors : Neighbors
         REPLACE or ADD_REMOVE; the same proof covers both.
 
@@ -117,10 +118,10 @@ def mode(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): the failures
-    of the test are the mixing.
+    **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): a failed test
+    releases a uniform item, which is mixing.
     **Neighbors**: replace-one (default) or add-remove.
-    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode.
+    **Error**: the smallest lead, in rows, with which 9 of 10 releases are the mode.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def mode(
         claim=PureDP(exact, neighbors=relation),
         steps=(test.step(),),
         answer=answer,
-        error=_needed_lead(test),
+        error=_sufficient_lead(test),
         public=_PUBLIC,
     )
     return run(plan, source)
@@ -183,9 +184,9 @@ def embedded_mode(
     -----
     **Guarantee**: pure DP with ε + ε' (theory A5, C3, and B3 on the binary code).
     **Neighbors**: replace-one.
-    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode; inf if ω = 2^-d alone
-    prevents it. The paper's bound: P(wrong) <= 3/|X| from a lead of 4⌈ln(1/δ)/ε⌉ on (for |X| not
-    tiny, theory A4).
+    **Error**: the smallest lead, in rows, with which 9 of 10 releases are the mode; inf if ω = 2^-d
+    alone prevents it. The paper's bound: P(wrong) <= 3/|X| for leads of at least 4⌈ln(1/δ)/ε⌉ (if
+    |X| is not tiny, theory A4).
 
     Examples
     --------
@@ -210,8 +211,8 @@ def embedded_mode(
     purifier = AlgorithmTwo.behind(claim, space, base_epsilon=base, extra_epsilon=extra)
 
     def answer(items: Any, bits: BitSource) -> Any:
-        # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and nobody is told (a ⊥ in the
-        # clear voids the guarantee)
+        # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and is not shown: showing it
+        # would void the guarantee
         draft = test.apply(tally(items, space, unknown=index), bits)
         return purifier.apply(space.element(draft), bits)
 
@@ -219,24 +220,25 @@ def embedded_mode(
         claim=PureDP(base + extra),
         steps=(theorem.step(), purifier.step()),
         answer=answer,
-        error=_needed_lead(test, kept=1 - purifier.expected_error()),
+        error=_sufficient_lead(test, kept=1 - purifier.expected_error()),
         public=_PUBLIC,
     )
     return run(plan, source)
 
 
-def _needed_lead(test: ClearLead, *, kept: float = 1.0) -> float:
-    """Return the lead with which 9 of 10 releases are the mode, if purification keeps so many.
+def _sufficient_lead(test: ClearLead, *, kept: float = 1.0) -> float:
+    """Return the smallest lead with which 9 of 10 releases are the mode.
 
-    A failed test draws the mode now and then.
+    `kept` is the probability that purification leaves the item unchanged.
     """
     if test.items == 1:
         return 0.0
+    # a failed test releases a uniform item, which is the mode with probability 1/items
     return test.lead_for((1 - 9 / 10 / kept) / (1 - 1 / test.items))
 
 
 def wrong_probability(*, points: int, epsilon: Rational, gap: int) -> float:
-    """Return the probability that `mode` releases another item than a mode with this lead.
+    """Return the probability that `mode` does not release a mode with this lead.
 
     >>> wrong_probability(points=1024, epsilon=1, gap=40) < 1e-5
     True
@@ -245,14 +247,16 @@ def wrong_probability(*, points: int, epsilon: Rational, gap: int) -> float:
     return (1 - 1 / points) * test.fails(as_count(gap, "gap"))
 
 
-_ALGORITHM_13_PUBLIC = ("the number of rows", "the number of features", "data_norm", "target_bound")
+# -- Algorithm 13 (`alg: pure_ada_ssp`): AdaSSP, then Algorithm 1 (theory A9) ---------------------
+
+_ADASSP_PUBLIC = ("the number of rows", "the number of features", "data_norm", "target_bound")
 
 
 def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction:
     """Return the printed noise multiplier, squared: ln(6/δ)/(ε/3)², rounded up. Do not use it.
 
-    theory A9: it is calibrated to add-remove neighbors. Under the paper's replace-one relation
-    it gives ln δ(1) = -94.0 where -100 is claimed.
+    It is calibrated to add-remove neighbors (theory A9). Under the paper's replace-one relation it
+    has ln δ(1) = -94.0 where -100 is claimed.
     """
     target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
     return Fraction(upper(lambda: (ball(6).log() - ball(target)) * 9 / ball(exact**2)))
@@ -261,7 +265,7 @@ def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction
 def adassp_log_delta(
     *, rows: int, dimension: int, radius: Rational, mixing_weight: Rational
 ) -> float:
-    """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse where δ would exceed 1.
+    """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse δ >= 1.
 
     >>> round(adassp_log_delta(rows=1000, dimension=5, radius=1, mixing_weight="1e-6"), 2)
     -108.13
@@ -271,8 +275,13 @@ def adassp_log_delta(
     value = lower(
         lambda: ball(2 * weight).log() - d * (ball(16 * r * n * n) * ball(d**3).sqrt()).log()
     )
-    below = "a logarithm below 0"
-    require(value < 0, "log_delta", value, expected=below, remedy="pass log_delta= yourself")
+    require(
+        value < 0,
+        "log_delta",
+        value,
+        expected="a logarithm below 0",
+        remedy="pass log_delta=, as the default formula does not apply here",
+    )
     return value
 
 
@@ -291,7 +300,8 @@ def adassp(
 ) -> Release:
     """Release regression coefficients by AdaSSP: ridge regression with an adaptive penalty.
 
-    Use it to see what Algorithm 13 purifies; for pure DP see `zd.sklearn.LinearRegression`.
+    Use it to see the result before Algorithm 13's purification; for pure DP see
+    `zd.sklearn.LinearRegression`.
 
     Parameters
     ----------
@@ -308,7 +318,7 @@ def adassp(
     log_delta, delta : number
         ln δ or δ of the claim, one of the two.
     failure : float
-        ζ, the failure probability of AdaSSP's penalty; it changes accuracy only.
+        ζ, the failure probability of AdaSSP's penalty; it affects accuracy only.
 
     Returns
     -------
@@ -408,19 +418,24 @@ def pure_adassp(
     weight = Fraction(1, max(2, rows) ** 2) if mixing_weight is None else as_weight(mixing_weight)
     factor = _ridge_factor(dimension, failure)
     if delta is None and log_delta is None:
-        # the paper's Õ(1 + nε/d) names R̃ before δ and the noise are known: m ~ √d/ε
-        guess = max(1.0, math.sqrt(dimension) / float(base))
-        first = trust_radius(  # theory A3: in units of ‖Y‖/‖X‖, or δ would depend on the unit
-            rows=rows, dimension=dimension, multiplier=guess, ridge_factor=factor / 2, scale=1.0
+        # δ depends on R̃, and R̃ on the noise, which depends on δ. The paper's Õ(1 + nε/d) fixes a
+        # first R̃, for a noise multiplier of about √d/ε.
+        first_multiplier = max(1.0, math.sqrt(dimension) / float(base))
+        first_radius = trust_radius(
+            rows=rows,
+            dimension=dimension,
+            multiplier=first_multiplier,
+            ridge_factor=factor / 2,
+            scale=1.0,  # theory A3: in units of ‖Y‖/‖X‖, or δ would depend on the unit
         )
         log_delta = adassp_log_delta(
-            rows=rows, dimension=dimension, radius=first, mixing_weight=weight
+            rows=rows, dimension=dimension, radius=first_radius, mixing_weight=weight
         )
     log_of = log_delta_from(delta, log_delta)
     statistics = calibrated_statistics(
         dimension, data_norm, target_bound, epsilon=base, log_delta=log_of, eigenvalue=True
     )
-    # theory A9: R̃ from public numbers; half of the penalized matrix is what survives the noise
+    # theory A9: R̃ from public numbers; with noise the penalized matrix is at least half as large
     radius = trust_radius(
         rows=rows,
         dimension=dimension,
@@ -447,8 +462,8 @@ def pure_adassp(
     )
 
     def answer(rows: Rows, bits: BitSource) -> Any:
-        drafted = statistics.solve(rows, bits, ridge=factor, caution=caution)
-        return purifier.apply(drafted, bits)
+        theta = statistics.solve(rows, bits, ridge=factor, caution=caution)
+        return purifier.apply(theta, bits)
 
     plan = _plan(PureDP(base + extra), (statistics.step(), purifier.step()), answer, error)
     return run(plan, source)
@@ -469,8 +484,9 @@ def lattice_adassp(
 ) -> Release:
     """Release regression coefficients from noisy statistics through a lattice: pure, no extra ε.
 
-    Use it above about 22 features: below, pure noise on the statistics (C10.5) is better. The
-    penalty comes from the noisy matrix itself, so there is no eigenvalue query (theory C6).
+    Use it for more than about 22 features; for fewer, pure noise on the statistics (C10.5) is
+    better. The penalty is computed from the noisy matrix, without a query for its smallest
+    eigenvalue (theory C6).
 
     Parameters
     ----------
@@ -479,7 +495,7 @@ def lattice_adassp(
     resolution : int, optional
         The trust radius in lattice spacings; by default the number of rows.
     ridge_factor : float
-        The ridge penalty is this times √d, in units of the noise on XᵀX.
+        The ridge penalty is `ridge_factor` · √d, in units of the noise on XᵀX.
 
     Returns
     -------
@@ -504,7 +520,7 @@ def lattice_adassp(
 
     """
     source = _examples(features, target)
-    planned = LatticeAdassp.plan(
+    adassp_plan = LatticeAdassp.plan(
         rows=source.rows,
         dimension=len(source.columns) - 1,
         data_norm=data_norm,
@@ -516,51 +532,52 @@ def lattice_adassp(
     )
     claim = PureDP(as_positive(epsilon, "epsilon"))
 
-    def answer(rows: Rows, bits: BitSource) -> Any:
-        return planned.answer(rows, bits)
-
-    lattice, weight = planned.channel.lattice, planned.channel.mixing_weight
+    lattice, weight = adassp_plan.channel.lattice, adassp_plan.channel.mixing_weight
     error = adassp_error(
-        planned.statistics,
+        adassp_plan.statistics,
         rows=source.rows,
-        ridge=planned.ridge,
+        ridge=adassp_plan.ridge,
         added=lattice.dimension * lattice.spacing**2 / 12,
         random=2 * weight * lattice.ball.radius**2,
     )
-    return run(_plan(claim, planned.steps, answer, error), source)
+    return run(_plan(claim, adassp_plan.steps, adassp_plan.answer, error), source)
 
 
 def _plan(
     claim: Claim, steps: tuple[Step, ...], answer: Callable[[Rows, BitSource], Any], error: float
 ) -> ReleasePlan[Rows]:
-    return ReleasePlan(
-        claim=claim, steps=steps, answer=answer, error=error, public=_ALGORITHM_13_PUBLIC
-    )
+    """Return the plan of a regression with its public numbers."""
+    return ReleasePlan(claim=claim, steps=steps, answer=answer, error=error, public=_ADASSP_PUBLIC)
 
 
 def _ridge_factor(dimension: int, failure: float) -> float:
     """Return √(d ln(2d²/ζ)), AdaSSP's penalty in units of m·A, ζ the failure probability."""
-    inside = "a number in (0, 1)"
-    require(0 < failure < 1, "failure", failure, expected=inside, remedy="pass failure=0.05")
+    require(
+        0 < failure < 1,
+        "failure",
+        failure,
+        expected="a number in (0, 1)",
+        remedy="pass failure=0.05",
+    )
     return math.sqrt(dimension * math.log(2 * dimension**2 / failure))
 
 
 def _caution(failure: float) -> float:
-    """Return √(2 ln(6/ζ)): the noisy λ_min less this many m·A is below λ_min, but for ζ/6.
+    """Return c = √(2 ln(6/ζ)): the noisy λ_min less c·m·A exceeds λ_min with probability ζ/6.
 
-    theory A9: AdaSSP has ln(6/δ) here, of no use with a δ that is tiny for another reason.
+    AdaSSP has ln(6/δ) here, which is needlessly large for the tiny δ of purification (theory A9).
     """
     return math.sqrt(2 * math.log(6 / failure))
 
 
 def _examples(features: Any, target: Any) -> LabeledRows:
-    """Return the rows with the target as their last column; nothing is read."""
+    """Return unread rows with the target as their last column."""
     x, y = ArraySource(features), ArraySource(target)
     require(
         len(y.columns) == 1 and x.rows == y.rows and x.rows >= 1 and len(x.columns) >= 1,
         "shape of features and target",
         ((x.rows, len(x.columns)), (y.rows, len(y.columns))),
         expected="(n, d) and (n,), n and d at least 1",
-        remedy="pass one line per row",
+        remedy="pass one target for each row",
     )
     return LabeledRows(features, target)

@@ -1,8 +1,8 @@
-"""Algorithms 14 to 16 (`alg: pure_pmw`): MWEM, a small sample drawn from it, and purification.
+"""Run MWEM, sample synthetic rows from it, and purify them: Algorithms 14 to 16 (`alg: pure_pmw`).
 
 Two channels remove δ from a sample of m synthetic rows: mixing over multisets (theory B1, C7) and
 the paper's binary embedding (Algorithm 2). Both are for comparison: `pure_mwem` has a smaller error
-*bound* in every configuration tried (theory A10); measured errors of the first are close to it.
+*bound* in every configuration tried (theory A10); measured errors of multisets are close to it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- Algorithm 14 ---------------------------------------------------------------------------------
-# Algorithm 14 (`alg:MWEM`, Lemma `lem: pri_util_mwem`): multiplicative weights, approximate DP.
-#
-# The rounds are those of `multiplicative_weights`; here are the paper's choices of ρ, T and ε_0.
+# -- Algorithm 14 (`alg:MWEM`, Lemma `lem: pri_util_mwem`): MWEM under approximate DP -------------
+# The rounds are those of `multiplicative_weights`, with the paper's choices of ρ, T and ε_0.
 
 
 def paper_rho(*, epsilon: Rational, log_delta: float) -> Fraction:
@@ -49,7 +47,7 @@ def paper_rho(*, epsilon: Rational, log_delta: float) -> Fraction:
     0.000625
     """
     t, ell = as_positive(epsilon, "epsilon"), -Fraction(as_log_delta(log_delta))
-    # theory A10: the conversion needs ε <= 8 ln(1/δ), which the paper does not say
+    # theory A10: the conversion needs ε <= 8 ln(1/δ), which the paper does not state
     require(
         t <= 8 * ell,
         "epsilon",
@@ -93,7 +91,7 @@ def paper_round_mechanisms(*, rho: Fraction, rounds: int, workload: Workload) ->
         workload=workload,
         rounds=as_count(rounds, "rounds", minimum=1),
         # theory A10: q is drawn with probability ∝ exp(n ε_0 score/2), because a replaced row moves
-        # scores both ways; leaving out the 2 breaks the claim.
+        # scores both up and down; without the 2 the claim fails
         select=ExponentialMechanism.for_epsilon(epsilon=share, sensitivity=workload.bound),
         measure=RoundedLaplace.for_epsilon(epsilon=share, sensitivity=workload.bound),
     )
@@ -110,18 +108,18 @@ def mwem(
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (zCDP).
 
-    Use it to see what Algorithm 16 purifies; for pure DP see `pure_mwem`.
+    Use it to see the result before Algorithm 16's purification; for pure DP see `pure_mwem`.
 
     Parameters
     ----------
     rows : array, data frame or Source
         The dataset D, one row for each person, with the columns of the workload.
     workload : Workload
-        The public queries 𝒬 on the universe 𝒳: `Marginals`, `LinearQueries`, or your own class.
+        The public queries 𝒬 on the universe 𝒳: `Marginals`, `LinearQueries`, or a subclass.
     rounds : int
-        T, how many queries are measured.
+        T, the number of measured queries.
     rho : number
-        ρ of zCDP; every choice and every measurement has ε₀ = √(ρ/T).
+        ρ of zCDP; each choice and each measurement has ε₀ = √(ρ/T).
 
     Returns
     -------
@@ -161,7 +159,7 @@ def approximate_mwem(
     delta: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release what `mwem` does with ρ = ε²/(16 ln(1/δ)): (ε, δ)-DP.
+    """Release a distribution by `mwem` with ρ = ε²/(16 ln(1/δ)), under (ε, δ)-DP.
 
     Use it to reproduce Algorithm 14; for pure DP see `pure_mwem`.
 
@@ -201,9 +199,13 @@ def approximate_mwem(
 
 
 def _release(rows: Any, workload: Workload, rounds: int, rho: Fraction, claim: Claim) -> Release:
-    data = source_of(rows, workload)
-    chosen = paper_round_mechanisms(rho=rho, rounds=rounds, workload=workload)
-    return run(chosen.plan(rows=data.rows, claim=claim, scale=data.rows), data)
+    """Run T rounds of ρ-zCDP and release n times the average distribution."""
+    source = source_of(rows, workload)
+    mechanisms = paper_round_mechanisms(rho=rho, rounds=rounds, workload=workload)
+    return run(mechanisms.plan(rows=source.rows, claim=claim, scale=source.rows), source)
+
+
+# -- Algorithms 15 and 16: a purified sample of synthetic rows ------------------------------------
 
 
 def paper_sample_size(*, rows: int, workload: Workload, base_epsilon: Rational) -> int:
@@ -227,7 +229,7 @@ def plan_embedded(
     sample_size: int | None = None,
     rounds: int | None = None,
 ) -> SamplePlan:
-    """Return the paper's plan: m, then ln δ, then ρ and T (theory A10: in this order)."""
+    """Return the paper's plan: it chooses m, then ln δ, then ρ and T (theory A10)."""
     t, extra = split_epsilon(epsilon, base_epsilon)
     n, base = as_count(rows, "rows", minimum=1), workload.universe
     if sample_size is None:
@@ -282,7 +284,7 @@ def multiset_mwem(
     sample_size : int
         m, the number of synthetic rows.
     rounds : int
-        T, how many queries are measured.
+        T, the number of measured queries.
     mixing_weight : number
         The probability w of a uniform multiset.
 
@@ -310,16 +312,16 @@ def multiset_mwem(
     (array([1., 1., 1.]), Fraction(4, 1))
 
     """
-    data = source_of(rows, workload)
-    chosen = plan_multiset(
-        rows=data.rows,
+    source = source_of(rows, workload)
+    sample = plan_multiset(
+        rows=source.rows,
         workload=workload,
         epsilon=epsilon,
         sample_size=sample_size,
         rounds=rounds,
         mixing_weight=mixing_weight,
     )
-    return run(chosen.plan(), data)
+    return run(sample.plan(), source)
 
 
 @partial(debited, like=pure_mwem)
@@ -333,7 +335,7 @@ def embedded_mwem(
     rounds: int | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release `sample_size` synthetic rows by the paper's Algorithm 16, binary embedding and all.
+    """Release `sample_size` synthetic rows by the paper's Algorithm 16, with its binary embedding.
 
     Use it to reproduce the paper; `pure_mwem` has a smaller error bound.
 
@@ -346,7 +348,7 @@ def embedded_mwem(
     sample_size : int, optional
         m, the number of synthetic rows; `paper_sample_size` by default.
     rounds : int, optional
-        T, how many queries are measured; `paper_rounds` by default.
+        T, the number of measured queries; `paper_rounds` by default.
 
     Returns
     -------
@@ -372,13 +374,13 @@ def embedded_mwem(
     (array([1., 1., 1.]), Fraction(8, 1))
 
     """
-    data = source_of(rows, workload)
-    chosen = plan_embedded(
-        rows=data.rows,
+    source = source_of(rows, workload)
+    sample = plan_embedded(
+        rows=source.rows,
         workload=workload,
         epsilon=epsilon,
         base_epsilon=base_epsilon,
         sample_size=sample_size,
         rounds=rounds,
     )
-    return run(chosen.plan(), data)
+    return run(sample.plan(), source)

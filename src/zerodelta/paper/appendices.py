@@ -1,6 +1,6 @@
-"""Appendices C and D: folklore mixing on a finite space, and a net of small cubes, done right.
+"""Purify by mixing alone: Appendix C on a finite space, Appendix D on a net of small cubes.
 
-B1 is exact and never worse than the cited lemma; on continuous spaces mixing alone fails.
+Theory B1 is exact and never worse than the cited lemma. On continuous spaces mixing alone fails.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def mix_choice(
     Parameters
     ----------
     value : object
-        What the mechanism chose. Any object whatever is mapped into the space first.
+        The choice of the mechanism. Any object is mapped into the space first.
     space : Finite, Subsets or Multiset
-        What may be published.
+        The set of possible outputs.
     base_epsilon : number, optional
-        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
+        ε of the mechanism; all of `epsilon` by default, because mixing costs no ε.
     mixing_weight : number
         The probability ω of a uniform element.
 
@@ -62,7 +62,7 @@ def mix_choice(
     -------
     Release
         Its value is an element of the space. `GuaranteeError` if `epsilon` is below
-        `mixed_epsilon`, which says how much is needed.
+        `mixed_epsilon`, the smallest that B1 proves.
 
     Notes
     -----
@@ -104,7 +104,7 @@ def mixed_epsilon(
     log_delta: float | None = None,
     delta: Rational | None = None,
 ) -> Fraction:
-    """Return what B1 proves, max(ε, ln(1 + (1-ω)δ|Y|/ω)), rounded up; at most the cited bound.
+    """Return the ε that B1 proves, max(ε, ln(1 + (1-ω)δ|Y|/ω)), rounded up.
 
     >>> mixed_epsilon(size=10, base_epsilon="1/10", log_delta=-20.0, mixing_weight="1/100")
     Fraction(1, 10)
@@ -144,9 +144,10 @@ def worst_epsilon(
     log_delta: float | None = None,
     delta: Rational | None = None,
 ) -> float:
-    """Return the exact worst loss of mixing over all (ε, δ)-DP bases (B1, "Tightness"), rounded up.
+    """Return the exact largest loss of mixing over all (ε, δ)-DP mechanisms, rounded up.
 
-    This is ln max{1 + (1-ω)δN/ω, ((1-ω)(e^ε+δ) + ω(1+e^ε)/N)/((1-ω)(1-δ) + ω(1+e^ε)/N)}, N >= 2.
+    This is ln max{1 + (1-ω)δN/ω, ((1-ω)(e^ε+δ) + ω(1+e^ε)/N)/((1-ω)(1-δ) + ω(1+e^ε)/N)}, N >= 2
+    (B1, "Tightness").
 
     >>> round(worst_epsilon(size=2, base_epsilon=1, log_delta=-1.0, mixing_weight="1/2"), 6)
     0.685649
@@ -156,12 +157,13 @@ def worst_epsilon(
     log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=2)
 
     def worst() -> arb:
-        lost, factor = ball(log_of).exp(), ball(base).exp()
+        delta_ball, factor = ball(log_of).exp(), ball(base).exp()
         floor = ball(w / count) * (1 + factor)
-        kept = ball(1 - w)
-        alone = 1 + ball((1 - w) / w * count) * lost
-        both = (kept * (factor + lost) + floor) / (kept * (1 - lost) + floor)
-        return alone.max(both).log()
+        unmixed = ball(1 - w)
+        # an element that only one of two laws has, and the ratio where both have mass
+        disjoint = 1 + ball((1 - w) / w * count) * delta_ball
+        shared = (unmixed * (factor + delta_ball) + floor) / (unmixed * (1 - delta_ball) + floor)
+        return disjoint.max(shared).log()
 
     return upper(worst)
 
@@ -169,7 +171,7 @@ def worst_epsilon(
 def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fraction, Fraction]:
     """Return the masses at f(D) and of the uniform part after mixing δ·Dirac + (1-δ)·Uniform.
 
-    The first is what a neighbor's law does not have there: δ stays, whatever ω < 1.
+    A neighbor's law has no mass at f(D), so that for each ω < 1 a positive δ remains.
 
     >>> continuous_example(delta="1/10", mixing_weight="1/2")
     (Fraction(1, 20), Fraction(19, 20))
@@ -179,9 +181,9 @@ def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fra
     return (1 - w) * d, 1 - d + d * w
 
 
-# -- Appendix D (`sec:baseline`): a net of small cubes plus mixing, done right (theory B2) --------
-# The printed parameters do not give 2ε-DP in low dimension (A12); they are here to show by how
-# much.
+# -- Appendix D (`sec:baseline`): a net of small cubes plus mixing, corrected (theory B2) ---------
+# The printed parameters do not give 2ε-DP in low dimension (A12); `printed_net` computes their true
+# loss.
 
 
 @partial(debited, like=mix_choice)
@@ -204,9 +206,9 @@ def mix_on_grid(
     Parameters
     ----------
     value : object
-        What the mechanism returned. Any object whatever is projected onto the box first.
+        The output of the mechanism. Any object is projected onto the box first.
     box : Box
-        In which the output lies; it has K^d cells, K as large as δ allows.
+        The box that contains the output; it has K^d cells, K as large as δ allows.
     mixing_weight : number
         The probability ω of a uniform cell.
 
@@ -238,7 +240,7 @@ def mix_on_grid(
         "base_epsilon",
         base_epsilon,
         expected=f"at most epsilon = {float(total):g}",
-        remedy="leave it out: all of epsilon is the mechanism's",
+        remedy="omit base_epsilon: the mechanism may spend all of epsilon",
     )
     log_of = log_delta_from(delta, log_delta)
     steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
@@ -251,20 +253,20 @@ def channel_for(
 ) -> GridMix:
     """Return the finest grid that (ε, δ) allows with this mixing weight."""
     weight = as_weight(mixing_weight, "mixing_weight")
-    # theory A12: K from B2's condition at the base's own ε, instead of 2⌊R/Δ⌋ and "2ε".
+    # theory A12: K from B2's condition at the mechanism's ε, instead of 2⌊R/Δ⌋ and "2ε".
     allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=0.0)
-    budget = math.nextafter(allowed - as_log_delta(log_delta), -math.inf)
-    if budget < 0:
+    log_cells = math.nextafter(allowed - as_log_delta(log_delta), -math.inf)
+    if log_cells < 0:
         raise GuaranteeError(
-            f"ln δ = {float(log_delta):.6g} exceeds {allowed:.6g}, what even one cell needs at "
-            f"this ε and weight: add noise to the base, or allow a larger mixing_weight."
+            f"ln δ = {float(log_delta):.6g} exceeds {allowed:.6g}, the largest that one cell "
+            f"allows at this ε and weight: add noise to the base, or allow a larger mixing_weight."
         )
-    return GridMix(lattice=box.grid(1), mixing_weight=weight).finest(budget, weight)
+    return GridMix(lattice=box.grid(1), mixing_weight=weight).finest(log_cells, weight)
 
 
 @value
 class PrintedNet:
-    """Δ and K as printed, with the loss that is claimed and the one that mixing really has."""
+    """Δ and K as printed, with the claimed loss and the true loss of mixing."""
 
     spacing: float
     cells: int
@@ -291,7 +293,7 @@ def printed_net(
     """
     width, d = float(as_positive(side, "side")), as_count(dimension, "dimension", minimum=1)
     weight = as_weight(mixing_weight, "mixing_weight")
-    # theory A12: log d is 0 for d = 1, and for small d the net is far too fine for 2ε.
+    # theory A12: log d is 0 for d = 1, and for small d the net is too fine for 2ε.
     if d == 1:
         raise ParameterError(
             "dimension", d, expected="at least 2: the printed Δ is 0 for d = 1", remedy="use B2"
@@ -302,7 +304,7 @@ def printed_net(
     cells = 2 * math.floor(width / spacing)
     if cells < 2:
         raise ParameterError(
-            "log_delta", log_of, expected="so small that Δ <= R", remedy="pass a smaller one"
+            "log_delta", log_of, expected="so small that Δ <= R", remedy="pass a smaller log_delta"
         )
     return PrintedNet(
         spacing=spacing,

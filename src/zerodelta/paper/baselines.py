@@ -1,7 +1,8 @@
-"""What the paper compares purified DP-SGD with (`tab: dp_erm`): two directly pure mechanisms.
+"""Minimize a risk by two directly pure mechanisms, the paper's baselines (`tab: dp_erm`).
 
-Laplace noisy gradient descent (`lem: laplace_NGD`, corrected by theory A6.9), and the exponential
-mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by a Markov chain.
+They are Laplace noisy gradient descent (`lem: laplace_NGD`, corrected by theory A6.9), and the
+exponential mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by a Markov
+chain.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 
 _SCORE_STEPS = 1 << 20
-_MOST_POINTS = 1 << 20
-_BLOCK = 1 << 21
-_SECONDS_A_LOSS = 3e-8
+_MAXIMUM_POINTS = 1 << 20
+_BLOCK_ENTRIES = 1 << 21
+_SECONDS_PER_LOSS = 3e-8
+"""The time of one loss, measured once on one core."""
 
 
 @partial(debited, rows=("features", "labels"), like=dp_sgd)
@@ -106,8 +108,8 @@ def laplace_noisy_descent(
         else as_count(steps, "steps", minimum=1)
     )
     # theory A6.9: Δ_1 = 2√d L under replace-one (printed √d L), here ⌈√(d (2L)²)⌉ in quanta.
-    moved = math.isqrt(d * (2 * gradients.bound) ** 2 - 1) + 1
-    noise = RoundedLaplace.for_epsilon(epsilon=target / count, sensitivity=moved)
+    sensitivity = math.isqrt(d * (2 * gradients.bound) ** 2 - 1) + 1
+    noise = RoundedLaplace.for_epsilon(epsilon=target / count, sensitivity=sensitivity)
     sigma = float(gradients.quantum * noise.scale)
     moment = (n * float(gradients.lipschitz)) ** 2 + 2 * d * sigma**2
     width = 2 * float(ball.radius)
@@ -116,7 +118,7 @@ def laplace_noisy_descent(
         gradients,
         PureDP(target),
         (replace(noise.step().times(count), status=gradients.status),),
-        lambda rows, drawn: descend(
+        lambda rows, bits: descend(
             gradients.on(rows),
             ball=ball,
             steps=count,
@@ -124,7 +126,7 @@ def laplace_noisy_descent(
             noise=noise,
             rates=lambda _: rate,
             regularization=0.0,
-            bits=drawn,
+            bits=bits,
         ),
         space=f"the ball {ball!r}",
         error=2 * width * math.sqrt(moment / count) / n,
@@ -157,14 +159,14 @@ def exponential_mechanism_on_grid(
 ) -> Release:
     """Choose a parameter among the grid points of the l2 ball by the exponential mechanism.
 
-    Use it in low dimensions: all points of the grid are scored.
+    Use it in low dimensions: each point of the grid is scored.
 
     Parameters
     ----------
     loss : Loss
         A built-in loss (`zerodelta.models`).
     cells : int
-        The bounding cube has `cells`^d cells; their centers within the ball are the choices.
+        The bounding cube has `cells`^d cells; the candidates are their centers within the ball.
 
     Returns
     -------
@@ -173,8 +175,8 @@ def exponential_mechanism_on_grid(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (EM): a row's score, its loss less that at θ = 0, is cut to ±Lr and
-    quantized, so every score has sensitivity 2Lr. `proven`.
+    **Guarantee**: pure ε-DP (EM): a row's score, its loss less that at θ = 0, is clipped to ±Lr and
+    quantized, so each score has sensitivity 2Lr. `proven`.
     **Neighbors**: replace-one (n is public).
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 
@@ -194,20 +196,20 @@ def exponential_mechanism_on_grid(
     )
     points = grid_points(ball=gradients.ball, cells=cells)
     mechanism = ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=2 * _SCORE_STEPS)
-    slope, reach = float(gradients.lipschitz), float(gradients.radius)
-    unit = slope * reach / _SCORE_STEPS
-    cell = reach / cells * math.sqrt(gradients.dimension)
+    slope, radius_float = float(gradients.lipschitz), float(gradients.radius)
+    unit = slope * radius_float / _SCORE_STEPS
+    half_diagonal = radius_float / cells * math.sqrt(gradients.dimension)
 
-    def answer(rows: Rows, drawn: BitSource) -> Floats:
-        scores = _scores(gradients.on(rows), points, slope * reach)
-        return np.array(points[mechanism.select(scores, drawn)])
+    def answer(rows: Rows, bits: BitSource) -> Floats:
+        scores = _scores(gradients.on(rows), points, slope * radius_float)
+        return np.array(points[mechanism.select(scores, bits)])
 
     plan: ReleasePlan[Rows] = ReleasePlan(
         claim=PureDP(epsilon),
         steps=(mechanism.step(),),
         answer=answer,
-        error=mechanism.error(len(points)) * unit / gradients.rows + slope * cell,
-        seconds=len(points) * gradients.rows * _SECONDS_A_LOSS,
+        error=mechanism.error(len(points)) * unit / gradients.rows + slope * half_diagonal,
+        seconds=len(points) * gradients.rows * _SECONDS_PER_LOSS,
         public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
     return run(plan, cast(Source, gradients.source))
@@ -221,28 +223,28 @@ def grid_points(*, ball: Ball, cells: int) -> Floats:
     """
     count, d = as_count(cells, "cells", minimum=1), ball.dimension
     require(
-        d * math.log(count) <= math.log(_MOST_POINTS) + 1e-9,
+        d * math.log(count) <= math.log(_MAXIMUM_POINTS) + 1e-9,
         "cells",
         cells,
-        expected=f"at most {_MOST_POINTS} grid points, cells ** {d}",
+        expected=f"at most {_MAXIMUM_POINTS} grid points, cells ** {d}",
         remedy="use fewer cells: the exponential mechanism is for low dimensions",
     )
     axis = (np.arange(count) + 0.5) * (2 / count) - 1
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     inside = (grid**2).sum(axis=1) <= 1
-    kept = grid[inside] if inside.any() else np.zeros((1, d))
-    points: Floats = kept * float(ball.radius) + ball.middle()
+    unit_points = grid[inside] if inside.any() else np.zeros((1, d))
+    points: Floats = unit_points * float(ball.radius) + ball.middle()
     return points
 
 
-def _scores(gradients: LinearGradients, points: Floats, reach: float) -> list[int]:
-    """Return -Σ_i round((f(θ; x_i) - f(0; x_i))·steps/reach), each term cut to ±steps."""
+def _scores(gradients: LinearGradients, points: Floats, bound: float) -> list[int]:
+    """Return -Σ_i round((f(θ; x_i) - f(0; x_i))·steps/bound), each term clipped to ±steps."""
     start = gradients.values(np.zeros((gradients.dimension, 1)))
-    block = max(1, _BLOCK // gradients.rows)
+    block = max(1, _BLOCK_ENTRIES // gradients.rows)
     scores: list[int] = []
     for first in range(0, len(points), block):
         values = gradients.values(points[first : first + block].T) - start
-        cut = np.clip(np.rint(values * (_SCORE_STEPS / reach)), -_SCORE_STEPS, _SCORE_STEPS)
-        sums = exact_sum(cut.astype(np.int64), bound=_SCORE_STEPS)
+        clipped = np.clip(np.rint(values * (_SCORE_STEPS / bound)), -_SCORE_STEPS, _SCORE_STEPS)
+        sums = exact_sum(clipped.astype(np.int64), bound=_SCORE_STEPS)
         scores.extend(-int(total) for total in sums)
     return scores

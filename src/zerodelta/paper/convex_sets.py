@@ -1,7 +1,7 @@
-"""From total variation to W∞ on a convex set, and balls in any l_q norm, as calculators.
+"""Convert total variation to W∞ on a convex set, and project to balls in any l_q norm.
 
-Theorem W for the paper's (r, R): r/R in place of its r/4R, the right volume of the l_q ball (theory
-A2), and no volume at all where none is known. Every bound is rounded outwards.
+Theorem W for the paper's (r, R) has r/R in place of the printed r/4R, the correct volume of the l_q
+ball (theory A2), and the largest possible volume where none is known. Bounds are rounded outwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zerodelta.privacy.parameters import as_epsilon, log_delta_from, split_epsil
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import product_laplace_radius
 from zerodelta.spaces import Ball
-from zerodelta.spaces.lattices import Coordinates, Given, as_length, common_dimension, plain
+from zerodelta.spaces.lattices import Coordinates, Numbers, as_length, common_dimension, plain
 from zerodelta.spaces.space import EuclideanSpace
 
 
@@ -31,20 +31,20 @@ from zerodelta.spaces.space import EuclideanSpace
 class ConvexSet:
     """A convex set Θ that contains an l_q ball of radius r and has l_q diameter R.
 
-    Use it to see which noise, or which δ, Algorithm 1 needs on a set that is not a ball.
+    Use it to compute the noise, or the δ, that Algorithm 1 needs on a set that is not a ball.
 
     Parameters
     ----------
     dimension : int
         The number of coordinates d.
     inner_radius : number
-        r, of an l_q ball inside Θ; at most R/2.
+        r, the radius of an l_q ball inside Θ; at most R/2.
     diameter : number
-        R, the l_q diameter of Θ, or more.
+        R, an upper bound on the l_q diameter of Θ.
     norm : number or math.inf
         q, at least 1; 2 by default.
     volume : number, optional
-        The volume of Θ, or more. By default the largest that a set of diameter R can have,
+        An upper bound on the volume of Θ. By default the largest volume of a set of diameter R,
         V_q (R/2)^d.
 
     Notes
@@ -92,20 +92,20 @@ class ConvexSet:
             expected="at most half of the diameter",
             remedy="pass r and R in the same norm",
         )
-        whole = None if volume is None else as_positive(volume, "volume")
+        exact_volume = None if volume is None else as_positive(volume, "volume")
         object.__setattr__(self, "dimension", d)
         object.__setattr__(self, "inner_radius", r)
         object.__setattr__(self, "diameter", width)
         object.__setattr__(self, "norm", q)
-        object.__setattr__(self, "volume", whole)
-        if whole is not None:
+        object.__setattr__(self, "volume", exact_volume)
+        if exact_volume is not None:
             smallest = lower(lambda: self._log_unit() + d * ball(r).log())
             require(
-                upper(lambda: ball(whole).log()) >= smallest,
+                upper(lambda: ball(exact_volume).log()) >= smallest,
                 "volume",
                 volume,
                 expected="at least that of the ball of radius r inside",
-                remedy="leave it out: the largest possible one is used",
+                remedy="omit volume: the largest possible one is the default",
             )
 
     def radius(
@@ -116,9 +116,9 @@ class ConvexSet:
         log_delta: float | None = None,
         delta: Rational | None = None,
     ) -> float:
-        """Return Δ_q, rounded up: W∞ of the mixed laws is at most this, and at most R.
+        """Return Δ_q, an upper bound on W∞ of the mixed laws, at most R.
 
-        For ω Unif(Θ) and TV = (1-ω)δ/(1+e^ε) it is (R/r)·(TV·vol(Θ)/(ω V_q))^(1/d); R²/2r times
+        For ω Unif(Θ) and TV = (1-ω)δ/(1+e^ε) it is (R/r)·(TV·vol(Θ)/(ω V_q))^(1/d), and R²/2r times
         (TV/ω)^(1/d) where the volume is not known.
         """
         log_of = log_delta_from(delta, log_delta)
@@ -138,12 +138,12 @@ class ConvexSet:
     ) -> float:
         """Return b = 2Δ_1/ε', rounded up: the Laplace noise that makes the release pure."""
         base, extra = split_epsilon(epsilon, base_epsilon)
-        moved = self.radius(
+        radius = self.radius(
             mixing_weight=mixing_weight, base_epsilon=base, log_delta=log_delta, delta=delta
         )
         # ‖x‖_1 <= d^(1-1/q) ‖x‖_q
         log_one = product_laplace_radius(
-            dimension=self.dimension, norm=self.norm, log_radius=upper(lambda: ball(moved).log())
+            dimension=self.dimension, norm=self.norm, log_radius=upper(lambda: ball(radius).log())
         )
         return upper(lambda: 2 * ball(log_one).exp() / ball(extra))
 
@@ -151,22 +151,23 @@ class ConvexSet:
         self, *, radius: Rational, mixing_weight: Rational, base_epsilon: Rational
     ) -> float:
         """Return the largest ln δ, rounded down, for which W∞ is at most `radius` (Δ_q < R)."""
-        wanted = as_positive(radius, "radius")
+        exact = as_positive(radius, "radius")
         require(
-            wanted < self.diameter,
+            exact < self.diameter,
             "radius",
             radius,
-            expected="below the diameter, which every δ keeps",
-            remedy="pass a smaller one",
+            expected="below the diameter, a bound for every δ",
+            remedy="pass a smaller radius",
         )
 
         def log() -> arb:
             at_one = self._log_radius(mixing_weight, base_epsilon, 0.0)
-            return self.dimension * (ball(wanted).log() - at_one)
+            return self.dimension * (ball(exact).log() - at_one)
 
         return min(lower(log), 0.0)
 
     def _log_radius(self, mixing_weight: Rational, base_epsilon: Rational, log_delta: float) -> arb:
+        """Return ln Δ_q, without the limit R."""
         w, t = as_weight(mixing_weight, "mixing_weight"), as_epsilon(base_epsilon)
         log_tv = ball((1 - w) / w).log() - (1 + ball(t).exp()).log() + ball(log_delta)
         # Theorem W: TV <= p_min V_q (rΔ/R)^d suffices, and p_min = ω/vol(Θ)
@@ -177,11 +178,10 @@ class ConvexSet:
 
     def _log_volume_ratio(self) -> arb:
         """Return ln(vol(Θ)/V_q), at most d ln(R/2)."""
-        most = self.dimension * ball(self.diameter / 2).log()
+        largest = self.dimension * ball(self.diameter / 2).log()
         if self.volume is None:
-            return most
-        given = ball(self.volume).log() - self._log_unit()
-        return given.min(most)
+            return largest
+        return (ball(self.volume).log() - self._log_unit()).min(largest)
 
     def _log_unit(self) -> arb:
         """Return ln V_q, V_q = (2Γ(1+1/q))^d/Γ(1+d/q)."""
@@ -191,22 +191,22 @@ class ConvexSet:
 
 
 # -- Balls in any l_q norm, for Algorithm 1 with a general q (`assump:domain`) --------------------
-# A uniform point of an l_q ball has no exact sampler here, and needs none: Algorithm 1 asks only
-# that the value lies *in* the ball Θ that is mixed in (the paper's remark after Theorem 1). Θ is
-# the smallest l_p ball around, p = 1 or 2 <= q, whose l_p diameter is d^(1/p-1/q) times the l_q
-# diameter. Then Δ_1 = d^(1-1/p)·d^(1/p-1/q)·D_q·x = d^(1-1/q)·D_q·x, the very noise of Line 2 with
-# q itself.
+# There is no exact sampler for a uniform point of an l_q ball, and none is needed: Algorithm 1
+# requires only that the value lies *in* the ball whose uniform points are mixed in (the paper's
+# remark after Theorem 1). That ball is the smallest l_p ball around it, p = 1 or 2 <= q, whose l_p
+# diameter is d^(1/p-1/q) times the l_q diameter. Then Δ_1 = d^(1-1/p)·d^(1/p-1/q)·D_q·x =
+# d^(1-1/q)·D_q·x: the same noise as Line 2 has for q.
 
 _SLACK = 2.0**-40
-"""How far, relative to radius and center, float rounding may leave a projected point outside."""
+"""The relative distance by which float rounding may leave a projected point outside the ball."""
 
-_FARTHEST = 2.0**200
-"""In radii. What lies farther away is projected as if it were here, in the same direction."""
+_MAXIMUM_DISTANCE = 2.0**200
+"""In radii. A point farther away is replaced by one at this distance in the same direction."""
 
-_TINY = 2.0**-1000
+_SMALLEST_DIVISOR = 2.0**-1000
 
-_OUTER, _INNER = 64, 56
-"""Halvings of the multiplier, and of each coordinate."""
+_MULTIPLIER_HALVINGS, _COORDINATE_HALVINGS = 64, 56
+"""The steps of bisection for the multiplier, and for each coordinate."""
 
 
 @final
@@ -214,15 +214,15 @@ _OUTER, _INNER = 64, 56
 class LqBall(EuclideanSpace):
     """The vectors within `radius` of `center` in the l_q norm, for any rational q >= 1.
 
-    Use it with `purify_ball`, for norms that `zd.Ball` does not have. All parameters are public;
-    they must not be read off the data.
+    Use it with `purify_ball`, for norms that `zd.Ball` does not have. All parameters are public and
+    must not be computed from the data.
 
     Parameters
     ----------
     dimension : int
         The number of coordinates d.
     radius : int, float, Fraction or str
-        The radius, kept exactly; the diameter D_q is twice as much.
+        The radius, kept exactly; the diameter D_q is twice the radius.
     norm : int, float, Fraction or str
         The q of the norm, at least 1, kept exactly; for q = inf use `zd.Ball`.
     center : number or list
@@ -244,7 +244,7 @@ class LqBall(EuclideanSpace):
     center: Coordinates
 
     def __init__(
-        self, dimension: int, radius: Rational, *, norm: Rational, center: Given = 0
+        self, dimension: int, radius: Rational, *, norm: Rational, center: Numbers = 0
     ) -> None:
         q = as_rational(norm, "norm")
         require(
@@ -252,7 +252,7 @@ class LqBall(EuclideanSpace):
             "norm",
             norm,
             expected="a number q of at least 1",
-            remedy="pass norm='3/2', say, or use zd.Ball for norm 1, 2 or math.inf",
+            remedy="pass norm='3/2', for example, or use zd.Ball for norm 1, 2 or math.inf",
         )
         dimension = as_count(dimension, "dimension", minimum=1)
         object.__setattr__(self, "dimension", common_dimension(dimension, center=center))
@@ -278,7 +278,7 @@ class LqBall(EuclideanSpace):
         return np.repeat(center, self.dimension // len(center))
 
     def diameter(self, norm: float = 2) -> float:
-        """Return a float at least the largest l_norm distance, 2r d^max(0, 1/p - 1/q)."""
+        """Return the diameter in the l_p norm, p = `norm`: 2r d^max(0, 1/p - 1/q), rounded up."""
         inverse = Fraction(0) if norm == np.inf else 1 / as_rational(norm, "norm")
         power = max(Fraction(0), inverse - 1 / self.norm)
         return upper(
@@ -286,36 +286,41 @@ class LqBall(EuclideanSpace):
         )
 
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
+        """Return whether a vector is in the ball, up to rounding."""
         radius, center = float(self.radius), self.middle()
-        far = self._length(center / radius)
-        return self._length((vector - center) / radius) <= 1 + _SLACK * (1 + far)
+        distance = self._length(center / radius)
+        return self._length((vector - center) / radius) <= 1 + _SLACK * (1 + distance)
 
     def _nearest(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the l2-nearest point: |y_i| + m |y_i|^(q-1) = |x_i|, m such that ‖y‖_q = 1."""
+        """Return the l2-nearest point y: |y_i| + m |y_i|^(q-1) = |x_i|, m such that ‖y‖_q = 1.
+
+        Both the multiplier m and, for each m, the coordinates are found by bisection.
+        """
         center, radius, q = self.middle(), float(self.radius), float(self.norm)
         offset = (vector - center) / radius
-        if not float(np.abs(offset).max()) <= _FARTHEST:
-            most = max(float(np.abs(vector).max()), float(np.abs(center).max()))
-            direction = vector / most - center / most
-            offset = direction / max(float(np.abs(direction).max()), _TINY) * _FARTHEST
+        if not float(np.abs(offset).max()) <= _MAXIMUM_DISTANCE:
+            largest = max(float(np.abs(vector).max()), float(np.abs(center).max()))
+            direction = vector / largest - center / largest
+            size = max(float(np.abs(direction).max()), _SMALLEST_DIVISOR)
+            offset = direction / size * _MAXIMUM_DISTANCE
         sizes = np.abs(offset)
 
         def shrunk(multiplier: float) -> npt.NDArray[np.float64]:
             low, high = np.zeros_like(sizes), np.minimum(sizes, 1.0)
-            for _ in range(_INNER):
+            for _ in range(_COORDINATE_HALVINGS):
                 middle = (low + high) / 2
                 below = middle + multiplier * middle ** (q - 1) < sizes
                 low, high = np.where(below, middle, low), np.where(below, high, middle)
             return (low + high) / 2
 
-        least, most = 0.0, float(sizes.max()) * self.dimension ** (1 - 1 / q)
-        for _ in range(_OUTER):
-            multiplier = (least + most) / 2
+        low, high = 0.0, float(sizes.max()) * self.dimension ** (1 - 1 / q)
+        for _ in range(_MULTIPLIER_HALVINGS):
+            multiplier = (low + high) / 2
             if self._length(shrunk(multiplier)) > 1:
-                least = multiplier
+                low = multiplier
             else:
-                most = multiplier
-        inside = shrunk(most)
+                high = multiplier
+        inside = shrunk(high)
         inside /= max(1.0, self._length(inside))
         nearest: npt.NDArray[np.float64] = center + np.copysign(inside, offset) * radius
         return nearest

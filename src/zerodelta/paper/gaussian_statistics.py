@@ -1,4 +1,4 @@
-"""The Gaussian sufficient statistics of AdaSSP, their noise and the ridge solution (A9, C6).
+"""Compute AdaSSP's sufficient statistics with Gaussian noise, and the ridge solution (A9, C6).
 
 Rows are integers, so XᵀX, Xᵀy and the integer below λ_min(XᵀX) are exact, and the noise is exactly
 rounded: the joint guarantee is Gaussian DP with the sensitivities of theory A9. The penalty and the
@@ -43,8 +43,9 @@ STEPS = 1 << 16
 def below_smallest_eigenvalue(gram: Integers) -> int:
     """Return the largest integer strictly below λ_min of a positive semidefinite integer matrix.
 
-    Exact: all roots of the characteristic polynomial p exceed k iff the coefficients of p(x + k)
-    alternate in sign, none 0 (all roots are real). Its sensitivity is at most that of λ_min + 1.
+    It is exact: as all roots of the characteristic polynomial p are real, they exceed k if and only
+    if the coefficients of p(x + k) are nonzero and alternate in sign. Its sensitivity is at most
+    that of λ_min plus 1.
 
     >>> below_smallest_eigenvalue(np.array([[2, 1], [1, 2]]))
     0
@@ -68,16 +69,18 @@ def below_smallest_eigenvalue(gram: Integers) -> int:
 
 @value
 class GaussianStatistics:
-    """The exact integer sufficient statistics of bounded rows, and how they are noised.
+    """The public parameters of noisy sufficient statistics.
 
-    ‖x‖² <= A = steps² and |y| <= steps, in integers (theory C6).
+    Rows are integers with ‖x‖² <= A = steps² and |y| <= steps (theory C6).
     """
 
     dimension: int
     data_norm: Fraction
     target_bound: Fraction
     multiplier_squared: Fraction
+    """m²: the noise on the diagonal of XᵀX has standard deviation m·A."""
     eigenvalue: bool
+    """Whether λ_min(XᵀX) is measured, too."""
 
     @property
     def scale(self) -> float:
@@ -89,7 +92,7 @@ class GaussianStatistics:
         return _theorem(self.multiplier_squared, self.eigenvalue).step()
 
     def claim(self) -> GaussianDP:
-        """Return what the noisy statistics satisfy together."""
+        """Return the joint claim of the noisy statistics."""
         theorem = _theorem(self.multiplier_squared, self.eigenvalue)
         return cast(GaussianDP, theorem.claim(Neighbors.REPLACE))
 
@@ -101,85 +104,89 @@ class GaussianStatistics:
         ridge: float,
         caution: float = 0.0,
     ) -> Floats:
-        """Return the ridge solution on noisy statistics, 0 where there is none: internal.
+        """Return the ridge solution from noisy statistics, an internal answer; 0 if it fails.
 
-        The target is the last column. The penalty lifts the smallest eigenvalue to ridge·m·A: as
-        seen by the noisy λ_min less `caution`·m·A if it was queried, else by the noisy matrix
-        itself (post-processing).
+        The target is the last column. The penalty raises the smallest eigenvalue to ridge·m·A. The
+        eigenvalue is estimated by the noisy λ_min less `caution`·m·A if it is measured, else by
+        that of the noisy matrix (post-processing).
         """
         gram, moments = self._exact(rows)
         squared, d = self.multiplier_squared, self.dimension
         bound = STEPS**2
         upper_triangle = np.triu_indices(d, 1)
         diagonal = _noised(np.diagonal(gram), squared * bound**2, bits)
-        beside = _noised(gram[upper_triangle], squared * bound**2 / 2, bits)
+        off_diagonal = _noised(gram[upper_triangle], squared * bound**2 / 2, bits)
         noisy_moments = _noised(moments, squared * bound * STEPS**2, bits)
         unit = math.sqrt(squared) * bound
         matrix = np.zeros((d, d))
-        matrix[upper_triangle] = beside.astype(np.float64)
+        matrix[upper_triangle] = off_diagonal.astype(np.float64)
         matrix = matrix + matrix.T + np.diag(diagonal.astype(np.float64))
         if self.eigenvalue:
-            smallest = np.array([below_smallest_eigenvalue(gram)])
-            seen = float(_noised(smallest, squared * bound**2, bits)[0]) - caution * unit
+            exact = np.array([below_smallest_eigenvalue(gram)])
+            smallest = float(_noised(exact, squared * bound**2, bits)[0]) - caution * unit
         else:
-            seen = None
-        return self._ridge(matrix, noisy_moments.astype(np.float64), seen, ridge * unit)
+            smallest = None
+        return self._ridge(matrix, noisy_moments.astype(np.float64), smallest, ridge * unit)
 
     def _ridge(
-        self, matrix: Floats, moments: Floats, smallest: float | None, wanted: float
+        self, matrix: Floats, moments: Floats, smallest: float | None, target: float
     ) -> Floats:
-        """Post-processing; what cannot be solved becomes 0 (theory A9)."""
+        """Solve with a penalty that raises the smallest eigenvalue to `target`; 0 if it fails.
+
+        This is post-processing of noisy numbers (theory A9).
+        """
         try:
             with np.errstate(all="ignore"):
                 if smallest is None:
                     smallest = float(np.linalg.eigvalsh(matrix)[0])
                 else:
                     smallest = max(0.0, smallest)
-                penalty = max(0.0, wanted - smallest)
+                penalty = max(0.0, target - smallest)
                 theta = np.linalg.solve(matrix + penalty * np.eye(self.dimension), moments)
-        except Exception:  # singular: an exception would be an output
+        except Exception:  # a singular matrix: an exception would be an output
             return np.zeros(self.dimension)
         solved = np.asarray(theta * self.scale, dtype=np.float64)
         return solved if np.isfinite(solved).all() else np.zeros(self.dimension)
 
     def _exact(self, rows: Rows) -> tuple[Integers, Integers]:
+        """Return XᵀX and Xᵀy as exact integers."""
         x_lattice = FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=STEPS)
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
         d, both = self.dimension, (STEPS, STEPS)
 
-        def products(block: Block) -> Any:  # may run elsewhere
-            whole = whole_rows(block)  # with a missing cell: the zero row
-            x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
+        def products(block: Block) -> Any:  # may run on a cluster
+            complete = whole_rows(block)  # a row with a missing cell becomes the zero row
+            x, y = x_lattice.quantize(complete[:, :-1]), y_lattice.quantize(complete[:, -1:])
             return exact_product(x, np.column_stack([x, y]), bounds=both)
 
-        every = range(len(rows.columns))
-        total = rows.total(products, every, shape=(d, d + 1), bound=STEPS**2)
+        columns = range(len(rows.columns))
+        total = rows.total(products, columns, shape=(d, d + 1), bound=STEPS**2)
         return total[:, :-1], total[:, -1]
 
 
 def _noised(sums: Integers, variance: Fraction, bits: BitSource) -> Integers:
+    """Add rounded Gaussian noise to integers."""
     return add_exactly(
         np.ascontiguousarray(sums), rounded_gaussian(variance=variance, size=len(sums), bits=bits)
     )
 
 
-# -- Adassp ---------------------------------------------------------------------------------------
-# AdaSSP through a lattice: Gaussian noise on XᵀX and Xᵀy, purified without extra ε (theory C6).
+# -- AdaSSP through a lattice: Gaussian noise on XᵀX and Xᵀy, purified without extra ε (theory C6) -
 
 
 @value
 class LatticeAdassp:
-    """The plan: statistics with noise, a penalty, and the lattice on which coefficients leave.
+    """The plan of `lattice_adassp`: noisy statistics, a penalty, and the lattice of the output.
 
-    The penalty comes from the noisy matrix itself, so there is no eigenvalue query.
+    The penalty is computed from the noisy matrix, without a query for its smallest eigenvalue.
     """
 
     statistics: GaussianStatistics
     channel: GaussianMix
     ridge: float
-    """What the penalty lifts the smallest eigenvalue to, in units of the noise."""
+    """The value to which the penalty raises the smallest eigenvalue, in units of the noise."""
 
     @staticmethod
     def plan(
@@ -193,23 +200,26 @@ class LatticeAdassp:
         resolution: int | None = None,
         ridge_factor: float = 2.0,
     ) -> LatticeAdassp:
-        """Calibrate; `resolution` is the trust radius in lattice spacings (default: the rows).
+        """Calibrate noise and lattice to ε.
 
-        μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1) (theory C6, R(v)).
+        `resolution` is the trust radius in lattice spacings, by default the number of rows. The
+        condition is μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1) (theory C6,
+        R(v)).
         """
         exact, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight)
         ridge_factor = float(as_positive(ridge_factor, "ridge_factor"))
         steps = max(rows, 16) if resolution is None else resolution
         steps = as_count(steps, "resolution", minimum=1)
-        # the net in units of its spacing does not depend on the radius: δ comes before the noise
-        unit = BallLattice(ball=Ball(dimension, steps), spacing=Fraction(1))
-        net = GaussianMix(lattice=unit, mixing_weight=weight)
+        # δ depends on the lattice in units of its spacing only, so it is known before the noise and
+        # the radius that follows from the noise
+        unit_lattice = BallLattice(ball=Ball(dimension, steps), spacing=Fraction(1))
+        unit_channel = GaussianMix(lattice=unit_lattice, mixing_weight=weight)
         statistics = calibrated_statistics(
             dimension,
             data_norm,
             target_bound,
             epsilon=exact,
-            log_delta=min(net.log_delta_required(exact), -(2.0**-20)),
+            log_delta=min(unit_channel.log_delta_required(exact), -(2.0**-20)),
             eigenvalue=False,
         )
         radius = trust_radius(
@@ -240,13 +250,13 @@ class LatticeAdassp:
 def trust_radius(
     *, rows: int, dimension: int, multiplier: float, ridge_factor: float, scale: float
 ) -> Fraction:
-    """Return R̃ = (n + m(√d+3))/(C√d·m)·‖Y‖/‖X‖: with high probability ‖θ̃‖ is below it.
+    """Return R̃ = (n + m(√d+3))/(C√d·m)·‖Y‖/‖X‖, which exceeds ‖θ̃‖ with high probability.
 
-    theory A9: a formula of public quantities only; a bad radius costs accuracy, never privacy.
-    `scale` is ‖Y‖/‖X‖, `ridge_factor` the C with which the penalized matrix is at least C√d·m·A.
+    It is a function of public numbers, and a bad radius costs accuracy, never privacy (theory A9).
+    `scale` is ‖Y‖/‖X‖, and C = `ridge_factor` such that the penalized matrix is at least C√d·m·A.
     """
-    top = rows + multiplier * (math.sqrt(dimension) + 3)
-    return Fraction(top / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
+    numerator = rows + multiplier * (math.sqrt(dimension) + 3)
+    return Fraction(numerator / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
 
 
 def _theorem(multiplier_squared: Fraction, eigenvalue: bool) -> GaussianSufficientStatistics:
@@ -268,15 +278,15 @@ def calibrated_statistics(
     eigenvalue: bool,
 ) -> GaussianStatistics:
     """Return the statistics with the smallest noise that meets (ε, ln δ)."""
-    # theory A9: joint sensitivity² 16/3 (9/2 without the eigenvalue), and the exact Gaussian
-    # profile, instead of three add-remove mechanisms of (ε/3, δ/3)
-    shift = _theorem(Fraction(1), eigenvalue).sensitivity_squared(Neighbors.REPLACE)
+    # theory A9: the joint squared sensitivity is 16/3 (9/2 without the eigenvalue), with the exact
+    # Gaussian profile, where the paper has three add-remove mechanisms of (ε/3, δ/3)
+    sensitivity = _theorem(Fraction(1), eigenvalue).sensitivity_squared(Neighbors.REPLACE)
     allowed = calibrate(epsilon=epsilon, log_delta=log_delta).mu_squared
     return GaussianStatistics(
         dimension=dimension,
         data_norm=as_positive(data_norm, "data_norm"),
         target_bound=as_positive(target_bound, "target_bound"),
-        multiplier_squared=shift / allowed,
+        multiplier_squared=sensitivity / allowed,
         eigenvalue=eigenvalue,
     )
 
@@ -290,18 +300,19 @@ def adassp_error(
     added: Fraction | int = 0,
     random: Fraction | int = 0,
 ) -> float:
-    """Return the excess of the mean squared error to expect, from public numbers.
+    """Forecast the excess of the mean squared error from public numbers.
 
-    For rows and targets as in `Expected`: XᵀX = v·I. With the penalty λ it is what the noise of
-    variance m²(1 + ‖θ‖²/2) makes of (XᵀX + λI)⁻¹, and the bias λθ/(v + λ). `added` is the squared
-    length of what purification adds to θ, `random` that of a random point, times its probability.
+    Rows and targets are as in `Expected`, with XᵀX = v·I. With the penalty λ the excess has two
+    parts: noise of variance m²(1 + ‖θ‖²/2) times (v + λ)⁻², and the bias λθ/(v + λ). `added` is the
+    squared length of the error that purification adds to θ, and `random` the squared length of a
+    random point times its probability.
     """
     d, noise = statistics.dimension, math.sqrt(statistics.multiplier_squared)
     variance = TARGETS.row_length**2 / d  # of a row in any direction
     v = rows * variance
     penalty = max(0.0, ridge * noise - max(0.0, v - caution * noise))
-    length = TARGETS.explained / variance
-    spread = d * variance * noise**2 * (1 + length / 2) / (v + penalty) ** 2
+    squared_length = TARGETS.explained / variance
+    spread = d * variance * noise**2 * (1 + squared_length / 2) / (v + penalty) ** 2
     bias = TARGETS.explained * (penalty / (v + penalty)) ** 2
-    inner = (spread + bias) * float(statistics.target_bound) ** 2
-    return inner + variance * float(statistics.data_norm) ** 2 * float(added + random)
+    internal = (spread + bias) * float(statistics.target_bound) ** 2
+    return internal + variance * float(statistics.data_norm) ** 2 * float(added + random)

@@ -1,9 +1,10 @@
-"""MWEM: choose a badly answered query, measure it, reweight; and synthetic rows (theory C7, C10.6).
+"""Answer linear queries by multiplicative weights (MWEM), and sample synthetic rows (C7, C10.6).
 
-Scores and measurements are integers in rows; the distribution is a function of internal answers
-only, so it is computed in floats. `pure_mwem` composes the rounds purely and releases the whole
-distribution: at the same ε it has a smaller error *bound* than a purified sample (`SamplePlan`) in
-every configuration tried (theory A10).
+Each round chooses a badly answered query, measures it, and reweights the distribution. Scores and
+measurements are integers in rows. The distribution is a function of internal answers only, so it is
+computed in floats. `pure_mwem` composes the rounds purely and releases the distribution: at the
+same ε it has a smaller error *bound* than a purified sample (`SamplePlan`) in every configuration
+tried (theory A10).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 
 @value
 class Rounds:
-    """`rounds` choices of a query and measurements of it; everything here is public."""
+    """The public plan of rounds that choose a query and measure it."""
 
     workload: Workload
     rounds: int
@@ -62,7 +63,7 @@ class Rounds:
     measure: Measurement
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the proof steps; they are caller-asserted if the workload is not ours."""
+        """Return the certificate's steps, caller-asserted for a workload of the caller's class."""
         status = Status.ASSERTED if workload_assumed(self.workload) else Status.PROVEN
         steps = (self.select.step(), self.measure.step())
         return tuple(replace(step.times(self.rounds), status=status) for step in steps)
@@ -70,33 +71,33 @@ class Rounds:
     def error(self, rows: int) -> float:
         """Return a bound on E max_q |q(D)/n - q(average)| / bound, from public numbers.
 
-        A round in which the chosen query is off by s (a fraction of n) and the measurement by e
-        lowers the divergence from the data by at least (s² - e²)/4, and that starts at most at
-        ln|X|. So with T rounds and the last, unmeasured distribution, √(4 ln|X|/(T+1) + E e²), plus
-        the gap of the choice: scale · ln K rows, and 1 for rounding the scores. Above 1 it says
-        nothing.
+        If the chosen query is wrong by s (a fraction of n) and its measurement by e, a round lowers
+        the divergence from the data, which starts at most at ln|X|, by at least (s² - e²)/4. With T
+        rounds and the last, unmeasured distribution the bound is √(4 ln|X|/(T+1) + E e²), plus the
+        gap of the choice: scale · ln K rows, and 1 for rounding the scores. A bound above 1 is
+        void.
         """
         mass, unit = self.rounds / (self.rounds + 1), rows * self.workload.bound
         if isinstance(self.measure, RoundedLaplace):
             deviation = math.sqrt(2) * float(self.measure.scale)
         else:
             deviation = math.sqrt(self.measure.variance)
-        noise = mass * ((deviation + 1 / 2) / unit) ** 2  # rounding moves it by 1/2 at most
+        noise = mass * ((deviation + 1 / 2) / unit) ** 2  # rounding changes it by 1/2 at most
         gap = mass * (self.select.error(self.workload.queries) + 1) / unit
         return math.sqrt(drift(self.workload.universe, self.rounds) + noise) + gap
 
     @property
     def seconds(self) -> float:
-        """Roughly how long the rounds take on an ordinary core (`bench/paper.py` measures it).
+        """A forecast of the seconds that the rounds take on one core; `bench/paper.py` checks it.
 
-        Marginals are found by one Walsh transform, other workloads by a table of all queries.
+        Marginals are computed by one Walsh transform, other workloads by a matrix of all queries.
         """
         items, queries = self.workload.universe, self.workload.queries
         table = 5e-8 * items if type(self.workload) is Marginals else 4e-9 * items * queries
         return self.rounds * (5e-4 + 2e-7 * queries + table)
 
     def average(self, counts: Counts, bits: BitSource) -> Distribution:
-        """Run the rounds; what is returned is as private as the rounds are."""
+        """Run the rounds and return the average distribution, as private as the rounds."""
         return multiplicative_weights(
             counts,
             self.workload,
@@ -119,12 +120,12 @@ class Rounds:
 
 
 def drift(universe: int, rounds: int) -> float:
-    """Return 4 ln|X|/(T+1): what T rounds leave of the squared error, without any noise."""
+    """Return 4 ln|X|/(T+1), the squared error after T rounds without noise."""
     return 4 * math.log(universe) / (rounds + 1)
 
 
 def round_epsilon(*, rho: Rational, rounds: int) -> Fraction:
-    """Return ε_0 = √(ρ/T), rounded down: of each mechanism of each round that add up to ρ-zCDP.
+    """Return ε_0 = √(ρ/T), rounded down, of both mechanisms of T rounds that are ρ-zCDP together.
 
     >>> round_epsilon(rho=1, rounds=4)
     Fraction(1, 2)
@@ -144,10 +145,10 @@ def multiplicative_weights(
     choose: Callable[[Counts], int],
     measure: Callable[[int], int],
 ) -> Distribution:
-    """Return the average of the distributions p_0..p_T; it is as private as its answers.
+    """Return the average of the distributions p_0..p_T, as private as `choose` and `measure`.
 
-    `choose` gets the integer scores of all queries, `measure` the exact total of the chosen one:
-    these are the only places where data enters.
+    `choose` is called with the integer scores of all queries, and `measure` with the exact total of
+    the chosen query. The data has no other effect.
     """
     n = int(counts.sum())
     truth, size, bound = workload.totals(counts), workload.universe, workload.bound
@@ -155,25 +156,26 @@ def multiplicative_weights(
     average: Distribution = weights.copy()
     for _ in range(rounds):
         synthetic = workload.totals(weights) * n
-        # |round(n q(p)) - q(D)|: the first part is no data, so its sensitivity is `bound`
+        # |round(n q(p)) - q(D)|: the first term does not depend on the data, so the sensitivity is
+        # that of q(D), `bound`
         rounded = np.clip(np.rint(synthetic), 0, n * bound).astype(np.int64)
         query = choose(np.abs(rounded - truth))
-        # theory A10: m_t = q_t(D) + noise (the paper writes <q_t, X>). It is clipped to where the
-        # truth lies: post-processing, and the update stays within e^(±1/2) whatever the noise.
+        # theory A10: m_t = q_t(D) + noise (the paper writes <q_t, X>). It is clipped to the range
+        # of q_t(D), which is post-processing, so that the update is within e^(±1/2) for any noise.
         answer = min(max(measure(int(truth[query])), 0), n * bound)
         # theory A10: the update is p_t(x) ∝ p_{t-1}(x) exp(q_t(x) (m_t - q_t(p_{t-1})) / 2)
         shortfall = (answer - float(synthetic[query])) / (n * bound)
         workload.reweight(weights, query, shortfall / 2)
         weights /= _total(weights)
         average += weights
-    # The paper averages p_0..p_{T-1}, which no answer of round T reaches. Nothing paid for is
-    # thrown away here: p_0..p_T, the paper's output for T+1 rounds at the price of T.
+    # The paper averages p_0..p_{T-1}, which does not use the answer of round T. The average of
+    # p_0..p_T uses it: the paper's output for T+1 rounds at the ε of T.
     average /= rounds + 1
     return average
 
 
 def _total(weights: Distribution) -> float:
-    """Add up in one fixed order, so that equal weights have equal sums."""
+    """Return the sum in a fixed order, so that equal weights have equal sums."""
     while len(weights) > 1:
         if len(weights) % 2:
             weights = np.append(weights, 0.0)
@@ -205,13 +207,13 @@ def best_rounds(*, rows: int, workload: Workload, epsilon: Rational) -> int:
     def error(rounds: int) -> float:
         return pure_rounds(epsilon=epsilon, rounds=rounds, workload=workload).error(n)
 
-    best, found, candidate = 1, error(1), Fraction(1)
+    best, best_error, candidate = 1, error(1), Fraction(1)
     while candidate < 1 << 20:
         candidate = max(candidate * Fraction(21, 20), candidate + 1)
         rounds = round(candidate)
-        reached = error(rounds)
-        if reached < found:
-            best, found = rounds, reached
+        candidate_error = error(rounds)
+        if candidate_error < best_error:
+            best, best_error = rounds, candidate_error
         elif rounds > 4 * best:
             break
     return best
@@ -228,16 +230,16 @@ def pure_mwem(
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (pure DP).
 
-    Use it for linear queries that are no tables of columns; for those see `zd.answer_queries`.
+    Use it for linear queries other than tables of columns; for tables see `zd.answer_queries`.
 
     Parameters
     ----------
     rows : array, data frame or Source
         One row for each person, with the columns of the workload.
     workload : Workload
-        Public queries: `Marginals`, `LinearQueries`, or a class of your own.
+        The public queries: `Marginals`, `LinearQueries`, or a subclass.
     rounds : int, optional
-        How many queries are measured; `best_rounds` by default.
+        The number of measured queries; `best_rounds` by default.
 
     Returns
     -------
@@ -262,24 +264,25 @@ def pure_mwem(
     array([0.7])
 
     """
-    target, data = as_positive(epsilon, "epsilon"), source_of(rows, workload)
+    target, source = as_positive(epsilon, "epsilon"), source_of(rows, workload)
     if rounds is None:
-        rounds = best_rounds(rows=data.rows, workload=workload, epsilon=target)
-    chosen = pure_rounds(epsilon=target, rounds=rounds, workload=workload)
-    return run(chosen.plan(rows=data.rows, claim=PureDP(target)), data)
+        rounds = best_rounds(rows=source.rows, workload=workload, epsilon=target)
+    mechanisms = pure_rounds(epsilon=target, rounds=rounds, workload=workload)
+    return run(mechanisms.plan(rows=source.rows, claim=PureDP(target)), source)
 
 
 # -- A sample of synthetic rows from MWEM, purified (theory C7, B1, A10) --------------------------
-# The rounds are internal and only approximately private; what is published is a small sample,
-# which a channel makes pure: mixing over multisets here, the paper's binary embedding in its
+# The rounds are internal and only approximately private. A small sample is published through a
+# channel that makes it pure: mixing over multisets here, the paper's binary embedding in its
 # Algorithm 16.
 
 Items: TypeAlias = npt.NDArray[np.int64]
 
 _SLACK = Fraction(1, 10**9)
-"""Kept back from ρ: the chain finds its bound on δ at another order, and must meet the target."""
+"""The part of ρ that is not spent, because the certificate's search for the Rényi order may end at
+another order and prove slightly less."""
 _LARGEST_LOG_DELTA = -1e-9
-"""A δ of almost 1 suffices where the mixing nearly hides everything; ln δ must still be below 0."""
+"""The ln δ that is used where mixing allows any δ; it must be below 0."""
 
 
 def sampling_error(*, queries: int, sample_size: int) -> float:
@@ -294,9 +297,10 @@ def sampling_error(*, queries: int, sample_size: int) -> float:
 
 @value
 class SamplePlan:
-    """Everything public about a purified sample: rounds, sample size and channel.
+    """The public plan of a purified sample: rounds, sample size and channel.
 
-    `encode` makes an element of the channel's space of a sample, `decode` a sample of an element.
+    `encode` maps a sample to an element of the channel's space, and `decode` an element to a
+    sample.
     """
 
     rounds: Rounds
@@ -315,11 +319,11 @@ class SamplePlan:
         return self.rounds.error(self.rows) + sample + self.channel.expected_error()
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the proof steps: internal rounds, then the channel."""
+        """Return the certificate's steps: internal rounds, then the channel."""
         return (*self.rounds.steps(), self.channel.step())
 
     def draw(self, counts: Counts, bits: BitSource) -> Items:
-        """Return the items to publish: the rounds, a sample of their average, the channel."""
+        """Run the rounds, sample from their average, and return the items of the channel."""
         average = self.rounds.average(counts, bits)
         sample = weighted_indices(average, size=self.sample_size, bits=bits)
         published = self.decode(self.channel.apply(self.encode(sample), bits))
@@ -350,8 +354,9 @@ def plan_multiset(
 ) -> SamplePlan:
     """Return the plan whose internal rounds spend all the zCDP that the mixing can purify.
 
-    theory A10: the order of a sample says nothing, so N counts multisets, C(|X|+m-1, m), which
-    saves ln m! of ln(1/δ); the choice is charged ε_0²/8 and the measurement is Gaussian.
+    The order of a sample has no information, so the channel's N is the number of multisets,
+    C(|X|+m-1, m), which saves ln m! of ln(1/δ). The choice costs ε_0²/8, and the measurement is
+    Gaussian (theory A10).
     """
     t, count = as_positive(epsilon, "epsilon"), as_count(rounds, "rounds", minimum=1)
     size = as_count(sample_size, "sample_size", minimum=1)
@@ -377,4 +382,5 @@ def plan_multiset(
 
 @lru_cache(maxsize=64)
 def _largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
-    return calibrate(epsilon=epsilon, log_delta=log_delta).rho  # one for any number of rounds
+    """Return the largest ρ that implies (ε, δ); cached, as it is the same for all T."""
+    return calibrate(epsilon=epsilon, log_delta=log_delta).rho

@@ -22,6 +22,8 @@ from zerodelta.exact.logs import ball
 from zerodelta.value import value
 
 _LOWEST = -690.0
+"""The smallest exponent for which e^x is computed; below, it is 0 with radius `_UNDERFLOW`."""
+
 _UNDERFLOW = 2.0**-990
 
 
@@ -29,14 +31,15 @@ class CertifiedLoss(ABC):
     """A convex function of each row's margins, infinitely often differentiable."""
 
     outputs: int
+    """The number of margins of a row."""
     only_differences: bool
-    """Adding one number to all margins of a row changes nothing."""
+    """Whether adding one number to all margins of a row leaves the loss unchanged."""
     curvature_bound: float
-    """No eigenvalue of a row's second derivative in the margins is larger."""
+    """A bound on the eigenvalues of a row's second derivative in the margins."""
 
     @abstractmethod
     def slope(self, margins: Floats, where: slice) -> Floats:
-        """Return the derivatives at the margins of the rows `where`, in plain floats."""
+        """Return the derivatives in the margins of the rows `where`, in plain floats."""
 
     @abstractmethod
     def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
@@ -48,7 +51,10 @@ class CertifiedLoss(ABC):
 
     @abstractmethod
     def curvature(self, margins: Floats, where: slice) -> Any:
-        """Return what Hessians and their products need of second derivatives, in plain floats."""
+        """Return the numbers that determine second derivatives, in plain floats.
+
+        `hessian_product` and `pair_weights` take them as `curvature`.
+        """
 
     @abstractmethod
     def hessian_product(self, curvature: Any, change: Floats) -> Floats:
@@ -56,7 +62,7 @@ class CertifiedLoss(ABC):
 
     @abstractmethod
     def pair_weights(self, curvature: Any, first: int, second: int) -> Floats:
-        """Return the second derivatives in two outputs, one for each row."""
+        """Return each row's second derivative in the margins `first` and `second`."""
 
     @abstractmethod
     def thinned(self, every: int) -> CertifiedLoss:
@@ -71,11 +77,11 @@ class _OneOutput(CertifiedLoss):
     curvature_bound = 1.0
 
     def hessian_product(self, curvature: Floats, change: Floats) -> Floats:
-        """Multiply row by row."""
+        """Return curvature times change."""
         return curvature * change
 
     def pair_weights(self, curvature: Floats, first: int, second: int) -> Floats:
-        """Return the curvature: there is one output."""
+        """Return the curvature of the only output."""
         weights: Floats = curvature[0]
         return weights
 
@@ -85,8 +91,9 @@ class BalancedLogistic(_OneOutput):
     """The balanced logistic loss of roundness a > 0 and shift m₀ >= 0 (theory C9).
 
     With u(m) = ((m - m₀) + √((m - m₀)² + 4a²))/2 the slope is -e^-u, at most 1 in size, and the
-    curvature e^-u u²/(u² + a²). At m₀ = 0 the slopes at m and -m have the ratio e^-m, so the
-    minimizer still estimates the logit. Rows carry the sign of their label.
+    curvature e^-u u²/(u² + a²). At m₀ = 0 the slopes at m and -m have the ratio e^-m, as those of
+    the logistic loss, so the minimizer estimates log-odds. Rows are multiplied by the sign of
+    their label.
 
     Both numbers are dyadic with at most 20 bits, so that a², 4a² and m₀ are floats.
     """
@@ -103,7 +110,8 @@ class BalancedLogistic(_OneOutput):
         """Return -e^-u.
 
         With s the sign of the middle of x = m - m₀ and w = s·x, the number (w + √(w² + 4a²))/2 is
-        u if s = 1 and a²/u if s = -1, whatever the sign of x itself; nothing cancels.
+        u if s = 1 and a²/u if s = -1, for either sign of x itself. It adds numbers of one sign, so
+        no digits cancel.
         """
         square = float(self.roundness**2)
         zero = np.zeros(1)
@@ -136,11 +144,11 @@ class BalancedLogistic(_OneOutput):
         return curved
 
     def thinned(self, every: int) -> BalancedLogistic:
-        """Return itself: labels are in the rows."""
+        """Return the loss itself: labels are in the rows."""
         return self
 
     def _negative_level(self, margins: Floats) -> Floats:
-        """Return -u; what cancels on the left is an absolute error, as small as that of m - m₀."""
+        """Return -u; where digits cancel, the absolute error is as small as that of m - m₀."""
         shifted = margins - float(self.shift)
         level = shifted * shifted
         level += 4 * float(self.roundness**2)
@@ -154,7 +162,7 @@ class BalancedLogistic(_OneOutput):
 class PseudoHuber(_OneOutput):
     """√(1 + r²) - 1 of the residual r = prediction - target; slopes are below 1.
 
-    Targets are in units of the threshold between square and linear.
+    Targets are in units of the threshold between the quadratic and the linear part.
     """
 
     targets: Floats
@@ -165,7 +173,7 @@ class PseudoHuber(_OneOutput):
         return residual / np.sqrt(1 + residual * residual)
 
     def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
-        """Return r/√(1 + r²) = sign(r) √(1 - 1/(1 + r²)) by the first, which loses nothing."""
+        """Return r/√(1 + r²), in which no digits cancel."""
         targets = self.targets[where].reshape(1, -1)
         residual = margins + FloatBalls(-targets, np.zeros(1))
         return residual / (residual * residual + 1).sqrt()
@@ -190,8 +198,8 @@ class PseudoHuber(_OneOutput):
 class Softmax(CertifiedLoss):
     """The softmax loss of labels 0..C-1, whose slopes p - e_y have norm at most √2.
 
-    `shift` is added to all logits but that of the label. The label of a
-    row that was set to zero is arbitrary: its slope is multiplied by 0.
+    `shift` is added to all logits but that of the label. A zero row may have any label: its slope
+    is multiplied by 0.
     """
 
     outputs: int
@@ -204,28 +212,28 @@ class Softmax(CertifiedLoss):
     def slope(self, margins: Floats, where: slice) -> Floats:
         """Return p - e_y."""
         probabilities = self._probabilities(margins, where)
-        probabilities[self._own(where)] -= 1
+        probabilities[self._label_entries(where)] -= 1
         return probabilities
 
     def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
-        """Return p - e_y; a common number taken off the logits changes nothing."""
-        own = np.zeros(margins.middle.shape)
-        own[self._own(where)] = 1.0
+        """Return p - e_y, from logits less the largest one so that no power overflows."""
+        one_hot = np.zeros(margins.middle.shape)
+        one_hot[self._label_entries(where)] = 1.0
         exact = np.zeros(1)
-        logits = margins + FloatBalls((1 - own) * float(self.shift), exact)
+        logits = margins + FloatBalls((1 - one_hot) * float(self.shift), exact)
         largest = logits.middle.max(axis=0, keepdims=True)
         powers = _exp_of_negative(logits + FloatBalls(-largest, exact))
-        return powers / powers.total() + FloatBalls(-own, exact)
+        return powers / powers.total() + FloatBalls(-one_hot, exact)
 
     def slope_arb(self, margins: list[arb], row: int) -> list[arb]:
         """Return p - e_y."""
-        own = int(self.labels[row])
+        label = int(self.labels[row])
         shift = ball(self.shift)
-        logits = [m if j == own else m + shift for j, m in enumerate(margins)]
+        logits = [m if j == label else m + shift for j, m in enumerate(margins)]
         largest = max(logits, key=lambda logit: float(logit.mid()))
         powers = [(logit - largest).exp() for logit in logits]
         total = sum(powers, arb(0))
-        return [power / total - (1 if j == own else 0) for j, power in enumerate(powers)]
+        return [power / total - (1 if j == label else 0) for j, power in enumerate(powers)]
 
     def curvature(self, margins: Floats, where: slice) -> Floats:
         """Return the probabilities p; the second derivative is diag(p) - ppᵀ."""
@@ -247,14 +255,16 @@ class Softmax(CertifiedLoss):
         return Softmax(outputs=self.outputs, labels=self.labels[::every], shift=self.shift)
 
     def _probabilities(self, margins: Floats, where: slice) -> Floats:
+        """Return the softmax of the shifted logits, in plain floats."""
         logits = margins + float(self.shift)
-        logits[self._own(where)] -= float(self.shift)
+        logits[self._label_entries(where)] -= float(self.shift)
         logits -= logits.max(axis=0)
         np.exp(logits, out=logits)
         logits /= logits.sum(axis=0)
         return logits
 
-    def _own(self, where: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+    def _label_entries(self, where: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+        """Return the index of each row's label in an array of shape (outputs, rows)."""
         labels = self.labels[where]
         return labels, np.arange(len(labels))
 
@@ -262,7 +272,7 @@ class Softmax(CertifiedLoss):
 def _exp_of_negative(exponent: FloatBalls) -> FloatBalls:
     """Return e^x for numbers that are at most about 0, also where it underflows.
 
-    Below -690 it is within 2^-990 of 0; `FloatBalls.exp` knows the rest, from -700 on.
+    Below -690 the result is 0 ± 2^-990. `FloatBalls.exp` is valid from -700 on.
     """
     far = exponent.middle + exponent.radius < _LOWEST
     inside = FloatBalls(np.where(far, _LOWEST, exponent.middle), exponent.radius)
@@ -271,32 +281,35 @@ def _exp_of_negative(exponent: FloatBalls) -> FloatBalls:
 
 
 # -- Rows and parameters as integers, whose products BLAS computes exactly ------------------------
-# A row of length at most 1 is k / 2^22. Products with limbs of parameters and of slopes are sums
-# of integers whose partial sums stay below 2^53, so each is exact in float64, in any order (theory
-# C0).
+# A row of length at most 1 is k / 2^22 with integers k. Parameters and slopes are cut into limbs,
+# integers so small that the partial sums of all products stay below 2^53: float64 adds them
+# exactly, in any order (theory C0).
 
 ROW_BITS = 22
 STEPS = 1 << ROW_BITS
 """The largest length of an integer row."""
 
 SLOPE_BITS = 18
-_MOST_ROWS = 1 << 13
-"""2^22 · 2^18 · 2^13 = 2^53: a block's sum of rows times slope limbs of at most 2^18 is exact."""
+_BLOCK_ROWS = 1 << 13
+"""The largest number of rows of a block. Its sum of rows times slope limbs of at most 2^18 is then
+exact: 2^22 · 2^18 · 2^13 = 2^53."""
 
 _HIGH_BITS = 29
+"""The size of the high limb of a parameter, in bits."""
+
 _LOWEST_EXPONENT = -960
 _BLOCK_ENTRIES = 1 << 17
-"""One MiB: a block of rows is read once and stays in the second-level cache."""
+"""The number of entries of a block: 1 MiB, so that it stays in the second-level cache."""
 
 
 def parameter_bits(dimension: int) -> int:
-    """Return the width s of parameter limbs: ‖k‖ ‖limb‖ <= 2^22 · 2^(s-1) √d <= 2^52."""
+    """Return the width s in bits of parameter limbs: ‖k‖ ‖limb‖ <= 2^22 · 2^(s-1) √d <= 2^52."""
     return 31 - math.ceil(math.log2(dimension) / 2)
 
 
 @value(eq=False)
 class IntegerRows:
-    """An (n, d) array of integers held as float64; no line is longer than 2^22 in l2."""
+    """An (n, d) array of integers held as float64; the l2 length of a row is at most 2^22."""
 
     values: Floats
 
@@ -307,12 +320,12 @@ class IntegerRows:
 
     @property
     def dimension(self) -> int:
-        """The number d of columns, with that of the intercept."""
+        """The number d of columns, the intercept's included."""
         return int(self.values.shape[1])
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield pieces of at most 8192 rows, each with where it lies."""
-        size = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // self.dimension))
+        """Yield blocks of at most 8192 rows, each with its slice of all rows."""
+        size = min(_BLOCK_ROWS, max(64, _BLOCK_ENTRIES // self.dimension))
         for start in range(0, self.count, size):
             where = slice(start, min(start + size, self.count))
             yield where, self.values[where]
@@ -349,7 +362,7 @@ class Point:
             start = (self.integers + half) >> min(shift, 62)
         elif -shift <= 2:
             start = self.integers << -shift
-        else:  # a step that all but cancels θ: its rounding is as coarse as a fresh start
+        else:  # the step nearly cancels θ: rounding θ - step in floats loses no more
             return Point.near(self.floats() - step)
         taken = np.rint(np.ldexp(step, -exponent)).astype(np.int64)
         return Point(integers=start - taken, exponent=exponent)
@@ -360,7 +373,7 @@ class Point:
         return floats
 
     def exact(self) -> list[Fraction]:
-        """Return the entries, line by line, as rationals."""
+        """Return the entries, row by row, as rationals."""
         unit = Fraction(2) ** self.exponent
         return [int(integer) * unit for integer in self.integers.flat]
 
@@ -377,7 +390,7 @@ class Point:
 
 
 def _exponent(theta: Floats) -> int:
-    """Return e with ‖θ‖ <= 2^(e + s + 29), with a part in 2^30 to spare; nothing overflows."""
+    """Return e with ‖θ‖ (1 + 2^-30) <= 2^(e + s + 29), computed without overflow."""
     largest = float(np.abs(theta).max(initial=0.0))
     if largest == 0:
         return _LOWEST_EXPONENT

@@ -1,6 +1,6 @@
-"""Classifiers made of sums of each class: one block of noise a class; which to expect most of.
+"""Fit classifiers from noisy sums of each class, and forecast which classifier errs least.
 
-A row adds to the block of its own class only, so that ε is not split over classes.
+A row adds to the block of sums of its class only, so that ε is not split over classes.
 """
 
 from __future__ import annotations
@@ -39,23 +39,29 @@ _STEPS = 1 << 20
 """Half the width of the bounds, or the radius of the ball, in steps: far below any noise."""
 
 _RADIUS = 0.4
-"""Rows of an l2 block reach so far on the way from the middle of the bounds to a corner."""
+"""The radius of the ball of an l2 block, as a part of the distance from the middle of the bounds to
+a corner."""
 
 _CONSTANT = Fraction(3, 10)
-"""What a row of an l2 block counts as, as a part of that radius."""
+"""The number that stands for a row in the count of an l2 block, as a part of that radius."""
 
-# What is likely before a row is read; the constants are those that bench/tables_classifiers.py uses
+# Prior beliefs about the numbers of rows and the class means. Like the two constants above they
+# were chosen on the data sets of `bench/tables_classifiers.py`, which prints the accuracy.
 _UNUSABLE = 0.1
+"""The likely part of rows that are not usable."""
 _UNEQUAL = 0.5
-_FEWEST = 0.3
-_LEAST_WEIGHT = 0.02
+"""The likely relative deviation of a class's number of rows from the average class."""
+_SMALLEST_CLASS = 0.3
+"""The smallest number of rows of a class, as a part of the average class."""
+_SMALLEST_WEIGHT = 0.02
+"""The smallest weight of a class mean against the mean of all rows."""
 
 
 @value(eq=False)
 class ClassBlocks:
-    """What a row adds to the block of its class: 1, its features x in [-1, 1], and 2|x|²/d - 1.
+    """Sum, by class, 1, the features x in [-1, 1], and 2|x|²/d - 1 of each row.
 
-    With ``norm=2`` rows are projected to a ball, and have no squares.
+    With ``norm=2`` rows are projected to a ball, and squares are not summed.
     """
 
     bounds: ColumnBounds
@@ -69,7 +75,7 @@ class ClassBlocks:
 
     @property
     def dimension(self) -> int:
-        """The coordinates of a block."""
+        """The number of coordinates of a block."""
         return 1 + self.columns + (self.norm == math.inf)
 
     @property
@@ -79,11 +85,11 @@ class ClassBlocks:
 
     @property
     def constant(self) -> int:
-        """What a row counts as, in steps."""
+        """The integer that stands for one row in the count."""
         return _STEPS if self.norm == math.inf else int(_CONSTANT * _STEPS)
 
     def coordinates(self, features: Floats) -> IntegerArray:
-        """Return what rows without missing cells add to their blocks.
+        """Return the coordinates that rows without missing cells add to their blocks.
 
         No coordinate exceeds 2^20 (``norm=inf``), squared features add up to at most 2^40
         (``norm=2``).
@@ -94,20 +100,20 @@ class ClassBlocks:
         [[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, -0.5, -0.75]]
         """
         scaled = self.bounds.scaled(features)
-        found = np.empty((len(scaled), self.dimension), dtype=np.int64)
-        found[:, 0] = self.constant
+        coordinates = np.empty((len(scaled), self.dimension), dtype=np.int64)
+        coordinates[:, 0] = self.constant
         if self.norm == 2:
             ball = FixedPoint.ball(dimension=self.columns, bound=self.radius, steps=_STEPS)
-            found[:, 1:] = ball.quantize(scaled)
-            return found
+            coordinates[:, 1:] = ball.quantize(scaled)
+            return coordinates
         integers = np.rint(scaled * _STEPS).astype(np.int64)
-        found[:, 1 : 1 + self.columns] = integers
+        coordinates[:, 1 : 1 + self.columns] = integers
         total = np.einsum("ij,ij->i", integers, integers)
-        found[:, -1] = 2 * total // (self.columns * _STEPS) - _STEPS
-        return found
+        coordinates[:, -1] = 2 * total // (self.columns * _STEPS) - _STEPS
+        return coordinates
 
     def measure(self, rows: Rows) -> IntegerArray:
-        """Return the exact sums, class by class; the last column of the rows is the class's place.
+        """Return the exact sums, class by class; the last column of the rows is the class index.
 
         A row with a missing cell, or of no class, adds nothing.
         """
@@ -115,9 +121,9 @@ class ClassBlocks:
         def part(block: Block) -> IntegerArray:
             usable = ~np.isnan(block).any(axis=1)
             places = block[usable, -1].astype(np.int64)
-            found = np.zeros((self.classes, self.dimension), dtype=np.int64)
-            np.add.at(found, places, self.coordinates(block[usable, :-1]))
-            return found.reshape(-1)
+            sums = np.zeros((self.classes, self.dimension), dtype=np.int64)
+            np.add.at(sums, places, self.coordinates(block[usable, :-1]))
+            return sums.reshape(-1)
 
         return rows.total(
             part,
@@ -127,7 +133,7 @@ class ClassBlocks:
         )
 
     def noise(self, epsilon: Fraction, neighbors: Neighbors) -> NoisyBlocks:
-        """Return the noise with this ε: a replaced row leaves one block and joins another."""
+        """Calibrate noise to ε, for a replaced row that leaves one block and joins another."""
         if self.norm == math.inf:
             block = BlockNoise.for_epsilon(
                 epsilon=epsilon,
@@ -154,8 +160,8 @@ class ClassBlocks:
         )
 
         def apply(sums: IntegerArray, bits: BitSource) -> IntegerArray:
-            each = np.split(sums, self.classes)
-            return np.concatenate([ball.apply(block, bits) for block in each])
+            blocks = np.split(sums, self.classes)
+            return np.concatenate([ball.apply(block, bits) for block in blocks])
 
         return NoisyBlocks(
             blocks=self,
@@ -167,27 +173,32 @@ class ClassBlocks:
 
 @value(eq=False)
 class NoisyBlocks:
-    """The noise on the blocks, and what it is in the unit of the scaled columns."""
+    """Class blocks with calibrated noise."""
 
     blocks: ClassBlocks
     apply: Callable[[IntegerArray, BitSource], IntegerArray]
     step: Step
     deviation: float
-    """The standard deviation of a coordinate's sum."""
+    """The standard deviation of the noise of a sum, in the unit of the scaled columns."""
 
     @property
     def count_deviation(self) -> float:
-        """The standard deviation of the number of rows of a class."""
+        """The standard deviation of the noisy number of rows of a class."""
         return self.deviation * _STEPS / self.blocks.constant / self.blocks.radius
 
     def ratio(self, expected_rows: int) -> float:
-        """Return the noise of a class mean over what √d features tell classes apart by."""
+        """Return the noise of a class mean over √d, the distance of classes with d features."""
         blocks = self.blocks
-        each = max(1, expected_rows) / blocks.classes
-        return self.deviation / each / math.sqrt(blocks.columns)
+        class_rows = max(1, expected_rows) / blocks.classes
+        return self.deviation / class_rows / math.sqrt(blocks.columns)
 
-    def release(self, rows: Rows, bits: BitSource, *, expected_rows: int, most: bool) -> ClassSums:
-        """Measure, add noise, and estimate; `most`: there are no more rows than expected."""
+    def release(
+        self, rows: Rows, bits: BitSource, *, expected_rows: int, is_maximum: bool
+    ) -> ClassSums:
+        """Measure the sums, add noise, and estimate the numbers of rows.
+
+        `is_maximum`: there are no more rows than `expected_rows`.
+        """
         blocks = self.blocks
         noisy = self.apply(blocks.measure(rows), bits).astype(np.float64)
         table = noisy.reshape(blocks.classes, blocks.dimension)
@@ -195,7 +206,7 @@ class NoisyBlocks:
             table[:, 0] / blocks.constant,
             deviation=self.count_deviation,
             expected=max(1, expected_rows),
-            most=most,
+            is_maximum=is_maximum,
         )
         first = 1 + blocks.columns
         return ClassSums(
@@ -210,52 +221,60 @@ class NoisyBlocks:
 
 @value(eq=False)
 class ClassSums:
-    """Noisy sums of the classes, in the unit of the scaled columns; numbers of rows are shrunk."""
+    """Noisy sums of the classes, in the unit of the scaled columns."""
 
     counts: Floats
+    """Estimates of the numbers of rows, shrunk toward equal classes."""
     total: float
+    """The estimated number of usable rows."""
     features: Floats
     squares: Floats
     deviation: float
+    """The standard deviation of the noise of a sum."""
     radius: float = math.inf
-    """No row is longer."""
+    """The largest length of a row."""
 
 
-def _counts(noisy: Floats, *, deviation: float, expected: int, most: bool) -> tuple[Floats, float]:
-    """Return the number of rows of each class, and of all, as far as noise lets them be told.
+def _counts(
+    noisy: Floats, *, deviation: float, expected: int, is_maximum: bool
+) -> tuple[Floats, float]:
+    """Estimate the number of rows of each class, and of all, from noisy counts.
 
-    Most rows may be expected to count, and no class to have less than about a third of its share.
+    Estimates are shrunk toward prior beliefs: most rows are usable, classes are about equally
+    large, and none has less than about a third of its share.
     """
-    classes, found = len(noisy), float(noisy.sum())
-    trust = (_UNUSABLE * expected) ** 2
-    total = expected + (found - expected) * trust / (trust + classes * deviation**2)
-    total = max(min(total, expected) if most else total, expected / 4)
-    each = total / classes
-    trust = (_UNEQUAL * each) ** 2
-    apart = noisy + (total - found) / classes - each
-    counts = each + apart * trust / (trust + deviation**2)
-    return np.maximum(counts, _FEWEST * each), total
+    classes, noisy_total = len(noisy), float(noisy.sum())
+    # A prior of variance `prior` and an observation with this noise: the posterior mean moves from
+    # the prior's mean toward the observation by the part prior/(prior + noise).
+    prior = (_UNUSABLE * expected) ** 2
+    total = expected + (noisy_total - expected) * prior / (prior + classes * deviation**2)
+    total = max(min(total, expected) if is_maximum else total, expected / 4)
+    average = total / classes
+    prior = (_UNEQUAL * average) ** 2
+    differences = noisy + (total - noisy_total) / classes - average
+    counts = average + differences * prior / (prior + deviation**2)
+    return np.maximum(counts, _SMALLEST_CLASS * average), total
 
 
 def class_means(sums: ClassSums) -> tuple[Floats, float]:
-    """Return the mean row of each class, moved to that of all as far as noise makes them differ.
+    """Return the mean row of each class, shrunk toward the mean of all rows, and its noise.
 
-    The mean squared difference, less that of the noise, says how much of it is to be believed. No
-    mean is outside what rows are inside of. The second number is the noise that is left: its mean
-    square in a coordinate.
+    The mean squared difference between classes, less that of the noise, decides how far means are
+    shrunk. They stay inside the bounds of rows. The second number is the mean square of the noise
+    in a coordinate after shrinking.
     """
     counts, noise = sums.counts[:, None], (sums.deviation / sums.counts[:, None]) ** 2
     middle = np.clip(sums.features.sum(axis=0) / sums.total, -1.0, 1.0)
-    apart = sums.features / counts - middle
-    signal = max(0.0, float(np.mean(apart**2) - np.mean(noise)))
-    weight = np.maximum(_LEAST_WEIGHT, signal / (signal + noise))
-    means = np.clip(middle + weight * apart, -1.0, 1.0)
-    left = float((counts * weight * noise).sum() / sums.total)
-    return in_ball(means, sums.radius), left
+    differences = sums.features / counts - middle
+    signal = max(0.0, float(np.mean(differences**2) - np.mean(noise)))
+    weight = np.maximum(_SMALLEST_WEIGHT, signal / (signal + noise))
+    means = np.clip(middle + weight * differences, -1.0, 1.0)
+    remaining_noise = float((counts * weight * noise).sum() / sums.total)
+    return in_ball(means, sums.radius), remaining_noise
 
 
 def in_ball(rows: Floats, radius: float) -> Floats:
-    """Return rows, the longer ones projected to a ball of this radius."""
+    """Project rows to the ball of this radius around 0."""
     if radius == math.inf:
         return rows
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -263,7 +282,7 @@ def in_ball(rows: Floats, radius: float) -> Floats:
 
 
 def as_block(block: str) -> float:
-    """Return the norm that a block is named for.
+    """Return the norm of a block by its name.
 
     >>> as_block("max"), as_block("l2")
     (inf, 2.0)
@@ -279,30 +298,30 @@ def as_block(block: str) -> float:
     return names[block]
 
 
-# -- Which classifier to expect the most of, by public numbers; measured, not derived -------------
+# -- Forecast the error of each classifier from public numbers; measured, not derived -------------
 # The curves were fitted to runs on iris, wine, breast cancer and digits with other seeds than
-# those of `bench/tables_classifiers.py`, which prints what became of them.
+# those of `bench/tables_classifiers.py`, which compares forecasts and results.
 
-_HALF = 0.14
-"""Noise over signal at which class means have lost half of what there is to learn."""
+_HALF_LOST = 0.14
+"""Noise over signal at which the excess error of class means is half of that of guessing."""
 
-_FOREST_HALF = 2.3
-"""√(nε) for each class at which a forest has lost half of what there is to learn."""
+_FOREST_HALF_LOST = 2.3
+"""√(nε) for each class at which the excess error of a forest is half of that of guessing."""
 
-_LEFT = {
+_NOISELESS_ERROR = {
     "nearest centroid": 0.10,
     "nearest centroid, l2": 0.12,
     "forest": 0.2,
     "logistic": 0.06,
 }
-"""The part of all mistakes that a model makes that sees no noise, on the data of the bench."""
+"""The error rate of a model without noise over that of guessing, on the data of the bench."""
 
-_BLOCKS = {
+_NOISE_VARIANCES = {
     "nearest centroid": lambda d: (d + 3) * (d + 4) / 3,
-    # a ball of radius 0.4 √d cuts more of what tells classes apart the more features there are
+    # a ball of radius 0.4 √d clips more of the difference of classes the more features there are
     "nearest centroid, l2": lambda d: 0.4**2 * 1.09 * d * (d + 2) * (1 + d / 30),
 }
-"""The variance of the noise on a sum, in units of (2/ε)²."""
+"""The variance of the noise of a sum, in units of (2/ε)²."""
 
 
 def means_error(name: str, *, epsilon: Fraction, n: int, dimension: int, classes: int) -> float:
@@ -315,9 +334,9 @@ def means_error(name: str, *, epsilon: Fraction, n: int, dimension: int, classes
     >>> 0.6 < few < 2 / 3, many < 0.09
     (True, True)
     """
-    deviation = 2 / float(epsilon) * math.sqrt(_BLOCKS[name](dimension))
+    deviation = 2 / float(epsilon) * math.sqrt(_NOISE_VARIANCES[name](dimension))
     ratio = deviation * classes / max(1, n) / math.sqrt(dimension)
-    return _rate(name, ratio**2 / (ratio**2 + _HALF**2), classes)
+    return _rate(name, ratio**2 / (ratio**2 + _HALF_LOST**2), classes)
 
 
 def forest_error(*, epsilon: Fraction, n: int, classes: int) -> float:
@@ -326,14 +345,14 @@ def forest_error(*, epsilon: Fraction, n: int, classes: int) -> float:
     >>> round(forest_error(epsilon=Fraction(1), n=10_000, classes=2), 2)
     0.1
     """
-    reach = math.sqrt(max(1, n) * float(epsilon)) / classes
-    return _rate("forest", 1 / (1 + (reach / _FOREST_HALF) ** 2), classes)
+    information = math.sqrt(max(1, n) * float(epsilon)) / classes
+    return _rate("forest", 1 / (1 + (information / _FOREST_HALF_LOST) ** 2), classes)
 
 
 def compare_classifiers(
     *, epsilon: Rational, n: int, dimension: int, classes: int
 ) -> tuple[Method, ...]:
-    """Return all classifiers with the error rates to expect, best first.
+    """Return all classifiers with their expected error rates, best first.
 
     >>> compare_classifiers(epsilon=1, n=1257, dimension=64, classes=10)[0].name
     'nearest centroid'
@@ -341,7 +360,7 @@ def compare_classifiers(
     exact, rows = as_usable_epsilon(epsilon), as_count(n, "n", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
     count = as_count(classes, "classes", minimum=2)
-    lost, all_of_it = (
+    excess, blind_excess = (  # the log loss of a fit to n rows, and to one: nothing learned
         next(
             method.error
             for method in classifier_methods(epsilon=exact, n=size, dimension=d, classes=count)
@@ -349,7 +368,7 @@ def compare_classifiers(
         )
         for size in (rows, 1)
     )
-    share = min(1.0, lost / all_of_it) ** 2  # mistakes are fewer than the log loss makes believe
+    lost = min(1.0, excess / blind_excess) ** 2  # the error rate rises later than the log loss
     reasons = {
         "nearest centroid": "NearestCentroid: one block of noise for each class, wherever rows lie",
         "nearest centroid, l2": 'NearestCentroid(block="l2"): for rows around the middle of their '
@@ -373,37 +392,42 @@ def compare_classifiers(
         ),
         Method(
             name="logistic",
-            error=_rate("logistic", share, count),
+            error=_rate("logistic", lost, count),
             spends="ε on the objective",
-            why="LogisticRegression: no other has so good a line, where there are enough rows",
+            why="LogisticRegression: the best line of all, where there are enough rows",
         ),
     )
 
 
 def _rate(name: str, lost: float, classes: int) -> float:
-    """Return the error rate if this part of what there is to learn is lost to noise."""
-    left = _LEFT[name]
-    return (1 - 1 / classes) * (left + (1 - left) * lost)
+    """Return an error rate between that without noise (`lost` = 0) and guessing (1)."""
+    noiseless = _NOISELESS_ERROR[name]
+    return (1 - 1 / classes) * (noiseless + (1 - noiseless) * lost)
 
 
-# -- A classifier made of class statistics: the nearest mean (theory G2) --------------------------
+# -- Classify by the nearest class mean (theory G2) -----------------------------------------------
+# Tuned, as are the temperatures, on the data of `bench/tables_classifiers.py`.
 
 _VARIANCE = 0.12
-_VARIANCE_TRUST = 0.1**2
-_LEAST_VARIANCE = 0.02
-_BALL_VARIANCE = 0.15
-"""The variance within a class to expect of features in [-1, 1], how well that is known, the
-smallest that is believed, and that of rows in a ball. Tuned, as are the temperatures, on the data
-of `bench/tables_classifiers.py`."""
+"""The expected variance within a class of features in [-1, 1]."""
 
-_BELIEVED = 4.0
-"""Variances of so many deviations of their noise are believed, however small."""
+_VARIANCE_PRIOR = 0.1**2
+"""The mean squared error of that expectation."""
+
+_VARIANCE_FLOOR = 0.02
+"""The smallest estimate of that variance, unless noise is far below it."""
+
+_BALL_VARIANCE = 0.15
+"""The expected variance within a class of rows in a ball, whose squares are not summed."""
+
+_SIGNIFICANT = 4.0
+"""An estimated variance of this many standard deviations of its noise may be below the floor."""
 
 _RESOLUTION = 2.0**-18
-"""No variance is smaller than the rounding of squares lets it be known."""
+"""The smallest variance that the rounding of squares leaves visible."""
 
-_EVEN = 0.1
-"""Numbers of rows are used as prior probabilities if their noise is below this part of a class."""
+_LARGEST_PRIOR_NOISE = 0.1
+"""The largest noise of a count, as a part of an average class, at which counts become priors."""
 
 
 @value(eq=False)
@@ -413,15 +437,15 @@ class ClassModel:
     means: Floats
     """Of shape (classes, columns)."""
     variances: Floats
-    """Of shape (classes, columns), or (1, 1) if all are alike: then with the noise of the means."""
+    """Of shape (classes, columns), or (1, 1) if equal; that one includes the noise of the means."""
     priors: Floats
-    """Probabilities, equal ones where noise hides the numbers of rows."""
+    """Prior probabilities, equal ones where noise hides the numbers of rows."""
     temperature: float
-    """What scores are divided by before they become probabilities; public numbers alone say it."""
+    """The divisor of scores before they become probabilities, computed from public numbers."""
     bounds: ColumnBounds
     classes: tuple[Any, ...] = ()
     radius: float = math.inf
-    """Scaled rows are projected to a ball of this radius."""
+    """The radius of the ball to which scaled rows are projected."""
 
     @property
     def centers(self) -> Floats:
@@ -443,7 +467,7 @@ class ClassModel:
 
 @value(eq=False)
 class CentroidQuestion:
-    """The mean row of each class is asked for."""
+    """Ask for the mean row of each class."""
 
     bounds: ColumnBounds
     classes: tuple[Any, ...]
@@ -455,31 +479,34 @@ class CentroidQuestion:
         ball = norm == 2
         name = "nearest centroid" + ", l2" * ball
         blocks = ClassBlocks(bounds=self.bounds, classes=len(self.classes), norm=norm)
-        noise = blocks.noise(as_usable_epsilon(epsilon), facts.neighbors)
+        noisy_blocks = blocks.noise(as_usable_epsilon(epsilon), facts.neighbors)
         expected = facts.planned_rows
-        ratio = noise.ratio(expected)
+        ratio = noisy_blocks.ratio(expected)
+        # tuned on the data of `bench/tables_classifiers.py`
         temperature = 1 + (ratio / 0.4) ** 2 if ball else 3 * (1 + (ratio / 0.2) ** 2)
 
         def model(sums: ClassSums) -> ClassModel:
-            means, left = class_means(sums)
+            means, means_noise = class_means(sums)
             variance = _BALL_VARIANCE
             if not ball:
+                # the mean square of all rows, less the mean square of the class means
                 within = (sums.squares.sum() / sums.total + 1) / 2 - float(
                     sums.counts @ (means**2).mean(axis=1) / sums.total
                 )
-                doubt = len(means) * (sums.deviation / sums.total) ** 2 / 4
-                variance = max(_least(doubt), _VARIANCE + (within - _VARIANCE) * _trust(doubt))
+                noise = len(means) * (sums.deviation / sums.total) ** 2 / 4
+                shrunk = _VARIANCE + (within - _VARIANCE) * _variance_weight(noise)
+                variance = max(_smallest_variance(noise), shrunk)
             return ClassModel(
                 means=means,
-                variances=np.full((1, 1), variance + left),
-                priors=_priors(sums, noise, expected),
+                variances=np.full((1, 1), variance + means_noise),
+                priors=_priors(sums, noisy_blocks, expected),
                 temperature=temperature,
                 bounds=self.bounds,
                 classes=self.classes,
                 radius=blocks.radius if ball else math.inf,
             )
 
-        return _plan(name, noise, model, facts, epsilon)
+        return _plan(name, noisy_blocks, model, facts, epsilon)
 
 
 def _plan(
@@ -489,6 +516,7 @@ def _plan(
     facts: Facts,
     epsilon: Rational,
 ) -> ReleasePlan[Rows]:
+    """Return the plan that publishes the `model` of noisy class sums."""
     exact, expected, public = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
     blocks = noise.blocks
     error = means_error(
@@ -496,7 +524,7 @@ def _plan(
     )
 
     def answer(rows: Rows, bits: BitSource) -> ClassModel:
-        return model(noise.release(rows, bits, expected_rows=expected, most=public))
+        return model(noise.release(rows, bits, expected_rows=expected, is_maximum=public))
 
     return ReleasePlan(
         claim=PureDP(exact, neighbors=facts.neighbors),
@@ -517,27 +545,29 @@ def _plan(
 
 
 def _priors(sums: ClassSums, noise: NoisyBlocks, expected: int) -> Floats:
+    """Return noisy class frequencies, or equal ones where public numbers forecast much noise."""
     classes = len(sums.counts)
-    if noise.count_deviation >= _EVEN * expected / classes:
+    if noise.count_deviation >= _LARGEST_PRIOR_NOISE * expected / classes:
         return np.full(classes, 1 / classes)
     return np.asarray(sums.counts / sums.counts.sum())
 
 
-def _trust(noise: float) -> float:
-    """Return how far a variance is believed that is known up to noise of this mean square."""
-    return _VARIANCE_TRUST / (_VARIANCE_TRUST + noise)
+def _variance_weight(noise: float) -> float:
+    """Return the weight of a measured variance against `_VARIANCE`; `noise` is a mean square."""
+    return _VARIANCE_PRIOR / (_VARIANCE_PRIOR + noise)
 
 
-def _least(noise: float) -> float:
-    """Return the smallest variance that is believed: less where its own noise is far below.
+def _smallest_variance(noise: float) -> float:
+    """Return the floor of a variance estimate whose noise has this mean square.
 
-    In bounds that are much wider than the rows all variances are small, and a floor above them
-    would make the prior probabilities decide. None is below what noise leaves open: a variance that
-    noise made small would make wrong probabilities sure.
+    In bounds much wider than the rows all variances are small, and a fixed floor above them would
+    let the prior probabilities decide every prediction: so little noise lowers the floor. It stays
+    above the estimate's standard deviation, since a variance that is small by the noise alone makes
+    wrong predictions with high confidence.
     """
     deviation = math.sqrt(noise)
-    floor = min(_LEAST_VARIANCE, max(_BELIEVED * deviation, _RESOLUTION))
-    return max(floor, deviation * math.sqrt(_trust(noise)))
+    floor = min(_VARIANCE_FLOOR, max(_SIGNIFICANT * deviation, _RESOLUTION))
+    return max(floor, deviation * math.sqrt(_variance_weight(noise)))
 
 
 def fit_classes(
@@ -549,7 +579,7 @@ def fit_classes(
     epsilon: Fraction,
     diagnostics: Rational | None = None,
 ) -> Release:
-    """Ask for a model of labeled rows: arrays, frames, or two selections of one data set."""
+    """Release a model of labeled rows: arrays, frames, or two selections of one data set."""
     encode = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
     source = LabeledRows(rows, labels, read=ClassLabels(classes), encode=encode)
     diagnosis = as_diagnosis(diagnostics, source.declared)

@@ -1,4 +1,4 @@
-"""Linear classifiers: noise in the objective, or a descent on internal answers (theory C9, C1)."""
+"""Fit linear classifiers by noise in the objective, or by a private descent (theory C9, C1)."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ from zerodelta.study.study import Study
 from zerodelta.training.losses import Logistic, Loss, Multinomial
 from zerodelta.value import value
 
-_STEPS = 100
-_LENGTH = 3
-"""A descent looks for coefficients of rows of length 1 up to so many times the root of their
-number."""
+_DESCENT_STEPS = 100
+_DESCENT_RADIUS = 3
+"""The radius of the ball in which a descent searches, over the root of the number of coefficients.
+Both were chosen by hand; no script fits them."""
 
 
 @value
 class ClassifierQuestion:
-    """A `LinearModel` is asked for public classes and rows of bounded length.
+    """Ask for a `LinearModel` of public classes, for rows of bounded length.
 
-    `softmax`: whether two classes are told apart by two lines, as more of them always are.
+    `softmax`: whether two classes have one line each, as three or more always have.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic or softmax
     loss with K-norm noise in the objective, computed with a certified error bound. Time is not
     covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
-    with a missing cell, or whose label is no class, is the zero row.
-    **Error**: the expected excess of the mean log loss over the best line's. Of an array, for rows
-    that are spread evenly within `data_norm`. Of a data set, for rows in a corner of their bounds,
-    where clipped ones lose their size: a quarter of each column's bounds, at an end (`RowBox`). In
-    both for a moderate signal. The true one depends on unseen data.
+    with a missing cell, or whose label is not a class, is the zero row.
+    **Error**: the expected excess of the mean log loss over that of the best line, for a moderate
+    signal. Rows of an array are assumed to be spread evenly within `data_norm`; rows of a data set
+    in a corner of their bounds, where clipping does most harm: the last quarter of each column's
+    bounds (`RowBox`). The true excess depends on unseen data.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
@@ -82,20 +82,21 @@ class ClassifierQuestion:
     method: str = "auto"
     softmax: bool = False
     encoding: Encoding | None = None
-    """How the columns of a data set become features."""
+    """The map from columns of a data set to features; None for an array or a frame."""
     bounds: ColumnBounds | None = None
-    """Of the columns of an array or a frame, which are scaled by them; then `data_norm`, as with an
-    encoding, is about scaled rows, and by default what forecasts favor (`RowBox.best`)."""
+    """Bounds that the columns of an array or a frame are scaled by. With them, or with an encoding,
+    `data_norm` bounds scaled rows; its default is chosen by forecasts (`RowBox.best`)."""
     radius: Rational | None = None
-    """Instead of `data_norm`: how far scaled numbers reach on the way to a corner."""
+    """Instead of `data_norm`: the largest length of scaled rows, as a part of a corner's."""
 
     def __post_init__(self) -> None:
         require(
             self.radius is None or (self.data_norm is None and self._box is not None),
             "radius",
             self.radius,
-            expected="None beside data_norm, which says the same",
-            remedy="pass bounds= (of a data set they are declared) and no data_norm",
+            expected="None where data_norm is passed, or bounds are unknown",
+            remedy="pass radius= without data_norm=, and with bounds= unless the rows are a data "
+            "set, which declares them",
         )
 
     @property
@@ -105,13 +106,13 @@ class ClassifierQuestion:
 
     @property
     def _box(self) -> RowBox | None:
-        """What is public of the length of scaled rows; None where only `data_norm` is known."""
+        """The public box of scaled rows; None where only `data_norm` is known."""
         if self.encoding is not None:
             return self.encoding.box
         return None if self.bounds is None else self.bounds.box
 
-    def settled(self, facts: Facts, epsilon: Rational) -> ClassifierQuestion:
-        """Return the question with a `data_norm`: as given, or what forecasts favor."""
+    def with_data_norm(self, facts: Facts, epsilon: Rational) -> ClassifierQuestion:
+        """Return the question with a `data_norm`: the user's, or the one with the best forecast."""
         box = self._box
         if box is None or self.data_norm is not None:
             return self
@@ -128,6 +129,7 @@ class ClassifierQuestion:
         return replace(self, data_norm=norm, radius=None)
 
     def _shape(self, facts: Facts, epsilon: Rational) -> Shape:
+        """Return the public numbers of the regression."""
         return Shape.of(
             rows=facts.planned_rows,
             dimension=facts.width - 1,
@@ -136,18 +138,19 @@ class ClassifierQuestion:
         )
 
     def _objective(self, shape: Shape) -> RegressionPlan:
+        """Plan noise in the objective of the logistic or the softmax loss."""
         several = self.outputs > 1
         return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the place of the label's class is the last column.
 
-        The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so the number of rows is nothing but a public parameter.
+        The plan of a descent has no steps: its study plans them. An unusable row is the zero row,
+        so the number of rows is a public parameter of the plan.
         """
         facts.only_replaced()
         if self._box is not None and self.data_norm is None:
-            return self.settled(facts, epsilon).plan(facts, epsilon)
+            return self.with_data_norm(facts, epsilon).plan(facts, epsilon)
         features = self.features(facts.width - 1)
         shape, classes, outputs = self._shape(facts, epsilon), self.classes, self.outputs
         plan = self._objective(shape)
@@ -180,32 +183,37 @@ class ClassifierQuestion:
         )
 
     def features(self, columns: int) -> Features:
-        """Return how rows of so many columns become integers."""
+        """Return the map from rows with this number of columns to integers."""
         return Features.of(columns, self.data_norm, self.intercept, bounds=self.bounds)
 
     def _forecast(self, shape: Shape, plan: RegressionPlan) -> tuple[Method, ...]:
-        """Return the methods; within known bounds their errors are those of rows in a corner."""
+        """Return the methods with forecasts; within known bounds, those of rows in a corner."""
         box, classes = self._box, len(self.classes)
         if box is None:
             return _methods(plan, LOG_ODDS, classes=classes)
         norm = float(self.features(shape.dimension).data_norm)
         expected = box.expected(norm, LOG_ODDS)
-        found = _methods(
+        methods = _methods(
             self._objective(replace(shape, expected=expected)), expected, classes=classes
         )
         return ranked(
             *(
                 replace(m, error=box.worst(norm, error=m.error, blind=plan.blind_error))
-                for m in found
+                for m in methods
             )
         )
 
     def _applicable(
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
-        """Return the methods for such rows; one that is named and is none of them is refused."""
+        """Return the applicable methods; refuse "objective" by name if rows exceed the memory."""
         large = too_large(
-            facts, self.encoding, features.width, self.method, holds="objective", other="descent"
+            facts,
+            self.encoding,
+            features.width,
+            self.method,
+            in_memory="objective",
+            other="descent",
         )
         return tuple(m for m in methods if not (large and m.name == "objective"))
 
@@ -217,11 +225,11 @@ class ClassifierQuestion:
         epsilon: Rational,
         diagnostics: Rational | None = None,
     ) -> Release:
-        """Plan, and run the plan on these rows."""
+        """Plan the fit, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
-        of_row = as_usable_epsilon(epsilon) / source.protection.max_rows
-        question = self.settled(source.facts, of_row)
+        row_epsilon = as_usable_epsilon(epsilon) / source.protection.max_rows
+        question = self.with_data_norm(source.facts, row_epsilon)
         features = question.features(len(source.columns) - 1)
         diagnosis = as_diagnosis(
             diagnostics, source.declared, beyond=LongRows(encode=encode, features=features)
@@ -234,15 +242,15 @@ class ClassifierQuestion:
         study = inside_same_release(Study)(
             LabeledRows(rows, labels, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
-            publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
-            rounds=_STEPS,
+            publish=Ball(width * outputs, _DESCENT_RADIUS * (math.isqrt(width * outputs) + 1)),
+            rounds=_DESCENT_STEPS,
             functions=False,
             diagnostics=diagnosis,
         )
         release = study.minimize(loss, data_norm=1)
-        of_row = study.plan.epsilon / study.plan.max_rows
+        row_epsilon = study.plan.epsilon / study.plan.max_rows
         divisor = descent_temperature(
-            epsilon=of_row, n=source.rows, columns=width, classes=len(self.classes)
+            epsilon=row_epsilon, n=source.rows, columns=width, classes=len(self.classes)
         )
         theta = release.value.reshape(width, outputs)
         model = features.model(theta, encoding=encode, classes=self.classes, temperature=divisor)
@@ -260,74 +268,79 @@ def classifier_methods(
     row_length: Rational | None = None,
     signal: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods to fit a classifier, best first: softmax, or logistic of two classes.
+    """Return the methods to fit a classifier, best first: softmax, or logistic for two classes.
 
     Errors are expected excesses of the mean loss, for rows and a signal as in `Expected`.
 
     >>> [m.name for m in classifier_methods(epsilon=1, n=10_000, dimension=10)]
     ['objective', 'descent']
     """
-    expected = LOG_ODDS.given(row_length=row_length, signal=signal)
+    expected = LOG_ODDS.updated(row_length=row_length, signal=signal)
     shape = Shape.of(
         rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
     )
-    several = 2 if classes is None else classes
-    plan = plan_logistic(shape) if several == 2 else plan_multinomial(shape, classes=several)
-    return _methods(plan, expected, classes=several)
+    count = 2 if classes is None else classes
+    plan = plan_logistic(shape) if count == 2 else plan_multinomial(shape, classes=count)
+    return _methods(plan, expected, classes=count)
 
 
 def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:
-    """Return what the scores of a descent are divided by before they are probabilities.
+    """Return the divisor of the scores of a descent before they become probabilities.
 
-    The noise of a coordinate is held below 1.4 by a shorter path: `Study.minimize` keeps it to a
-    part of the ball's radius. Of several classes the one with the largest noise decides the loss,
-    and the path is shared among all: the divisor grows with their number (fitted to small real
-    data, see `bench/defaults_classifiers.py`).
+    `Study.minimize` shortens its steps so that the noise of a coordinate stays below a part of the
+    ball's radius, here 1.4. With several classes the one with the largest noise decides the loss,
+    and all share the path, so the divisor grows with their number. The constants were fitted to the
+    small real data sets of `bench/defaults_classifiers.py`.
     """
     noise = _descent_noise(as_positive(epsilon, "epsilon"), n, columns * (classes - 1))
-    held = min(noise, 1.4)
+    limited_noise = min(noise, 1.4)
     return temperature(
-        noise=held**2 * (1 if classes == 2 else classes**2 / 2) * (LOG_ODDS.spread + 0.2),
-        informed=2 * _STEPS * held / noise / held**2,
+        noise=limited_noise**2 * (1 if classes == 2 else classes**2 / 2) * (LOG_ODDS.spread + 0.2),
+        informed=2 * _DESCENT_STEPS * limited_noise / noise / limited_noise**2,
     )
 
 
 def _methods(plan: RegressionPlan, expected: Expected, *, classes: int) -> tuple[Method, ...]:
+    """Return both methods with forecasts, those of `plan` and of a descent."""
     outputs, columns = classes - 1, plan.columns
-    descent = _descent(plan, expected, classes)
-    part = float(2 * plan.channel.error / plan.channel.scale / plan.epsilon)
+    descent = _descent_error(plan, expected, classes)
+    numerical_share = float(2 * plan.channel.error / plan.channel.scale / plan.epsilon)
     return ranked(
         Method(
             name="objective",
             error=plan.predicted_error,
-            spends=f"ε on the objective, {part:.2%} of it on numerical error",
+            spends=f"ε on the objective, {numerical_share:.2%} of it on numerical error",
             why=f"one draw of noise for {columns * outputs} coefficients, none on the way there",
         ),
         Method(
             name="descent",
             error=limited(descent, 2 * math.log(classes)),
-            spends=f"ε on a lattice of {columns * outputs} dimensions, {_STEPS} internal gradients",
+            spends=f"ε on a lattice of {columns * outputs} dimensions, {_DESCENT_STEPS} internal "
+            "gradients",
             why="Study.minimize: every step adds noise; pays for losses that are not convex",
         ),
     )
 
 
-def _descent(plan: RegressionPlan, expected: Expected, classes: int) -> float:
-    """Forecast: noise 2RT/(√3 n μ) a coordinate, and what so few steps leave undone.
+def _descent_error(plan: RegressionPlan, expected: Expected, classes: int) -> float:
+    """Forecast the excess loss of a descent: its noise, and the distance it does not cover.
 
-    Steps have length 4, what the curvature of at most 1/4 allows, and shrink to 0.
+    Each coordinate has noise 2RT/(√3 n μ). Steps start with length R = 4, which a curvature of at
+    most 1/4 allows, and shrink to 0.
     """
     outputs, columns = classes - 1, plan.columns
     curvature = softmax_curvature(classes, expected) if outputs > 1 else expected.curvature
     size = columns * outputs
     noise = _descent_noise(plan.epsilon, plan.rows, size)
     pull = curvature * expected.spread / columns
-    left = min(1.0, 1.5 / (4 * pull * _STEPS))
-    behind = 2 * curvature * outputs * math.exp(-4 * pull * _STEPS)
-    return pull / 2 * size * noise**2 * left + behind
+    # later steps pull earlier noise toward the minimizer, so that only a part of it remains
+    remaining = min(1.0, 1.5 / (4 * pull * _DESCENT_STEPS))
+    undone = 2 * curvature * outputs * math.exp(-4 * pull * _DESCENT_STEPS)
+    return pull / 2 * size * noise**2 * remaining + undone
 
 
 def _descent_noise(epsilon: Fraction, n: int, size: int) -> float:
     """Return the noise of a coordinate if all steps have their full length."""
+    # about the Gaussian budget μ that purification to ε leaves for a lattice of `size` dimensions
     mu = float(epsilon) / math.sqrt(2 * (size * math.log(max(n, 2)) + 7))
-    return 2 * 4 * _STEPS / (math.sqrt(3) * max(1, n) * mu)
+    return 2 * 4 * _DESCENT_STEPS / (math.sqrt(3) * max(1, n) * mu)

@@ -1,6 +1,6 @@
-"""Declared columns as features, scaled by their bounds, in rows of a public largest length.
+"""Encode declared columns as features, scaled by their bounds, in rows of a public largest length.
 
-Everything follows from the schema, which is public, and each row is encoded by itself.
+The encoding follows from the schema, which is public, and each row is encoded by itself.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from zerodelta.spaces import Box
 from zerodelta.spine.plan import Facts
 from zerodelta.value import value
 
-# -- How long scaled rows may be: the length of a corner, or a shorter one that clips rows --------
-# A public choice. Shorter rows need less noise, but rows in a corner of their bounds that are
-# clipped lose their size, so forecasts are those of rows in a corner: a quarter of each column's
-# bounds, at an end.
+# -- The public bound on the length of scaled rows ------------------------------------------------
+# The bound is the length of a corner, or a shorter one that clips rows. Shorter rows need less
+# noise, but rows in a corner that are clipped lose the part of the signal that is in their size.
+# So forecasts are for rows in a corner: in the last quarter of each column's bounds.
 
 _HALF = 0.5
-"""The shorter length, as a part of the way from the middle of the bounds to a corner: of
-`bench/defaults_classifiers.py`, which tells 0.8 from the rest, but not 0.3 to 0.6 from each other.
-Of these, 1/2 clips fewer rows than smaller ones."""
+"""The shorter bound, as a part of the distance from the middle of the bounds to a corner. In
+`bench/defaults_classifiers.py` 0.3 to 0.6 do about equally well, and better than 0.8. Of these, 1/2
+clips fewer rows than smaller ones."""
 
-_NUMBER = 1 / 48
+_NUMBER_VARIANCE = 1 / 48
 """The variance of a number in [-1, 1] that fills a quarter of its bounds."""
 
-_CATEGORY = 1 / 4
-"""The mean squared distance of a category, a 1 among zeros, if one in seven has another than most:
-1 - p² - (1 - p)² at p = 6/7."""
+_CATEGORY_VARIANCE = 1 / 4
+"""The mean squared distance of a one-hot category from its mean, if one row in seven differs from
+the most frequent option: 1 - p² - (1 - p)² at p = 6/7."""
 
 
 @value
 class RowBox:
-    """Rows of so many numbers in [-1, 1], and of so many categories, one 1 among zeros each."""
+    """The box of rows with `numbers` in [-1, 1] and `categories` encoded one-hot."""
 
     numbers: int
     categories: int = 0
@@ -54,38 +54,40 @@ class RowBox:
     def corner(self) -> float:
         """The length of a row whose numbers are all at a bound: no row is longer.
 
-        A category adds 1 to the square whatever its options.
+        A category adds 1 to the square, for any number of options.
         """
         return math.sqrt(self.numbers + self.categories)
 
     @property
     def half_way(self) -> float:
-        """The length of a row half of the way from the middle to a corner; categories count fully.
+        """The length of a row half of the way from the middle to a corner, with all its categories.
 
-        Of one to three numbers on a face, which clips no row that differs from the middle in one.
+        Its numbers have length at least 1, so that no row is clipped whose only number away from
+        the middle is at a bound.
         """
         return math.sqrt(self.categories + min(self.numbers, max(1.0, _HALF**2 * self.numbers)))
 
     def reach(self, radius: Fraction) -> float:
-        """Return the length of a row whose numbers are so far on the way to a corner."""
+        """Return the length of a row whose numbers reach the part `radius` of a corner."""
         return math.sqrt(self.categories + float(radius) ** 2 * self.numbers)
 
     def kept(self, norm: float) -> float:
-        """Return which part of what the size of rows in a corner tells is left within `norm`."""
+        """Return the part of the information in the size of rows in a corner kept within `norm`."""
         if norm >= self.corner or not self.numbers:
             return 1.0
         return size_kept(math.sqrt(max(0.0, norm**2 - self.categories) / self.numbers))
 
     def expected(self, norm: float, typical: Expected) -> Expected:
-        """Return what is expected of rows that fill a quarter of their bounds, scaled to `norm`."""
-        spread = math.sqrt(_NUMBER * self.numbers + _CATEGORY * self.categories)
+        """Return `typical` for rows that fill a quarter of their bounds, scaled to `norm`."""
+        spread = math.sqrt(_NUMBER_VARIANCE * self.numbers + _CATEGORY_VARIANCE * self.categories)
         length = Fraction(max(min(1.0, spread / norm), 1e-3))
-        return typical.given(row_length=length, signal=typical.signal)
+        return typical.updated(row_length=length, signal=typical.signal)
 
     def worst(self, norm: float, *, error: float, blind: float) -> float:
-        """Return the forecast for rows in a corner: `error` unclipped, `blind` if nothing is known.
+        """Return the forecast for rows in a corner, between `error` and `blind`.
 
-        Rows may differ in nothing but their size.
+        `error` is that of unclipped rows, `blind` that of a model that has learned nothing: rows
+        may differ in their size alone, which clipping removes.
 
         >>> box = RowBox(numbers=4)
         >>> [box.worst(norm, error=0.1, blind=0.3) for norm in (2.0, 1.0)]
@@ -95,9 +97,9 @@ class RowBox:
         return kept * error + (1 - kept) * blind
 
     def best(self, error: Callable[[float], float], *, blind: float) -> float:
-        """Return the length with the smaller worst forecast, of equal ones the corner.
+        """Return the length with the smaller worst forecast; if equal, that of the corner.
 
-        So rows are clipped only where next to nothing could be learned of whole ones.
+        So rows are clipped only where almost nothing could be learned from unclipped rows.
         """
         return min(
             (self.corner, self.half_way),
@@ -106,7 +108,7 @@ class RowBox:
 
 
 def size_kept(reach: float) -> float:
-    """Return the squared correlation of t, even on [1/2, 1], with min(t, reach).
+    """Return the squared correlation of t, uniform on [1/2, 1], with min(t, reach).
 
     >>> [round(size_kept(reach), 2) for reach in (0.4, 0.5, 0.75, 1)]
     [0.0, 0.0, 0.8, 1.0]
@@ -116,7 +118,7 @@ def size_kept(reach: float) -> float:
 
 
 def variance_kept(reach: float) -> float:
-    """Return the variance of min(t, reach), t even on [1/2, 1]: all of 1/48 at 1.
+    """Return the variance of min(t, reach), t uniform on [1/2, 1]; at reach = 1 it is 1/48.
 
     >>> [round(48 * variance_kept(reach), 2) for reach in (0.5, 0.75, 1)]
     [0.0, 0.31, 1.0]
@@ -126,14 +128,14 @@ def variance_kept(reach: float) -> float:
 
 
 def as_radius(radius: Rational) -> Fraction:
-    """Return a part of the distance from the middle of the bounds to a corner."""
+    """Check `radius`, a part of the distance from the middle of the bounds to a corner."""
     part = as_rational(radius, "radius")
     require(
         Fraction(1, 10**6) <= part <= 1,
         "radius",
         radius,
         expected="a part of the distance from the middle to a corner, 1e-6 to 1",
-        remedy="pass radius=1 to clip no row, or leave it out",
+        remedy="pass radius=1 to clip no row, or omit radius for the default",
     )
     return part
 
@@ -143,12 +145,12 @@ _BATCH = 1 << 16
 
 @value(eq=False)
 class Encoding:
-    """The encoded columns of declared ones, in their order.
+    """Encode declared columns, in their order, as numeric ones.
 
-    A number, a date (its code) and a boolean (0 or 1) are one column; a category, or a boolean that
-    has "missing" as an option, one column for each of its labels, which is 1 for it and 0 else.
-    With `scaled` numbers are clipped and scaled to [-1, 1] by their bounds; `centered`: from the
-    middle of the bounds, else from 0, for lines through the origin.
+    A number, a date (its code) and a boolean (0 or 1) are one column. A category, or a boolean that
+    has "missing" as an option, is one-hot: a column for each label. With `scaled` numbers are
+    clipped and scaled to [-1, 1] by their bounds: from the middle of the bounds if `centered`, else
+    from 0, for lines through the origin.
 
     >>> from zerodelta.data.declare import category, number
     >>> encoding = Encoding.of({"age": number(0, 100), "city": category(["oslo", "rome"])})
@@ -170,7 +172,7 @@ class Encoding:
             "columns",
             texts,
             expected="numbers, categories, booleans or dates as features",
-            remedy="leave out texts, or declare them as zd.category([...], other=True)",
+            remedy="drop the text columns, or declare them as zd.category([...], other=True)",
         )
         return Encoding(columns=tuple(kinds), kinds=tuple(kinds.values()))
 
@@ -178,7 +180,7 @@ class Encoding:
         """Return the encoding with numbers in [-1, 1]."""
         return replace(self, scaled=True, centered=centered)
 
-    # -- what is public of the encoded columns ------------------------------------------------
+    # -- public numbers of the encoded columns ------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -207,13 +209,13 @@ class Encoding:
 
     @property
     def box(self) -> RowBox:
-        """What is public of the length of scaled rows."""
+        """The public box of scaled rows."""
         categories = sum(map(_one_hot, self.kinds))
         return RowBox(numbers=len(self.kinds) - categories, categories=categories)
 
     @property
     def scale(self) -> tuple[Floats, Floats]:
-        """What is subtracted from an encoded column, and what it is divided by then."""
+        """The number subtracted from each encoded column, and the divisor after that."""
         middle, half = np.zeros(self.width), np.ones(self.width)
         if not self.scaled:
             return middle, half
@@ -231,32 +233,32 @@ class Encoding:
     # -- rows ---------------------------------------------------------------------------------
 
     def __call__(self, block: Floats) -> Floats:
-        """Return the encoded columns of rows as a data set yields them; NaN where one is missing.
+        """Return the encoded columns of a block of a data set; NaN for missing cells.
 
-        Only operations that round each entry by itself are used.
+        Only elementwise operations are used, so that a row's numbers do not depend on other rows.
         """
-        found, place = np.empty((len(block), self.width)), 0
+        encoded, place = np.empty((len(block), self.width)), 0
         middle, half = self.scale
         for column, kind in zip(block.T, self.kinds, strict=True):
             if _one_hot(kind):
                 width = _width(kind)
-                part = found[:, place : place + width]
+                part = encoded[:, place : place + width]
                 np.equal(column[:, None], np.arange(width), out=part, casting="unsafe")
                 part[np.isnan(column)] = np.nan
                 place += width
                 continue
             low, high = map(float, _ends(kind))
-            into = found[:, place]
-            np.clip(column, low, high, out=into)
+            target = encoded[:, place]
+            np.clip(column, low, high, out=target)
             if self.scaled:
-                into -= middle[place]
-                into /= half[place]
-                np.clip(into, -1.0, 1.0, out=into)  # a quotient may round to more
+                target -= middle[place]
+                target /= half[place]
+                np.clip(target, -1.0, 1.0, out=target)  # a quotient may round to more than 1
             place += 1
-        return found
+        return encoded
 
     def in_units(self, coefficients: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Return coefficients and intercepts for encoded columns in the units of the data."""
+        """Convert coefficients and intercepts of scaled columns to the units of the data."""
         middle, half = self.scale
         slopes = coefficients / half
         return slopes, intercept - np.array([math.fsum(line * middle) for line in slopes])
@@ -264,16 +266,16 @@ class Encoding:
     def read(self, rows: Any) -> Floats:
         """Return the encoded columns, in the units of the data, of rows to predict.
 
-        These are not private: a frame with the declared columns, or an array or list with just
-        these, in their order. A missing number is the middle of its bounds, a missing category is
-        none of the options.
+        Predictions show these rows. They are a frame with the declared columns, or an array or list
+        with exactly these columns, in their order. A missing number is replaced by the middle of
+        its bounds, a missing category by zeros for all options.
         """
         if isinstance(rows, Dataset):
             raise ParameterError(
                 "X",
                 "a data set",
-                expected="rows that may be seen: predictions show them, and no certificate covers "
-                "that",
+                expected="rows that may be public: predictions reveal them, and no certificate "
+                "covers that",
                 remedy="pass a data frame or an array with the columns of the fit",
             )
         reader = array_reader(rows)
@@ -294,35 +296,37 @@ class Encoding:
         parts = [np.empty((0, self.width))]
         for part in reader.parts(chosen, batch=_BATCH):
             for batch in part():
-                read = [_read(kind, cells) for kind, cells in zip(self.kinds, batch, strict=True)]
-                parts.append(plain(np.stack(read, axis=1)))
+                columns = [
+                    _read(kind, cells) for kind, cells in zip(self.kinds, batch, strict=True)
+                ]
+                parts.append(plain(np.stack(columns, axis=1)))
         table = np.concatenate(parts)
         lower, upper = self.bounds
         one_hot = np.repeat([_one_hot(kind) for kind in self.kinds], list(map(_width, self.kinds)))
-        instead = np.where(one_hot, 0.0, lower / 2 + upper / 2)
-        return np.where(np.isnan(table), instead, table)
+        defaults = np.where(one_hot, 0.0, lower / 2 + upper / 2)
+        return np.where(np.isnan(table), defaults, table)
 
 
 def unit_encoding(rows: Any, intercept: Any) -> Encoding | None:
-    """Return how the columns of a data set become features in [-1, 1]; None for other rows."""
+    """Return the encoding of a data set's columns in [-1, 1]; None for other rows."""
     if not isinstance(rows, Dataset):
         return None
     return Encoding.of(rows.kinds).to_unit(centered=as_flag(intercept, "intercept"))
 
 
 def too_large(
-    facts: Facts, encoding: Encoding | None, width: int, method: str, *, holds: str, other: str
+    facts: Facts, encoding: Encoding | None, width: int, method: str, *, in_memory: str, other: str
 ) -> bool:
-    """Tell whether the rows of a data set are too many for the method that holds them all.
+    """Return whether the rows of a data set exceed the memory that may hold them.
 
-    If it is that method that was asked for it is refused.
+    Then the method `in_memory`, which holds all rows, is refused if `method` names it.
     """
     large = encoding is not None and not facts.may_hold(8 * width)
     require(
-        not (large and method == holds),
+        not (large and method == in_memory),
         "method",
         method,
-        expected="one that reads rows one after another: all of them together need "
+        expected="a method that reads rows one after another: all of them together need "
         f"{facts.planned_rows} · {width} numbers in memory",
         remedy=f'pass method="auto" or "{other}"',
     )
@@ -330,37 +334,42 @@ def too_large(
 
 
 def _one_hot(kind: Kind) -> bool:
+    """Return whether a column of this kind is encoded one-hot."""
     return isinstance(kind, Category) or (isinstance(kind, Boolean) and kind.missing)
 
 
 def _width(kind: Kind) -> int:
+    """Return the number of encoded columns of a kind."""
     return len(kind.labels or ()) if _one_hot(kind) else 1
 
 
 def _ends(kind: Kind) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a numeric kind; a boolean has 0 and 1."""
     return kind.bounds or (Fraction(0), Fraction(1))
 
 
 def _read(kind: Kind, cells: Any) -> Floats:
+    """Read cells to predict, with missing numbers filled in."""
     values: Floats = kind.read(cells)
     return kind.filled(values) if isinstance(kind, Number) else values
 
 
 def _numbered(count: int) -> tuple[str, ...]:
+    """Return the names "0", "1", … of columns without names."""
     return tuple(map(str, range(count)))
 
 
 # -- Column bounds --------------------------------------------------------------------------------
-# Columns moved to [-1, 1] by public bounds, elementwise: no row has a say in another's scale.
+# Columns are scaled to [-1, 1] by public bounds, elementwise: no row affects another's scale.
 
 
 @value(eq=False)
 class ColumnBounds:
-    """The middle and half the width of each column.
+    """The lower and the upper bound of each column.
 
     >>> from types import SimpleNamespace
-    >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "change"])
-    >>> bounds = ColumnBounds.of_columns({"change": (-5, 5), "age": (0, 10)}, given)
+    >>> frame = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "change"])
+    >>> bounds = ColumnBounds.of_columns({"change": (-5, 5), "age": (0, 10)}, frame)
     >>> bounds.scaled(np.array([[0.0, 2.5], [99.0, np.nan]])).tolist()
     [[-1.0, 0.5], [1.0, nan]]
     """
@@ -386,8 +395,8 @@ class ColumnBounds:
             "bounds",
             bounds,
             expected="a public pair (lower, upper)",
-            remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column: what values can "
-            "be, not what they are",
+            remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column: the range that "
+            "values can have, not the range that they have in the data",
         )
         columns = estimator.n_features_in_
         box = Box(bounds[0], bounds[1], dimension=columns)
@@ -419,29 +428,30 @@ class ColumnBounds:
 
     @property
     def box(self) -> RowBox:
-        """What is public of the length of scaled rows."""
+        """The public box of scaled rows."""
         return RowBox(numbers=len(self.lower))
 
     def around_zero(self) -> ColumnBounds:
-        """Return the narrowest bounds with these inside and 0 in the middle."""
-        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        return ColumnBounds(lower=-reach, upper=reach)
+        """Return the narrowest bounds that contain these and are centered at 0."""
+        largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        return ColumnBounds(lower=-largest, upper=largest)
 
     def clipped(self, rows: Floats) -> Floats:
         """Return the rows inside the bounds; NaN stays NaN."""
         return np.clip(rows, self.lower, self.upper)
 
     def scaled(self, rows: Floats, *, centered: bool = True) -> Floats:
-        """Return the rows in [-1, 1], what was beyond the bounds at an end; NaN stays NaN.
+        """Clip rows to the bounds and scale them to [-1, 1]; NaN stays NaN.
 
-        From the middle of the bounds or, for lines through the origin, from 0 (`around_zero`).
+        The middle of the bounds becomes 0. With ``centered=False``, for lines through the origin,
+        0 stays 0 (`around_zero`).
         """
         scale = self if centered else self.around_zero()
         scaled: Floats = (self.clipped(rows) - scale.middle) / scale.half
-        return np.clip(scaled, -1.0, 1.0)  # a quotient may round to more
+        return np.clip(scaled, -1.0, 1.0)  # a quotient may round to more than 1
 
     def in_units(self, coefficients: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Return lines for rows scaled from the middle in the units of the data."""
+        """Convert coefficients and intercepts of scaled columns to the units of the data."""
         slopes = coefficients / self.half
         return slopes, intercept - np.array([math.fsum(line * self.middle) for line in slopes])
 
@@ -464,7 +474,7 @@ def _by_name(bounds: Mapping[Any, Any], names: Sequence[Any]) -> tuple[list[Any]
             "bounds",
             {name: pair},
             expected="a public pair (lower, upper)",
-            remedy=f"pass bounds={{{name!r}: (0, 1), ...}}: what values can be",
+            remedy=f"pass bounds={{{name!r}: (0, 1), ...}}: the range that values can have",
         )
     return [bounds[name][0] for name in names], [bounds[name][1] for name in names]
 

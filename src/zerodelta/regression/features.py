@@ -1,4 +1,4 @@
-"""Rows of features as integers within a bound, and the linear model of what is found for them."""
+"""Turn rows of features into integers within a bound, and parameters into a linear model."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import RowLimits, Targets
 from zerodelta.value import value
 
-_MOST_COLUMNS = 1 << 20
+_MAXIMUM_COLUMNS = 1 << 20
 
 
 @value(eq=False)
 class LinearModel:
-    """Coefficients and intercepts for rows as they were given: rows @ coefficients.T + intercept.
+    """Coefficients and intercepts in the user's units: rows @ coefficients.T + intercept.
 
     One line for two classes (positive: the second) or a regression, else one line for each class.
     For a data set the coefficients belong to `encoding.names`: a category has one for each option.
-    Rows that the fit clipped (`limits`) are clipped in predictions, too.
+    Predictions clip rows as the fit did (`limits`).
     """
 
     coefficients: npt.NDArray[np.float64]
     intercept: npt.NDArray[np.float64]
     classes: tuple[Any, ...] = ()
     temperature: float = 1.0
-    """What scores are divided by before they become probabilities; public numbers alone say it."""
+    """The divisor of scores before they become probabilities, computed from public numbers."""
     encoding: Encoding | None = None
-    """How the declared columns of a data set became features."""
+    """The map from declared columns of a data set to features."""
     limits: RowLimits | None = None
-    """Within which rows the fit clipped; None if no row can be beyond."""
+    """The bounds to which the fit clipped rows; None if no row can exceed them."""
 
     def decision(self, rows: Any) -> npt.NDArray[np.float64]:
         """Return the linear predictors of rows, one line for each row."""
@@ -58,11 +58,11 @@ class LinearModel:
 
 @value(eq=False)
 class Features:
-    """How rows of `dimension` features become integers, and parameters become coefficients.
+    """The map from rows of `dimension` features to integers, and from parameters to coefficients.
 
-    With `bounds` columns are scaled to [-1, 1] first. The row (x, data_norm/2) is scaled to length
-    at most 1, so features take `steps` of the `length` steps (2^22) and the intercept
-    `constant` of them; steps² + constant² <= length².
+    With `bounds` columns are scaled to [-1, 1] first. The row (x, data_norm/2), whose last entry is
+    the constant of the intercept, becomes integers of length at most `length` (2^22): features of
+    length at most `steps` and the integer `constant`, with steps² + constant² <= length².
     """
 
     dimension: int
@@ -82,7 +82,7 @@ class Features:
     ) -> Features:
         """Check the public shape and bound of the rows."""
         require(
-            1 <= columns < _MOST_COLUMNS,
+            1 <= columns < _MAXIMUM_COLUMNS,
             "rows",
             f"{columns} columns",
             expected="between 1 and 2^20 - 1 columns",
@@ -93,7 +93,8 @@ class Features:
             "data_norm",
             None,
             expected="a public bound on the l2 length of a row",
-            remedy="pass data_norm=..., from what is known of the columns, not from the rows",
+            remedy="pass data_norm=..., from what is known of the columns, not computed from the "
+            "rows",
         )
         features = Features(
             dimension=columns,
@@ -107,17 +108,17 @@ class Features:
 
     @property
     def width(self) -> int:
-        """The number of columns with the constant one."""
+        """The number of columns, the constant one included."""
         return self.dimension + self.intercept
 
     @property
     def steps(self) -> int:
-        """The steps of a feature vector of length `data_norm`."""
+        """The integer length of a feature vector of length `data_norm`."""
         return math.isqrt(4 * self.length**2 // 5) if self.intercept else self.length
 
     @property
     def constant(self) -> int:
-        """The steps of the constant feature."""
+        """The integer that the constant column holds."""
         return math.isqrt(self.length**2 // 5) if self.intercept else 0
 
     def lattice(self) -> FixedPoint:
@@ -125,12 +126,12 @@ class Features:
         return FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=self.steps)
 
     def integers(self, rows: Rows, *, signed: bool = False) -> tuple[IntegerRows, Floats]:
-        """Return integer rows and labels; zero rows for those that lack a cell or a label.
+        """Return integer rows and labels; a row that lacks a cell or a label becomes zero.
 
-        With `signed` a row is multiplied by the sign of its label, the place 0 or 1 of a class.
+        With `signed` a row is multiplied by -1 if its label is 0 and by 1 if it is 1.
         """
 
-        def read(block: Block) -> Block:
+        def integer_rows(block: Block) -> Block:
             values, label = np.empty((len(block), self.width + 1)), block[:, -1]
             part = np.empty((len(block), self.dimension))
             unusable = self.quantize(block[:, :-1], part) | np.isnan(label)
@@ -142,7 +143,7 @@ class Features:
             return values
 
         table = as_one_table(
-            map(read, rows.blocks()),
+            map(integer_rows, rows.blocks()),
             self.width + 1,
             planned=rows.rows,
             keeping=rows.keeping,
@@ -161,11 +162,11 @@ class Features:
         return scaled / self.length
 
     def quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
-        """Write integer rows of length at most `steps` to `out`; return which lack a number.
+        """Write integer rows of length at most `steps` to `out`; return the mask of missing cells.
 
-        Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
-        floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
-        the others; entries are never larger than 2^22 there either.
+        Most rows are inside the bound and are truncated entry by entry. Their squared length is
+        exact in floats up to 2^53, in any order of summation, hence a function of the row alone and
+        not of its block. `FixedPoint` projects the others.
         """
         block = self._scaled(block)
         inside = self._inside(block, out)
@@ -175,24 +176,25 @@ class Features:
         return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
 
     def beyond(self, block: Floats) -> npt.NDArray[np.bool_]:
-        """Tell which rows are longer than the bound, and clipped; one that lacks a cell is."""
+        """Return the mask of rows that are clipped as too long, or that lack a cell."""
         return ~self._inside(self._scaled(block), np.empty(block.shape))
 
     def _scaled(self, block: Floats) -> Floats:
+        """Return the features scaled by the bounds, if there are any."""
         bounds = self.bounds
         return block if bounds is None else bounds.scaled(block, centered=self.intercept)
 
     def _inside(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
-        """Write truncated rows to `out`, and tell which of them are no longer than `steps`."""
+        """Write truncated rows to `out`; return the mask of those no longer than `steps`."""
         with np.errstate(all="ignore"):
             np.multiply(block, float(self.steps / self.data_norm), out=out)
-            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
+            np.trunc(out, out=out)  # toward 0, so that a row at the bound stays inside
             return np.asarray(np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2)
 
     def limits(self, encoding: Encoding | None) -> RowLimits | None:
-        """Return what clips rows in the units of the data, or of the encoded columns of a data set.
+        """Return the clipping of rows in the user's units; None if no row can be clipped.
 
-        Those are within their bounds as they are read.
+        With `encoding` rows are encoded columns, which are inside their bounds already.
         """
         middle, half, corner = np.zeros(self.dimension), np.ones(self.dimension), math.inf
         if encoding is not None:
@@ -213,7 +215,7 @@ class Features:
         encoding: Encoding | None = None,
         **others: Any,
     ) -> LinearModel:
-        """Return the model of θ of shape (columns, outputs), for rows and targets as given."""
+        """Return the model of θ of shape (columns, outputs), in the units of rows and targets."""
         middle, half = (0.0, 1.0) if targets is None else (targets.middle, targets.half)
         theta = theta * half
         slope = theta[: self.dimension].T * float(self.steps / (self.length * self.data_norm))
@@ -237,12 +239,12 @@ class Features:
 
 @value(eq=False)
 class LongRows:
-    """Tells which rows of a data set, their label last, are clipped because they are too long."""
+    """The mask of rows of a data set, their label last, that are clipped as too long."""
 
     encode: Encoding | None
     features: Features
 
     def __call__(self, block: Block) -> npt.NDArray[np.bool_]:
-        """Return one answer for each row."""
+        """Return the mask of a block."""
         rows = block[:, :-1].astype(np.float64)
         return self.features.beyond(rows if self.encode is None else self.encode(rows))

@@ -1,7 +1,7 @@
-"""A forest with public random splits: noisy counts of the classes in all leaves (theory P1).
+"""Classify by a forest with public random splits and noisy class counts in its leaves (theory P1).
 
-Splits are drawn before a row is read and depend on nothing but the public bounds, so that only the
-counts cost ε. Every row is in one leaf of each of T trees: it adds T to all counts together.
+Splits are drawn before a row is read, from the public bounds only, so that only the counts cost ε.
+Every row is in one leaf of each of T trees: it adds T to the sum of all counts.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from zerodelta.value import value
 
 _Places: TypeAlias = npt.NDArray[np.int64]
 
-_MOST_CELLS = 1 << 24
-_MOST_TREES, _MOST_DEPTH = 100, 16
-_TREES_A_VOICE = 5
-"""All trees see the same rows: so many of them count as one where probabilities are asked for."""
+_MAXIMUM_CELLS = 1 << 24
+_MAXIMUM_TREES, _MAXIMUM_DEPTH = 100, 16
+_TREES_PER_VOTE = 5
+"""The number of trees that count as one independent vote in a probability: all trees see the same
+rows. Chosen on the data sets of `bench/tables_classifiers.py`."""
 
 
 @value(eq=False)
 class Splits:
-    """Complete trees: the feature and the threshold, in [-1, 1], of every node, level by level."""
+    """Complete trees: the feature and the threshold, in [-1, 1], of each node, level by level."""
 
     features: _Places
     """Of shape (trees, 2^depth - 1)."""
@@ -44,7 +45,7 @@ class Splits:
 
     @staticmethod
     def draw(*, trees: int, depth: int, columns: int, seed: int) -> Splits:
-        """Draw features uniformly, thresholds in the middle half of what is left of the feature.
+        """Draw features uniformly, and thresholds in the middle half of the node's interval.
 
         >>> splits = Splits.draw(trees=2, depth=3, columns=5, seed=0)
         >>> splits.features.shape, bool(np.all(np.abs(splits.thresholds) < 1))
@@ -55,24 +56,25 @@ class Splits:
         features = rng.integers(0, columns, size=(trees, nodes))
         middle = rng.uniform(0.25, 0.75, size=(trees, nodes))
         thresholds = np.empty((trees, nodes))
-        every = np.arange(trees)
-        lower = np.full((1, trees, columns), -1.0)  # of the nodes of a level
+        all_trees = np.arange(trees)
+        # the box of each node of a level, in all trees at once
+        lower = np.full((1, trees, columns), -1.0)
         upper = np.full((1, trees, columns), 1.0)
         for level in range(depth):
             first = (1 << level) - 1
-            below, above = [], []
+            child_lower, child_upper = [], []
             for place in range(1 << level):
                 node = first + place
                 feature = features[:, node]
                 low, high = lower[place], upper[place]
-                ends = low[every, feature], high[every, feature]
+                ends = low[all_trees, feature], high[all_trees, feature]
                 cut = ends[0] + middle[:, node] * (ends[1] - ends[0])
                 thresholds[:, node] = cut
-                left, right = high.copy(), low.copy()
-                left[every, feature] = right[every, feature] = cut
-                below += [low, right]
-                above += [left, high]
-            lower, upper = np.stack(below), np.stack(above)
+                left_upper, right_lower = high.copy(), low.copy()
+                left_upper[all_trees, feature] = right_lower[all_trees, feature] = cut
+                child_lower += [low, right_lower]
+                child_upper += [left_upper, high]
+            lower, upper = np.stack(child_lower), np.stack(child_upper)
         return Splits(features=features, thresholds=thresholds)
 
     @property
@@ -82,22 +84,22 @@ class Splits:
 
     @property
     def depth(self) -> int:
-        """The questions on the way to a leaf."""
+        """The number of splits between the root and a leaf."""
         return int(self.features.shape[1] + 1).bit_length() - 1
 
     def leaves(self, scaled: Floats, tree: int) -> _Places:
-        """Return in which of the 2^depth leaves of a tree each row is."""
+        """Return the index of each row's leaf, among the 2^depth leaves of a tree."""
         node = np.zeros(len(scaled), dtype=np.int64)
-        every = np.arange(len(scaled))
+        all_rows = np.arange(len(scaled))
         for _ in range(self.depth):
-            cell = scaled[every, self.features[tree, node]]
+            cell = scaled[all_rows, self.features[tree, node]]
             node = 2 * node + 1 + (cell > self.thresholds[tree, node])
         return np.asarray(node - self.features.shape[1], dtype=np.int64)
 
 
 @value(eq=False)
 class Forest:
-    """The released forest: of each leaf the logarithms of the classes' probabilities."""
+    """A released forest: the logarithms of the class probabilities in each leaf."""
 
     splits: Splits
     scores: Floats
@@ -105,7 +107,7 @@ class Forest:
     bounds: ColumnBounds
     classes: tuple[Any, ...] = ()
     temperature: float = 1.0
-    """What scores are divided by before they become probabilities; public numbers alone say it."""
+    """The divisor of scores before they become probabilities, computed from public numbers."""
 
     def decision(self, rows: Any) -> Floats:
         """Return one score for each class; a missing number is the middle of its bounds."""
@@ -119,14 +121,16 @@ class Forest:
 
 @value(eq=False)
 class ForestQuestion:
-    """The classes in the leaves of public trees are counted."""
+    """Ask for the number of rows of each class in each leaf of public trees."""
 
     bounds: ColumnBounds
     classes: tuple[Any, ...]
     seed: int
-    """Of the splits, which are public; noise has no seed."""
+    """The seed of the splits, which are public; noise has no seed."""
     trees: int | None = None
+    """The number of trees; None: chosen by the planner."""
     depth: int | None = None
+    """The depth of every tree; None: chosen by the planner."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the number and the depth of the trees by n·ε, draw them, calibrate the noise."""
@@ -136,7 +140,7 @@ class ForestQuestion:
         shape = (trees, 1 << depth, classes)
         cells = math.prod(shape)
         require(
-            cells <= _MOST_CELLS,
+            cells <= _MAXIMUM_CELLS,
             "max_depth",
             depth,
             expected=f"at most 2^24 counts in all: {trees} trees have {cells}",
@@ -156,22 +160,23 @@ class ForestQuestion:
             usable = ~np.isnan(block).any(axis=1)
             scaled = self.bounds.scaled(block[usable, :-1])
             places = block[usable, -1].astype(np.int64)
-            found = np.empty((trees, shape[1] * classes), dtype=np.int64)
+            counts = np.empty((trees, shape[1] * classes), dtype=np.int64)
             for tree in range(trees):
                 keys = splits.leaves(scaled, tree) * classes + places
-                found[tree] = np.bincount(keys, minlength=found.shape[1])
-            return found.reshape(-1)
+                counts[tree] = np.bincount(keys, minlength=counts.shape[1])
+            return counts.reshape(-1)
 
         def answer(rows: Rows, bits: BitSource) -> Forest:
             counts = rows.total(part, list(range(columns + 1)), shape=(cells,), bound=1)
             noisy = noise.apply(counts, bits).astype(np.float64).reshape(shape)
-            likely = np.maximum(noisy, 0.0) + float(noise.scale)
+            # the scale of the noise as a pseudo-count: leaves of noise alone get equal classes
+            smoothed = np.maximum(noisy, 0.0) + float(noise.scale)
             return Forest(
                 splits=splits,
-                scores=np.log(likely / likely.sum(axis=2, keepdims=True)),
+                scores=np.log(smoothed / smoothed.sum(axis=2, keepdims=True)),
                 bounds=self.bounds,
                 classes=self.classes,
-                temperature=max(1.0, trees / _TREES_A_VOICE),
+                temperature=max(1.0, trees / _TREES_PER_VOTE),
             )
 
         return ReleasePlan(
@@ -198,18 +203,24 @@ class ForestQuestion:
         )
 
     def _size(self, size: float) -> tuple[int, int]:
-        """Return how many trees of which depth, for n·ε; from `bench/tables_classifiers.py`."""
-        trees = max(1, min(_MOST_TREES, round(math.sqrt(size) / 4)))
-        depth = max(2, min(_MOST_DEPTH, round(math.log2(size) / 2 + 0.7)))
+        """Return the number of trees and their depth for `size` = n·ε.
+
+        The rules were chosen on the data sets of `bench/tables_classifiers.py`.
+        """
+        trees = max(1, min(_MAXIMUM_TREES, round(math.sqrt(size) / 4)))
+        depth = max(2, min(_MAXIMUM_DEPTH, round(math.log2(size) / 2 + 0.7)))
         if self.trees is not None:
             trees = as_count(self.trees, "n_estimators", minimum=1)
         if self.depth is not None:
             depth = as_count(self.depth, "max_depth", minimum=1)
-            most = f"at most {_MOST_DEPTH}"
             require(
-                depth <= _MOST_DEPTH, "max_depth", depth, expected=most, remedy="pass a smaller one"
+                depth <= _MAXIMUM_DEPTH,
+                "max_depth",
+                depth,
+                expected=f"at most {_MAXIMUM_DEPTH}",
+                remedy="pass a smaller depth",
             )
             return trees, depth
-        while trees * len(self.classes) << depth > _MOST_CELLS and depth > 2:
+        while trees * len(self.classes) << depth > _MAXIMUM_CELLS and depth > 2:
             depth -= 1
         return trees, depth

@@ -1,8 +1,7 @@
-"""Linear regression by the method with the least predicted error (theory C9, C10.5).
+"""Fit a linear regression by the method with the smallest predicted error (theory C9, C10.5).
 
-Rows become integers and targets numbers in [-1, 1] first, so that all methods see the same bounded
-rows; a forecast is in units of half the targets' range, squared (without an intercept, of the
-largest target).
+Rows become integers and targets numbers in [-1, 1] first, so that both methods see the same bounded
+rows. Forecasts of squared errors are for these scaled targets.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ _ELSEWHERE = {
 
 @value
 class LinearQuestion:
-    """A `LinearModel` with one line is asked for rows of bounded length and bounded targets.
+    """Ask for a `LinearModel` with one line, for rows of bounded length and bounded targets.
 
     `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise
-    on XᵀX and Xᵀy), or "auto", the one with the least predicted error. `zerodelta.paper` has
+    on XᵀX and Xᵀy), or "auto", the one with the smaller predicted error. `zerodelta.paper` has
     regression by purified Gaussian statistics, `lattice_adassp`.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5).
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows and larger targets
-    are clipped; a row with a missing cell, or whose target is no number, is the zero row.
-    **Error**: the expected excess of the mean squared error, of a data set for rows that fill a
-    quarter of each column's bounds, else for rows that fill `data_norm` evenly; the true one
-    depends on unseen data, and shorter rows have 10 times more and beyond.
+    are clipped; a row with a missing cell, or a non-numeric target, is the zero row.
+    **Error**: the expected excess of the mean squared error. For a data set rows are assumed to
+    fill a quarter of each column's bounds, else to fill `data_norm` evenly. The true excess depends
+    on unseen data; shorter rows have 10 times as much or more.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -67,7 +66,7 @@ class LinearQuestion:
     intercept: bool = True
     method: str = "auto"
     encoding: Encoding | None = None
-    """How the columns of a data set become features."""
+    """The map from columns of a data set to features; None for an array or a frame."""
 
     @staticmethod
     def of(
@@ -79,7 +78,7 @@ class LinearQuestion:
         intercept: bool = True,
         method: str = "auto",
     ) -> LinearQuestion:
-        """Return the question; what a data set declares is taken from there unless it is given."""
+        """Return the question; bounds that are not passed are those that a data set declares."""
         encoding = unit_encoding(rows, intercept)
         if encoding is not None:
             declared = declared_bounds(targets)
@@ -100,14 +99,13 @@ class LinearQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the target is the last column.
 
-        A row that counts nowhere is the zero row, so the number of rows is nothing but a public
-        parameter.
+        An unusable row is the zero row, so the number of rows is a public parameter of the plan.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
         targets = self._targets
         expected = TARGETS
-        if self.encoding is not None:  # rows in a corner, where noise on sums does more harm
+        if self.encoding is not None:  # columns vary less than their bounds allow
             expected = self.encoding.box.expected(float(features.data_norm), TARGETS)
         shape = Shape.of(
             rows=facts.planned_rows,
@@ -116,9 +114,11 @@ class LinearQuestion:
             intercept=features.intercept,
             expected=expected,
         )
-        known = self._applicable(facts, features.width)
-        named = [name for name in known if is_name(self.method, [name])]  # it alone is planned
-        candidates = {name: _PLANNERS[name](shape) for name in named or known}
+        applicable = self._applicable(facts, features.width)
+        # a method that the user names is the only one to plan; an unknown name plans all, for the
+        # message of `choose`
+        named = [name for name in applicable if is_name(self.method, [name])]
+        candidates = {name: _PLANNERS[name](shape) for name in named or applicable}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
         chosen = candidates[choose(methods, self.method, elsewhere=_ELSEWHERE).name]
         features = replace(features, length=chosen.length)
@@ -138,13 +138,13 @@ class LinearQuestion:
         )
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
-        """Return the methods for such rows; one that is named and is none of them is refused."""
+        """Return the applicable methods; refuse "huber" by name if rows exceed the memory."""
         large = too_large(
-            facts, self.encoding, width, self.method, holds="huber", other="statistics"
+            facts, self.encoding, width, self.method, in_memory="huber", other="statistics"
         )
-        # of a cluster's rows only sums leave it, unless another method is named
-        stay = large or (facts.remote and self.method == "auto")
-        return [name for name in _PLANNERS if not (stay and name == "huber")]
+        # "huber" would copy a cluster's rows to this machine: only if the user names it
+        sums_only = large or (facts.remote and self.method == "auto")
+        return [name for name in _PLANNERS if not (sums_only and name == "huber")]
 
     def release(
         self,
@@ -154,7 +154,7 @@ class LinearQuestion:
         epsilon: Rational,
         diagnostics: Rational | None = None,
     ) -> Release:
-        """Plan, and run the plan on these rows."""
+        """Plan the fit, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         diagnosis = as_diagnosis(
@@ -189,24 +189,26 @@ def linear_methods(
         dimension=dimension,
         epsilon=epsilon,
         intercept=intercept,
-        expected=TARGETS.given(row_length=row_length, signal=signal),
+        expected=TARGETS.updated(row_length=row_length, signal=signal),
     )
     return ranked(*(planner(shape).method for planner in _PLANNERS.values()))
 
 
 @value
 class _Candidate:
-    """A method that is planned: its forecast, its proof and, from opened rows to θ, the fit."""
+    """A planned method: forecast, certificate steps, and the function that fits θ."""
 
     method: Method
     steps: tuple[Step, ...]
     fit: Callable[[Features, Rows, BitSource], Floats]
     length: int = STEPS
+    """The length of the longest row in integer steps."""
 
 
 def _huber(shape: Shape) -> _Candidate:
+    """Plan noise in the objective of the pseudo-Huber loss."""
     plan = plan_huber(shape)
-    part = float(2 * plan.channel.error / plan.channel.scale / shape.epsilon)
+    numerical_share = float(2 * plan.channel.error / plan.channel.scale / shape.epsilon)
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
         integers, labels = features.integers(rows)
@@ -216,13 +218,14 @@ def _huber(shape: Shape) -> _Candidate:
     method = Method(
         name="huber",
         error=plan.predicted_error,
-        spends=f"ε on the objective, {part:.1%} of it on numerical error",
+        spends=f"ε on the objective, {numerical_share:.1%} of it on numerical error",
         why=f"{shape.columns} noisy numbers, and slopes that no outlier can enlarge",
     )
     return _Candidate(method=method, steps=plan.steps, fit=fit)
 
 
 def _statistics(shape: Shape) -> _Candidate:
+    """Plan noise on XᵀX and Xᵀy."""
     plan = plan_statistics(shape)
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:

@@ -1,7 +1,8 @@
-"""The minimizer of a perturbed objective, in floats or integers, with a certified error (C9, N).
+"""Minimize a perturbed objective in floats or integers, with a certified error (C9, N).
 
-Each method takes a bounded number of steps and returns the best point it met. Whatever is computed
-here only proposes points; `certified_gradient` judges them.
+The float methods only propose points: each takes a bounded number of steps. `certified_gradient`
+bounds the gradient at a proposed point, and so its distance from the minimizer. If no float method
+reaches the target, exact integers and Arb do.
 """
 
 from __future__ import annotations
@@ -35,24 +36,36 @@ from zerodelta.regression.certified_losses import (
 from zerodelta.value import value
 
 Solve: TypeAlias = Callable[[Floats], Floats]
-"""Gradient to Newton step, about."""
+"""A function from a gradient to an approximate Newton step."""
+
+# These constants change the time of a fit and nothing else: every point is certified. They were
+# chosen by hand; no script fits them.
 
 _DENSE = 300
-"""Up to so many parameters the Hessian is formed; beyond, conjugate gradients use products."""
+"""The largest number of parameters for which the Hessian is formed as a matrix. With more,
+conjugate gradients use Hessian-vector products."""
 
 _CONJUGATE_STEPS = 60
 _CONJUGATE_ACCURACY = 0.02
-_SAMPLES = (16, 4, 1)
+"""Conjugate gradients stop when the residual is this part of the gradient."""
+
 _SAMPLE = 1 << 14
-_ROWS_A_COLUMN = 20
+_SAMPLE_DIVISORS = (16, 4, 1)
+"""Newton's method starts on samples of `_SAMPLE` rows divided by these numbers, smallest first."""
+
+_ROWS_PER_COLUMN = 20
+"""A sample with fewer rows per column is skipped: its minimizer is far from that of all rows."""
+
 _NEWTON_STEPS = 30
 _QUASI_STEPS = 50
-_NEAR = 1
-"""After so many of them a Hessian is taken that serves to the end."""
+_REFRESHED_STEP = 1
+"""The quasi-Newton step after which a cheap Hessian is computed anew and kept to the end."""
 
 _HALVINGS = 12
-_STALE = 1 << 10
-_ACCELERATED_MOST = 1 << 20
+_STALE_FACTOR = 1 << 10
+"""Newton's method keeps its Hessian while each step shortens the gradient by this factor."""
+
+_MAXIMUM_ACCELERATED_STEPS = 1 << 20
 
 
 @value(eq=False)
@@ -76,7 +89,7 @@ class Objective:
         return self.linear.size * (self.loss.outputs + 1) <= 2 * _DENSE
 
     def thinned(self, every: int) -> Objective:
-        """Return the objective of every k-th row, each counting k = `every` times."""
+        """Return the objective of every k-th row, weighted by k = `every`."""
         return Objective(
             rows=self.rows.thinned(every),
             loss=self.loss.thinned(every),
@@ -93,7 +106,7 @@ class Objective:
         return total * (self.weight / STEPS) + self.strength * theta + self.linear
 
     def newton(self, theta: Floats) -> Solve:
-        """Return what turns a gradient near `theta` into a Newton step."""
+        """Return the function that turns a gradient near `theta` into a Newton step."""
         if theta.size <= _DENSE:
             return self._factored(theta)
         scaled = theta / STEPS
@@ -111,6 +124,7 @@ class Objective:
         return lambda gradient: _conjugate_gradients(product, gradient)
 
     def _factored(self, theta: Floats) -> Solve:
+        """Return the Newton step by the inverse of the Hessian matrix at `theta`."""
         d, outputs = theta.shape
         scaled, hessian = theta / STEPS, np.zeros((outputs, d, outputs, d))
         for where, part in self.rows.blocks():
@@ -126,7 +140,9 @@ class Objective:
         matrix[np.diag_indices(theta.size)] += self.strength
         try:
             inverse = np.linalg.inv(matrix)
-        except np.linalg.LinAlgError:  # an exception would be an output: a poor step is none
+        except np.linalg.LinAlgError:
+            # whether the matrix is singular depends on the rows, so the error must not leave; any
+            # step will do, as every point is certified
             return lambda gradient: gradient / self.smoothness
 
         def solve(gradient: Floats) -> Floats:
@@ -137,15 +153,19 @@ class Objective:
 
 
 def _weighted(part: Floats, weights: Floats, *, square: bool) -> Floats:
-    """Return Σ weight · row rowᵀ; a `square` has no negative weight, and takes half the time."""
+    """Return Σ weight · row rowᵀ.
+
+    With `square` the weights are nonnegative, and the product is that of one array with itself:
+    BLAS computes one triangle of it, in half the time.
+    """
     if not square:
         return np.asarray((part.T * weights) @ part)
-    halves = part * np.sqrt(np.maximum(weights, 0.0))[:, None]
-    return np.asarray(halves.T @ halves)  # of one array with itself: BLAS computes a half
+    roots = part * np.sqrt(np.maximum(weights, 0.0))[:, None]
+    return np.asarray(roots.T @ roots)
 
 
 def _conjugate_gradients(product: Solve, gradient: Floats) -> Floats:
-    """Solve H step = gradient roughly."""
+    """Return an approximate solution `step` of H step = gradient; `product` multiplies by H."""
     step, rest = np.zeros(gradient.shape), gradient.copy()
     direction, square = rest.copy(), float(np.vdot(rest, rest))
     enough = square * _CONJUGATE_ACCURACY**2
@@ -162,32 +182,37 @@ def _conjugate_gradients(product: Solve, gradient: Floats) -> Floats:
 
 
 def approach(objective: Objective, target: float) -> tuple[Floats, QuasiNewton]:
-    """Return a point near the minimizer, and the quasi-Newton steps that led there.
+    """Return a point near the minimizer, and the quasi-Newton method that led there.
 
-    Newton's method on some one, four, then sixteen thousand rows, whose Hessian starts
-    quasi-Newton steps on all; on few rows Newton's method alone.
+    Newton's method runs on samples of about 1000, 4000 and 16 000 rows. Its last Hessian starts
+    quasi-Newton steps on all rows. If there are at most 16 000 rows, Newton's method ends on all.
     """
     every = max(1, objective.rows.count // _SAMPLE)
+    # A sample's minimizer misses that of all n rows by sampling error, where the gradient of all
+    # rows has length about √n. Going much below that on a sample is wasted.
     enough = target if every == 1 else 0.3 * math.sqrt(objective.rows.count)
     theta = np.zeros(objective.linear.shape)
-    for part in _SAMPLES:
-        if part > 1 and _SAMPLE // part < _ROWS_A_COLUMN * objective.rows.dimension:
+    for divisor in _SAMPLE_DIVISORS:
+        if divisor > 1 and _SAMPLE // divisor < _ROWS_PER_COLUMN * objective.rows.dimension:
             continue
-        sample = objective.thinned(every * part) if every * part > 1 else objective
-        near = math.sqrt(objective.rows.count) if part > 1 else enough
+        sample = objective.thinned(every * divisor) if every * divisor > 1 else objective
+        near = math.sqrt(objective.rows.count) if divisor > 1 else enough
         theta, solve = _newton(sample, theta, near)
     steps = QuasiNewton(solve)
     return (theta if every == 1 else _quasi_newton(objective, theta, steps, target)), steps
 
 
 def _newton(objective: Objective, theta: Floats, enough: float) -> tuple[Floats, Solve]:
-    """Return a point and the last Hessian used on the way, which need not be that of the point."""
+    """Return the point that Newton's method ends at and the last Hessian that it used.
+
+    The Hessian of an earlier point is kept while it still shortens the gradient fast.
+    """
     gradient, solve = objective.gradient(theta), objective.newton(theta)
     length, previous = _norm(gradient), math.inf
     for _ in range(_NEWTON_STEPS):
         if length <= enough:
             break
-        if _STALE * length > previous:  # else the Hessian of an earlier point does well
+        if _STALE_FACTOR * length > previous:
             solve = objective.newton(theta)
         moved = _backtrack(objective, theta, solve(gradient), length)
         if moved is None:
@@ -198,9 +223,10 @@ def _newton(objective: Objective, theta: Floats, enough: float) -> tuple[Floats,
 
 
 def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enough: float) -> Floats:
-    """Return where quasi-Newton steps lead.
+    """Return the point that quasi-Newton steps end at.
 
-    The Hessian of all rows helps slow ones and, where it is cheap, all that are near the end.
+    The Hessian is computed anew when a step does not halve the gradient and, where it is cheap,
+    once after `_REFRESHED_STEP` steps.
     """
     gradient, fresh = objective.gradient(theta), False
     for number in range(_QUASI_STEPS):
@@ -214,7 +240,7 @@ def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enoug
         elif fresh:
             break
         fresh = moved is None or 2 * _norm(gradient) > length
-        if fresh or (number == _NEAR and objective.has_cheap_hessian):
+        if fresh or (number == _REFRESHED_STEP and objective.has_cheap_hessian):
             steps.restart(objective.newton(theta))
     return theta
 
@@ -234,25 +260,25 @@ def _backtrack(
 
 @final
 class QuasiNewton:
-    """Newton steps with a fixed Hessian, corrected by what was seen since (BFGS, two loops)."""
+    """Newton steps with a fixed Hessian, corrected by later steps (BFGS, two-loop recursion)."""
 
     def __init__(self, solve: Solve) -> None:
         self._solve = solve
         self._pairs: list[tuple[Floats, Floats, float]] = []
 
     def restart(self, solve: Solve) -> None:
-        """Begin anew with another Hessian."""
+        """Replace the Hessian and forget the steps taken with the previous one."""
         self._solve = solve
         self._pairs.clear()
 
     def learn(self, step: Floats, change: Floats) -> None:
-        """Take note of how the gradient changed along a step."""
+        """Record how the gradient changed along a step."""
         product = float(np.vdot(step, change))
-        if product > 0:
+        if product > 0:  # a convex function has no other, but rounding may
             self._pairs.append((step, change, product))
 
     def step(self, gradient: Floats) -> Floats:
-        """Return the step to be taken off."""
+        """Return the step to subtract from θ where the gradient is `gradient`."""
         rest, weights = gradient.copy(), []
         for step, change, product in reversed(self._pairs):
             weight = float(np.vdot(step, rest)) / product
@@ -272,11 +298,11 @@ def accelerated(objective: Objective, theta: Floats, enough: float) -> Floats:
     smooth, strong = objective.smoothness, objective.strength
     root = math.sqrt(smooth / strong)
     start = _norm(objective.gradient(theta))
-    if not enough < start < math.inf:  # there already, or hopeless in floats; no logarithm of 0
+    if not enough < start < math.inf:  # the target is reached, or floats overflow
         return theta
-    most = math.ceil(root * (math.log(2 * root**2) + 2 * math.log(start / enough)) + 1)
+    steps = math.ceil(root * (math.log(2 * root**2) + 2 * math.log(start / enough)) + 1)
     momentum, point = (root - 1) / (root + 1), theta
-    for _ in range(min(most, _ACCELERATED_MOST)):
+    for _ in range(min(steps, _MAXIMUM_ACCELERATED_STEPS)):
         gradient = objective.gradient(point)
         if _norm(gradient) <= enough:
             break
@@ -286,12 +312,13 @@ def accelerated(objective: Objective, theta: Floats, enough: float) -> Floats:
 
 
 def _norm(array: Floats) -> float:
+    """Return the l2 norm of all entries."""
     return float(np.linalg.norm(array))
 
 
-# -- The last resort: minimize in exact integers and Arb, to any accuracy (theory C9) -------------
+# -- Minimize in exact integers and Arb, to any accuracy, where floats fail (theory C9) -----------
 # A step that does not halve the gradient is replaced by a plain gradient step, which shortens it
-# by the factor 1 - strength/smoothness whatever the data; so the loop ends, and needs no cap.
+# by the factor 1 - strength/smoothness for any data. So the loop ends without a limit on its steps.
 
 _Integers: TypeAlias = npt.NDArray[np.object_]
 _GUARD_BITS = 32
@@ -299,7 +326,10 @@ _GUARD_BITS = 32
 
 @value(eq=False)
 class PreciseObjective:
-    """Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩ with rational numbers; `linear` line by line."""
+    """Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩ with rational numbers.
+
+    `linear` and θ are lists of the d · outputs entries, row by row.
+    """
 
     rows: IntegerRows
     loss: CertifiedLoss
@@ -317,15 +347,16 @@ class PreciseObjective:
         exponent = -max(value.denominator.bit_length() - 1 for value in theta)
         scaled = np.array([int(value / Fraction(2) ** exponent) for value in theta], dtype=object)
         integers = scaled.reshape(shape)
+        # n · outputs slopes are each rounded to 2^-fraction_bits: half of `error` in total
         entries = max(1, self.rows.count * self.loss.outputs)
         fraction_bits = math.ceil(2 * entries / error).bit_length()
         digits = -(-fraction_bits // SLOPE_BITS)
         working = digits * SLOPE_BITS + _GUARD_BITS
         while True:
-            total, spread = self._sum(integers, exponent, digits, working)
-            if spread <= error:
+            total, error_bound = self._sum(integers, exponent, digits, working)
+            if error_bound <= error:
                 break
-            working *= 2
+            working *= 2  # Arb's balls were too wide: compute with twice the precision
         unit = Fraction(1, 1 << (digits * SLOPE_BITS + ROW_BITS))
         return [
             int(t) * unit + self.strength * x + v
@@ -335,21 +366,24 @@ class PreciseObjective:
     def _sum(
         self, theta: _Integers, exponent: int, digits: int, working: int
     ) -> tuple[_Integers, Fraction]:
-        """Return Σ row ⊗ slope in units of the last digit, and a bound on its l2 error."""
+        """Return Σ row ⊗ slope in units of the last digit, and a bound on its l2 error.
+
+        θ and the slopes are cut into digits, so small that BLAS multiplies them with rows exactly.
+        """
         width = parameter_bits(self.rows.dimension)
         limbs = _digits(theta, width)
         total: _Integers = np.zeros(theta.shape, dtype=object)
         places = digits * SLOPE_BITS
-        spread = Fraction(0)
+        error_bound = Fraction(0)
         for where, part in self.rows.blocks():
             margins = sum(
                 _exact((part @ limb).T) * (1 << (width * place)) for place, limb in enumerate(limbs)
             )
             slopes, radius = self._slopes(np.asarray(margins), exponent, where, places, working)
-            spread += radius
+            error_bound += radius
             for place, digit in enumerate(_digits(slopes, SLOPE_BITS)):
                 total += _exact((digit @ part).T) * (1 << (SLOPE_BITS * place))
-        return total, spread
+        return total, error_bound
 
     def _slopes(
         self, margins: _Integers, exponent: int, where: slice, places: int, working: int
@@ -358,15 +392,15 @@ class PreciseObjective:
         rounded: _Integers = np.zeros(margins.shape, dtype=object)
         with precision(working):
             radius = arb(0)
-            for column in range(margins.shape[1]):
-                own = [arb((int(m), exponent - ROW_BITS)) for m in margins[:, column]]
-                for j, slope in enumerate(self.loss.slope_arb(own, where.start + column)):
+            for row in range(margins.shape[1]):
+                row_margins = [arb((int(m), exponent - ROW_BITS)) for m in margins[:, row]]
+                for j, slope in enumerate(self.loss.slope_arb(row_margins, where.start + row)):
                     radius += slope.rad()
-                    rounded[j, column] = _scaled(slope, places)
-            spread = to_float_up(radius)
-        if not math.isfinite(spread):
+                    rounded[j, row] = _scaled(slope, places)
+            total_radius = to_float_up(radius)
+        if not math.isfinite(total_radius):  # so that `gradient` doubles the precision
             return np.zeros(margins.shape, dtype=object), Fraction(2) ** 1000
-        return rounded, Fraction(spread) + Fraction(margins.size, 1 << places)
+        return rounded, Fraction(total_radius) + Fraction(margins.size, 1 << places)
 
 
 def finish(
@@ -377,7 +411,8 @@ def finish(
 ) -> list[Fraction]:
     """Return a point whose gradient is provably at most `target`, starting from a dyadic `theta`.
 
-    `step` proposes what to take off, given a gradient as floats; it may be as bad as it likes.
+    `step` proposes a step for a gradient given as floats. It is taken if it halves the gradient,
+    so that any function may be passed.
     """
     smooth, strong = objective.smoothness, objective.strength
     # gradient steps with these errors still shorten a gradient of at least target/2
@@ -407,7 +442,7 @@ def _moved(theta: list[Fraction], step: list[Fraction], unit: Fraction) -> list[
 
 
 def as_float(value: Fraction) -> float:
-    """Return the nearest float, NaN if it is too large for one."""
+    """Return the nearest float, or NaN for a number too large for one."""
     try:
         return float(value)
     except OverflowError:
@@ -451,32 +486,33 @@ def _exact(product: Floats) -> _Integers:
 
 
 # -- Compute the minimizer of a perturbed objective with a certified error bound (theory C9, N) ---
-# The fast method is plain floats judged by `certified_gradient`: margins are exact sums rounded
+# The fast way is plain floats, checked by `certified_gradient`: margins are exact sums rounded
 # once, slopes come with the radii of `FloatBalls`, their leading 18 bits are summed exactly and
-# the rest, below 2^-19, in floats. Nothing is assumed but IEEE float64 and a BLAS that adds
-# products, in any order, fused or not. Where floats cannot reach the public target, Arb does.
-# Nothing tells which way was taken, and no number of steps is kept.
+# the rest, below 2^-19, in floats. Only IEEE float64 is assumed, and a BLAS that adds products in
+# any order, fused or not. Where floats cannot reach the public target, Arb does. Which way was
+# taken, and in how many steps, depends on the rows: neither is recorded.
 
 _U = 2.0**-53
-_MORE = 1 + 2.0**-20
-"""Pays for the rounding of a bound that is itself a sum of fewer than 2^30 positive floats."""
+_ROUNDED_UP = 1 + 2.0**-20
+"""A factor that covers the rounding of a bound, a sum of fewer than 2^30 positive floats."""
 
-_TINY = 2.0**-900
-"""Pays for underflow."""
+_UNDERFLOW = 2.0**-900
+"""A term that covers underflow."""
 
 _EXACT_ROWS = 1 << 22
-"""2^22 · 2^18 · 2^22 < 2^63: up to so many rows the exact part fits int64."""
+"""The most rows whose exact sum fits int64: 2^22 · 2^18 · 2^22 < 2^63."""
 
 _CERTIFIED_STEPS = 8
+"""Quasi-Newton steps that `_certify` takes before it gives up on floats."""
 
 
 def certified_minimum(
     rows: IntegerRows, loss: CertifiedLoss, noise: RealKNorm, *, strength: Fraction, error: Fraction
 ) -> list[Fraction]:
-    """Return θ, line by line, provably within `error` (l2) of the minimizer.
+    """Return θ, row by row, provably within `error` (l2) of the minimizer.
 
-    The objective is `strength`-strongly convex, so ‖θ - θ*‖ <= ‖gradient‖/strength. It ends with
-    probability 1, and, given the drawn noise, after a bounded number of steps.
+    The objective is `strength`-strongly convex, so ‖θ - θ*‖ <= ‖gradient‖/strength. The loop ends
+    with probability 1 and, for each draw of the noise, after a bounded number of steps.
     """
     target = error * strength
     shape = (rows.dimension, loss.outputs)
@@ -484,16 +520,16 @@ def certified_minimum(
         drawn = noise.within(target / 64)
         linear = np.array([as_float(value) for value in drawn]).reshape(shape)
         objective = Objective(rows=rows, loss=loss, strength=float(strength), linear=linear)
-        # what rounding the noise to floats and the noise's own error add to the gradient
-        unseen = float(np.linalg.norm(linear)) * 1.01 * _U + float(target) / 32
-        reach = float(target) * (1 - 2.0**-40)
-        theta, steps = approach(objective, reach / 4)
-        found = _certify(objective, theta, steps, reach, unseen)
-        if found is None and unseen < reach:
-            theta = accelerated(objective, _finite(theta), reach / 2)
-            found = _certify(objective, theta, steps, reach, unseen)
-    if found is not None:
-        return found.exact()
+        # the gradient's error because the noise was drawn to within target/64, then rounded
+        noise_error = float(np.linalg.norm(linear)) * 1.01 * _U + float(target) / 32
+        float_target = float(target) * (1 - 2.0**-40)
+        theta, steps = approach(objective, float_target / 4)
+        point = _certify(objective, theta, steps, float_target, noise_error)
+        if point is None and noise_error < float_target:
+            theta = accelerated(objective, _finite(theta), float_target / 2)
+            point = _certify(objective, theta, steps, float_target, noise_error)
+    if point is not None:
+        return point.exact()
     precise = PreciseObjective(
         rows=rows, loss=loss, strength=strength, linear=noise.within(target / 4)
     )
@@ -502,9 +538,9 @@ def certified_minimum(
 
 
 def _certify(
-    objective: Objective, theta: Floats, steps: QuasiNewton, reach: float, unseen: float
+    objective: Objective, theta: Floats, steps: QuasiNewton, target: float, noise_error: float
 ) -> Point | None:
-    """Return a point whose gradient is provably at most `reach`, or None if floats find none."""
+    """Return a point whose gradient is provably at most `target`, or None if floats fail."""
     point = Point.near(_finite(theta))
     for _ in range(_CERTIFIED_STEPS):
         gradient = certified_gradient(
@@ -514,17 +550,18 @@ def _certify(
             strength=objective.strength,
             linear=objective.linear,
         )
-        doubt = (gradient.error + unseen) * (1 + 2.0**-40)
-        if gradient.length + doubt <= reach:
+        error = (gradient.error + noise_error) * (1 + 2.0**-40)
+        if gradient.length + error <= target:
             return point
         step = steps.step(gradient.value)
-        if not doubt < reach or not np.isfinite(step).all():
+        if not error < target or not np.isfinite(step).all():
             return None
         point = point.moved(step)
     return None
 
 
 def _finite(theta: Floats) -> Floats:
+    """Return θ, or zeros if an entry is not finite."""
     return theta if bool(np.isfinite(theta).all()) else np.zeros(theta.shape)
 
 
@@ -538,7 +575,7 @@ class CertifiedGradient:
     @property
     def length(self) -> float:
         """An upper bound on the norm of the computed `value`."""
-        return float(np.linalg.norm(self.value)) * _MORE
+        return float(np.linalg.norm(self.value)) * _ROUNDED_UP
 
 
 def certified_gradient(
@@ -553,11 +590,11 @@ def certified_gradient(
     exact: npt.NDArray[Any] = np.zeros(shape, dtype=np.object_ if wide else np.int64)
     rest, radius = np.zeros(shape), 0.0
     limbs = point.limbs()
-    with np.errstate(all="ignore"):  # unknown radii are NaN, and NaN is never certified
+    with np.errstate(all="ignore"):  # unknown radii are NaN, which fails every comparison
         for where, part in rows.blocks():
             margins = _margins(part, limbs, point.exponent, relative=loss.only_differences)
             slopes = loss.slope_balls(margins, where)
-            middle = np.clip(slopes.middle, -1.0, 1.0)  # where the true slope is
+            middle = np.clip(slopes.middle, -1.0, 1.0)  # the true slope lies there, too
             leading = np.rint(middle * 2.0**SLOPE_BITS)
             trailing = middle - leading * 2.0**-SLOPE_BITS  # exact
             block = (leading @ part).T
@@ -572,9 +609,8 @@ def certified_gradient(
     # rows of length <= 1: Σ ‖row‖ |trailing| <= n √outputs 2^-19, each term rounded 2^13 + n/64
     # times at most; then six roundings of numbers that are at most the three sizes
     tail = rows.count * math.sqrt(loss.outputs) * 2.0**-19 * (2**13 + rows.count / 64) * 1.01 * _U
-    return CertifiedGradient(
-        value=value, error=(radius + tail + 8 * _U * sum(sizes)) * _MORE + _TINY
-    )
+    error = (radius + tail + 8 * _U * sum(sizes)) * _ROUNDED_UP + _UNDERFLOW
+    return CertifiedGradient(value=value, error=error)
 
 
 def _margins(
@@ -582,8 +618,8 @@ def _margins(
 ) -> FloatBalls:
     """Return the margins as balls: two exact integer products, added with one rounding.
 
-    If `relative`, margins less the (about) largest one of their row; its limbs are taken off
-    exactly, so that large margins do not make large errors.
+    If `relative`, the (approximately) largest margin of each row is subtracted from its margins.
+    The limbs are subtracted exactly, so that large margins do not make large errors.
     """
     high, low, bits = limbs
     upper, lower = (part @ high).T, (part @ low).T
@@ -597,10 +633,10 @@ def _margins(
 
 
 class _OneThread:
-    """Holds NumPy's BLAS to one thread while any fit runs, then gives back what there was.
+    """Hold NumPy's BLAS to one thread while any fit runs, then restore the number of threads.
 
-    Products with small blocks wait for other threads longer than they work: on a busy machine
-    several times as long as the fit takes.
+    With several threads, products with small blocks spend more time waiting than working: on a
+    busy machine several times as long as the fit takes.
     """
 
     def __init__(self) -> None:
@@ -609,7 +645,7 @@ class _OneThread:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked while other threads were fitting."""
+        """Reset the count, in a process that was forked while other threads were fitting."""
         self._lock, self._fits = threading.Lock(), 0
 
     @contextmanager

@@ -1,8 +1,9 @@
-"""The public plan of a private regression: loss, noise, target accuracy, and what to expect of it.
+"""Plan a private regression from public numbers: loss, noise, accuracy and expected error.
 
-A function of ε, the shape of the data and public bounds. The rules for loss and strength were
-tuned on synthetic data (`docs/theory.md` C9 proves ε for any choice); NSR = N^1.5/(nε), N the
-number of parameters, tells how much of what is learned will be noise.
+A plan is a function of ε, the shape of the data and public bounds. The rules for loss and strength
+use NSR = N^1.5/(nε), N the number of parameters: the ratio of the noise to what can be learned.
+They were tuned by hand on synthetic data and affect accuracy only: `docs/theory.md` C9 proves ε
+for any choice. `bench/tasks_forecasts.py` checks the forecasts on data on which nothing was tuned.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from zerodelta.spaces import Ball
 from zerodelta.value import value
 
 # -- Expected -------------------------------------------------------------------------------------
-# What forecasts of a regression's error assume of unseen rows, and probabilities that follow.
+# What forecasts assume of unseen rows, and the temperature of a classifier's probabilities.
 
 _ENOUGH = 20.0
-"""`informed` from which the forecast of the noise is taken as it is."""
+"""The smallest `informed` at which `temperature` uses the forecast of the noise unchanged."""
 
 
 @value
 class Expected:
-    """Rows that vary so much, evenly in all directions, and a model that explains so much.
+    """Assume how much rows vary, evenly in all directions, and how much a model explains.
 
-    No fit depends on it. Rows that vary unevenly have larger errors than forecast.
+    Forecasts use these numbers, and no fit does. Rows that vary unevenly have larger errors than
+    forecast.
     """
 
     signal: float
@@ -56,10 +58,10 @@ class Expected:
     Errors follow its inverse square: 1 for rows on a sphere, 3 for rows in a cube, 2 by default.
     """
 
-    def given(self, *, row_length: Rational | None, signal: Rational | None) -> Expected:
-        """Return these numbers where the user knows better.
+    def updated(self, *, row_length: Rational | None, signal: Rational | None) -> Expected:
+        """Return a copy with the numbers that the user passed; None keeps the default.
 
-        >>> LOG_ODDS.given(row_length="0.3", signal=None)
+        >>> LOG_ODDS.updated(row_length="0.3", signal=None)
         Expected(signal=2.0, row_length=0.3)
         """
         length = self.row_length if row_length is None else _positive(row_length, "row_length")
@@ -77,13 +79,13 @@ class Expected:
 
     @property
     def spread(self) -> float:
-        """The rows' variance, over all columns, if rows with their constant 1/2 have length 1."""
+        """The variance of rows, summed over columns, scaled to length 1 with their constant 1/2."""
         return 0.8 * self.row_length**2
 
     def variances(self, columns: int, *, intercept: bool) -> tuple[float, ...]:
-        """Return the mean squares along each of so many directions, the intercept's the last.
+        """Return the mean square of rows along each of `columns` directions, the intercept's last.
 
-        >>> LOG_ODDS.given(row_length=1, signal=None).variances(3, intercept=True)
+        >>> LOG_ODDS.updated(row_length=1, signal=None).variances(3, intercept=True)
         (0.4, 0.4, 0.2)
         """
         if not intercept:
@@ -92,14 +94,14 @@ class Expected:
 
     @property
     def explained(self) -> float:
-        """The mean square of what is predicted."""
+        """The mean square of the predictions."""
         return self.signal**2
 
     @property
     def curvature(self) -> float:
-        """The mean curvature of the logistic loss where log-odds are normal.
+        """The mean curvature of the logistic loss for normally distributed log-odds.
 
-        σ(t) is about Φ(t√(π/8)); the mean of its slope is known then.
+        The approximation σ(t) ≈ Φ(t√(π/8)) makes the mean of the slope a closed formula.
 
         >>> [round(Expected(signal=s).curvature, 2) for s in (1, 2, 4)]  # true: 0.21, 0.15, 0.09
         [0.21, 0.16, 0.09]
@@ -108,9 +110,9 @@ class Expected:
 
     @property
     def flatness(self) -> float:
-        """The part of that curvature that there is along the signal.
+        """The ratio of the curvature along the signal to the mean curvature.
 
-        Rows far out along it are told apart with certainty, and curve the loss the least.
+        Rows far out along the signal are classified with certainty, and curve the loss least.
 
         >>> [round(Expected(signal=s).flatness, 2) for s in (1, 2, 4)]  # true: 0.70, 0.40, 0.16
         [0.72, 0.39, 0.14]
@@ -118,10 +120,10 @@ class Expected:
         return 1 / (1 + math.pi / 8 * self.explained)
 
     def shrunk(self, penalty: float) -> float:
-        """Return the excess of the mean logistic loss if `penalty`/2 squared log-odds are added.
+        """Return the excess mean logistic loss caused by a penalty of `penalty`/2 · log-odds².
 
-        Log-odds shrunk by t have the excess (2/π)(√(1+at²) - √(1+a) + a(1-t)/√(1+a)), a = πs²/8:
-        the integral of the curvature, which grows on the way.
+        The penalty multiplies log-odds by a number t < 1, which has the excess
+        (2/π)(√(1+at²) - √(1+a) + a(1-t)/√(1+a)), a = πs²/8: the integral of the curvature.
 
         >>> nothing_learned = LOG_ODDS.shrunk(math.inf)
         >>> 0 < LOG_ODDS.shrunk(0.1) < nothing_learned < math.log(2)
@@ -129,39 +131,39 @@ class Expected:
         """
         a = math.pi / 8 * self.explained
         low, high = 0.0, 1.0
-        for _ in range(50):
+        for _ in range(50):  # bisect for the t where the penalized loss has slope 0
             t = (low + high) / 2
             rises = t / math.sqrt(1 + a * t * t) + 4 * penalty * t > math.sqrt(self.flatness)
             low, high = (low, t) if rises else (t, high)
-        left = math.sqrt(1 + a * low * low) - math.sqrt(1 + a)
-        return max(0.0, 2 / math.pi * (left + a * (1 - low) * math.sqrt(self.flatness)))
+        difference = math.sqrt(1 + a * low * low) - math.sqrt(1 + a)
+        return max(0.0, 2 / math.pi * (difference + a * (1 - low) * math.sqrt(self.flatness)))
 
 
 TARGETS = Expected(signal=0.3)
-"""Targets in [-1, 1] of which a linear model explains 0.3."""
+"""Targets in [-1, 1] whose best linear predictions have a root mean square of 0.3."""
 
 LOG_ODDS = Expected(signal=2.0)
-"""Labels of which the best classifier tells four in five."""
+"""Labels of which the best classifier predicts four in five."""
 
 
-def limited(excess: float, most: float) -> float:
-    """Return a forecast that levels off at what a model without any slope loses."""
-    return excess * most / (excess + most)
+def limited(excess: float, ceiling: float) -> float:
+    """Return a forecast that levels off at `ceiling`, the excess loss of noise alone."""
+    return excess * ceiling / (excess + ceiling)
 
 
 def temperature(*, noise: float, informed: float) -> float:
-    """Return what a private classifier divides its scores by before they become probabilities.
+    """Return the number, at least 1, that a private classifier divides its scores by.
 
-    At least 1. Where noise dominates, probabilities made of noisy log-odds are worse than equal
-    ones. A function of public numbers, so that it costs no privacy, and the same for all classes,
-    so that it changes no prediction.
+    Where noise dominates, probabilities computed from noisy log-odds have a larger log loss than
+    equal probabilities. The divisor is a function of public numbers, so that it costs no privacy,
+    and the same for all classes, so that it changes no prediction.
 
-    `noise` is the variance that noise is expected to give to the log-odds of two classes, and
-    `informed` the path of θ from 0 along the mean gradient over the variance of the noise of a
-    coordinate: n/Λ over that variance for noise in an objective, the sum of all steps over it for a
-    descent. Where log-odds are known up to a variance V, their mean probability is that of
-    log-odds/√(1 + πV/8); where the rows say little, they count as noise too. Half of the root
-    is least harmful: penalty and margin have shrunk the scores already
+    `noise` is the variance that noise is expected to give to the log-odds of two classes.
+    `informed` is the length of the path of θ from 0 along the mean gradient over the variance of
+    the noise of a coordinate: n/Λ over that variance for noise in an objective, the sum of all
+    steps over it for a descent. Where log-odds are known up to a variance V, their mean probability
+    is that of log-odds/√(1 + πV/8); where `informed` is small, V is enlarged. Half of the root had
+    the smallest log loss, as penalty and margin have shrunk the scores already
     (`bench/defaults_classifiers.py` prints log losses with and without).
 
     >>> temperature(noise=0.5, informed=100), round(temperature(noise=15, informed=2.5), 1)
@@ -176,34 +178,35 @@ def _positive(value: Rational, name: str) -> float:
 
 
 _U = 2.0**-53
-_INTERCEPT = Fraction(5, 4)
-"""Squared length of a row of length 1 and the constant 1/2 that stands for the intercept."""
+_SQUARED_LENGTH = Fraction(5, 4)
+"""Squared length of a row of length 1 with the constant 1/2 that stands for the intercept."""
 
-_ROOM = 1.4
-"""So many times the error of the gradient in floats is aimed at; the rest is for its length."""
+_ERROR_FACTOR = 1.4
+"""The certified error bound that a fit must reach is this multiple of the rounding error of a
+gradient in floats. The margin is for the length of the gradient at the point found."""
 
-_SHARES = (2.0**-14, 2.0**-5)
-"""Between these parts of ε is spent on numerical error."""
+_NUMERICAL_SHARES = (2.0**-14, 2.0**-5)
+"""The smallest and the largest part of ε that is spent on numerical error."""
 
-_ALL = 1e12
-"""A penalty so many times the data's part of the Hessian leaves nothing of what they say."""
+_INFINITE_PENALTY = 1e12
+"""The ratio of penalty to the data's part of the Hessian in a model that has learned nothing."""
 
 _RESIDUAL = 0.0225
-"""Forecasts assume this mean square of what a linear model leaves of targets in [-1, 1]."""
+"""The mean squared residual that forecasts assume of a linear model, for targets in [-1, 1]."""
 
 
 @value
 class RegressionPlan:
-    """Everything about a fit that is fixed before a value is read."""
+    """The public numbers of a fit, all fixed before a row is read."""
 
     rows: int
     columns: int
-    """The features, and the constant one of the intercept."""
+    """The features and, with an intercept, the constant column."""
     epsilon: Fraction
     base: Step
-    """Theorem C9: what the exact minimizer costs."""
+    """The step of theorem C9, for the exact minimizer."""
     channel: NumericalError
-    """Theorem N: what publishing a computed minimizer adds."""
+    """The channel of theorem N: it publishes an approximate minimizer with noise."""
     strength: Fraction
     noise_scale_squared: Fraction
     shift: Fraction
@@ -211,16 +214,16 @@ class RegressionPlan:
     threshold: Fraction
     """The residual, in units of half the target's range, from which the Huber loss is linear."""
     predicted_error: float
-    """Expected excess of the mean loss (Huber: squared error) on the rows that are expected.
+    """Expected excess of the mean loss (Huber: squared error) for rows as in `Expected`.
 
-    Of the data only its shape is known. Evenly spread rows with a moderate signal are within a
-    factor of 4; rows much shorter than their bound and strong signals have errors 10 times larger
-    and more, unless `expected` says so.
+    Only the shape of the data is known. For evenly spread rows with a moderate signal the forecast
+    is right within a factor of 4. Rows much shorter than their bound, and strong signals, have
+    errors 10 times larger and more, unless `expected` describes them.
     """
     blind_error: float
-    """The same of a model that has learned nothing."""
+    """The expected excess of a model that has learned nothing."""
     temperature: float = 1.0
-    """What a classifier's scores are divided by before they become probabilities."""
+    """The divisor of a classifier's scores before they become probabilities."""
 
     @property
     def roundness(self) -> Fraction:
@@ -229,16 +232,16 @@ class RegressionPlan:
 
     @property
     def steps(self) -> tuple[Step, Step]:
-        """The two steps of the certificate."""
+        """The certificate's two steps: theorem C9, then theorem N."""
         return self.base, self.channel.step()
 
     @property
     def claim(self) -> PureDP:
-        """What the release satisfies."""
+        """Pure ε-DP."""
         return PureDP(self.epsilon)
 
     def publish(self, rows: IntegerRows, loss: CertifiedLoss, bits: BitSource) -> Floats:
-        """Draw the noise, minimize with a certified error bound, publish θ of (d, outputs)."""
+        """Draw noise, minimize with a certified error bound, publish θ of shape (d, outputs)."""
         noise = RealKNorm(
             rows=rows.dimension,
             columns=loss.outputs,
@@ -260,6 +263,8 @@ def plan_logistic(shape: Shape) -> RegressionPlan:
     ['logistic-objective-perturbation', 'numerical-error']
     """
     expected, noise = shape.expected or LOG_ODDS, shape.noise_to_signal
+    # Tuned by hand on synthetic data: more noise asks for a less round loss, a larger margin and a
+    # stronger penalty. Any values are private (theory C9).
     roundness = _short(0.25 + 0.44 * _clip(math.log(0.004 / noise) / math.log(4)))
     shift = 0.35 * _clip(math.log(noise / 0.012) / math.log(4))
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
@@ -267,8 +272,8 @@ def plan_logistic(shape: Shape) -> RegressionPlan:
     strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
     numerical = shape.numerical(5.0, 2.0, strength, curvature=expected.curvature / largest)
     fit = LogisticObjectivePerturbation(
-        noise_epsilon=numerical.left, strength=strength, roundness=roundness
-    ).within(numerical.left)
+        noise_epsilon=numerical.remaining, strength=strength, roundness=roundness
+    ).within(numerical.remaining)
     return shape.plan(
         numerical,
         fit,
@@ -277,7 +282,7 @@ def plan_logistic(shape: Shape) -> RegressionPlan:
         expected=expected,
         unit=largest,
         bias=lambda part: expected.shrunk(part * expected.curvature),
-        most=2 * math.log(2),
+        ceiling=2 * math.log(2),
         flatness=expected.flatness,
     )
 
@@ -290,17 +295,20 @@ def plan_huber(shape: Shape) -> RegressionPlan:
     ('huber-objective-perturbation', True)
     """
     expected, noise = shape.expected or TARGETS, shape.noise_to_signal
+    # Tuned by hand on synthetic data: the noise is added in units of the threshold, so a small one
+    # means little noise; too small a one loses accuracy as the median does.
     threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
     strength = _short(shape.strength(2 + 10 * noise))
     slope_error = 2.5 + 1 / float(threshold)
     curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
-    # without privacy it errs otherwise than least squares: as the median does, if less so
-    other = (
+    # With a small threshold the loss is nearly absolute, and its minimizer nearly the median, whose
+    # variance is π/2 times that of the mean, even without noise.
+    sampling_error = (
         (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, shape.rows)
     )
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
-    fit = HuberObjectivePerturbation(noise_epsilon=numerical.left, strength=strength).within(
-        numerical.left
+    fit = HuberObjectivePerturbation(noise_epsilon=numerical.remaining, strength=strength).within(
+        numerical.remaining
     )
     return shape.plan(
         numerical,
@@ -309,8 +317,8 @@ def plan_huber(shape: Shape) -> RegressionPlan:
         threshold=threshold,
         expected=expected,
         unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
-        bias=lambda part: expected.explained * (part / (1 + part)) ** 2 + other,
-        most=expected.explained,
+        bias=lambda part: expected.explained * (part / (1 + part)) ** 2 + sampling_error,
+        ceiling=expected.explained,
     )
 
 
@@ -332,8 +340,8 @@ def plan_multinomial(shape: Shape, *, classes: int) -> RegressionPlan:
         20 + 2 * math.log2(classes), math.sqrt(8), strength, curvature=curvature
     )
     fit = SoftmaxObjectivePerturbation(
-        noise_epsilon=numerical.left, strength=strength, classes=classes
-    ).within(numerical.left)
+        noise_epsilon=numerical.remaining, strength=strength, classes=classes
+    ).within(numerical.remaining)
     return shape.plan(
         numerical,
         fit,
@@ -342,7 +350,7 @@ def plan_multinomial(shape: Shape, *, classes: int) -> RegressionPlan:
         expected=expected,
         unit=1.0,
         bias=lambda part: (classes - 1) * relative * expected.shrunk(part * expected.curvature),
-        most=2 * math.log(classes),
+        ceiling=2 * math.log(classes),
         flatness=expected.flatness,
     )
 
@@ -353,18 +361,18 @@ def softmax_curvature(classes: int, expected: Expected) -> float:
 
 
 class _Numerical(NamedTuple):
-    """How accurately to compute, what part of ε that costs, and what is left of it."""
+    """The accuracy of the computation, the ε it costs, and the remaining ε for the objective."""
 
     error: Fraction
     cost: Fraction
-    left: Fraction
+    remaining: Fraction
     strength: Fraction
     curvature: float
 
 
 @value
 class Shape:
-    """What is public of a problem: its rows, features and ε, and what forecasts assume of it."""
+    """Public numbers of a regression: rows, features and ε, and the assumptions of forecasts."""
 
     rows: int
     dimension: int
@@ -382,7 +390,7 @@ class Shape:
         intercept: bool = True,
         expected: Expected | None = None,
     ) -> Shape:
-        """Check the numbers."""
+        """Check the numbers and return the shape."""
         return Shape(
             rows=as_count(rows, "rows"),
             dimension=as_count(dimension, "dimension", minimum=1),
@@ -393,7 +401,7 @@ class Shape:
 
     @property
     def columns(self) -> int:
-        """The features, and the constant one of the intercept."""
+        """The number of features, plus one for the constant column of an intercept."""
         return self.dimension + self.intercept
 
     @property
@@ -403,32 +411,37 @@ class Shape:
 
     @property
     def noise_to_signal(self) -> float:
-        """NSR: how much of what is learned will be noise."""
+        """NSR = N^1.5/(nε): the ratio of the noise to what can be learned."""
         return math.sqrt(self.parameters) ** 3 / (max(1, self.rows) * float(self.epsilon))
 
     def strength(self, times_epsilon: float) -> float:
-        """Return Λ = times_epsilon/ε for rows scaled to length 1 without the intercept."""
-        squared = float(_INTERCEPT) if self.intercept else 1.0
+        """Return the penalty Λ = times_epsilon/ε for rows of length 1.
+
+        With an intercept, a row and its constant are scaled to length 1 together, so Λ is divided
+        by the square of that scale.
+        """
+        squared = float(_SQUARED_LENGTH) if self.intercept else 1.0
         return times_epsilon / float(self.epsilon) / squared
 
     def numerical(
         self, slope_error: float, diameter: float, strength: Fraction, *, curvature: float
     ) -> _Numerical:
-        """Choose the accuracy that floats reach and the part of ε that costs least in total.
+        """Choose an accuracy that floats reach, and the part of ε for it that costs least in total.
 
-        `slope_error` is what slopes err by in floats, in units of 2^-53. Spending a part x of ε
-        costs 2x of the excess risk in noise of the objective and (n κ r)²/(N d x²) in noise of
-        the output, r the error, κ the mean curvature. Any choice is private.
+        `slope_error` is the rounding error of slopes in floats, in units of 2^-53. Spending a part
+        x of ε costs 2x of the excess risk in noise of the objective and (n κ r)²/(N d x²) in noise
+        of the output, r the error, κ the mean curvature. Any choice is private.
         """
         noise = 6 * self.parameters * diameter / float(self.epsilon)
         size = noise + 16 * float(strength) * math.sqrt(self.parameters)
         adding = 2.0**-19 * math.sqrt(self.outputs) * (2**13 + self.rows / 64)
-        gradient = _U * (_ROOM * self.rows * (slope_error + adding) + 64 * size)
+        gradient = _U * (_ERROR_FACTOR * self.rows * (slope_error + adding) + 64 * size)
         error = _short(gradient / float(strength))
-        moved = (self.rows * curvature * float(error)) ** 2 / (self.parameters * self.columns)
-        share = _short(min(max(moved ** (1 / 3), _SHARES[0]), _SHARES[1]))
-        cost, left = self.epsilon * share, self.epsilon * (1 - share)
-        return _Numerical(error, cost, left, strength, curvature)
+        # 2x + m/x² is smallest at x = m^(1/3)
+        m = (self.rows * curvature * float(error)) ** 2 / (self.parameters * self.columns)
+        share = _short(min(max(m ** (1 / 3), _NUMERICAL_SHARES[0]), _NUMERICAL_SHARES[1]))
+        cost, remaining = self.epsilon * share, self.epsilon * (1 - share)
+        return _Numerical(error, cost, remaining, strength, curvature)
 
     def plan(
         self,
@@ -439,15 +452,16 @@ class Shape:
         expected: Expected,
         unit: float,
         bias: Callable[[float], float],
-        most: float,
+        ceiling: float,
         flatness: float = 1.0,
         shift: Fraction = Fraction(0),
         threshold: Fraction = Fraction(1),
     ) -> RegressionPlan:
-        """Return the plan; `bias` is what a fit without noise loses, `most` a fit of noise alone.
+        """Return the plan of a fit whose step is `fit`.
 
-        `bias` is a function of the penalty over the data's part of the Hessian; `flatness` is the
-        part of the mean curvature that there is along the signal.
+        `bias` is the excess loss of a fit without noise, as a function of the penalty over the
+        data's part of the Hessian, and `ceiling` that of noise alone. `flatness` is the ratio of
+        the curvature along the signal to the mean curvature.
         """
         strength, entries = numerical.strength, self.columns * self.outputs
         scale = 2 * numerical.error / numerical.cost
@@ -464,7 +478,7 @@ class Shape:
         variances = expected.variances(self.columns, intercept=self.intercept)
         noise = (self.parameters + 1) * float(scale_squared) * self.parameters / self.columns
         excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
-        scores = 0.0  # the variance of all scores of a row that is noise
+        scores = 0.0  # the noise variance of a row's scores, summed over outputs
         for place, variance in enumerate(variances):
             curved = numerical.curvature * variance * (flatness if place == 0 else 1.0)
             moved = noise / (self.rows * curved + float(strength)) ** 2
@@ -481,8 +495,8 @@ class Shape:
             noise_scale_squared=scale_squared,
             shift=shift,
             threshold=threshold,
-            predicted_error=limited(excess, most),
-            blind_error=limited(bias(_ALL), most),
+            predicted_error=limited(excess, ceiling),
+            blind_error=limited(bias(_INFINITE_PENALTY), ceiling),
             temperature=temperature(
                 noise=scores if self.outputs == 1 else 2 * scores / (self.outputs - 1),
                 informed=float(informed),
@@ -491,11 +505,12 @@ class Shape:
 
 
 def _clip(value: float) -> float:
+    """Clip a number to [0, 1]."""
     return min(max(value, 0.0), 1.0)
 
 
 def _short(value: float) -> Fraction:
-    """Return a dyadic of 16 significant bits at or just above a number >= 0: exact as a float."""
+    """Round a number >= 0 up to 16 significant bits, so that it is exact as a float."""
     if value == 0:
         return Fraction(0)
     unit = Fraction(2) ** (math.frexp(value)[1] - 16)

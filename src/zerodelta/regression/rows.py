@@ -1,7 +1,7 @@
-"""Rows with one label each, as integers, opened by a ticket; what does not fit is mapped.
+"""Read rows with one label each; unusable rows become zero rows, long rows are clipped.
 
-A row with a missing cell, and a row whose label is no class (whose target is missing), becomes
-the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped to the bound.
+A row is unusable if a cell is missing or its label is not among the classes (for a regression: if
+its target is missing). The gradient of a zero row is 0 at any parameters, so it adds nothing.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from zerodelta.spine.plan import Facts
 from zerodelta.value import value
 
 # -- Label values ---------------------------------------------------------------------------------
-# Labels and targets as numbers: places among public classes, or numbers within public bounds.
+# Labels become indices of public classes, targets become numbers within public bounds.
 
 _Cells: TypeAlias = npt.NDArray[Any]
 
-_LARGEST = 10**100
+_LARGEST_BOUND = 10**100
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClassLabels:
-    """Reads a label as its place among public classes, NaN for any other.
+    """Map a label to its index in the public classes, and any other value to NaN.
 
-    A number and a text that spells it are one label, and nothing raises.
+    A number and a text that spells it are the same label. No value raises an error.
 
     >>> ClassLabels(("no", "yes"))(["yes", "no", None])
     array([ 1.,  0., nan])
@@ -57,7 +57,7 @@ class ClassLabels:
     classes: tuple[Any, ...]
 
     def __call__(self, labels: Any) -> Floats:
-        """Return the places."""
+        """Return the indices."""
         places = OptionIndex(self.classes, "classes").places(as_column(labels))
         return np.where(places < 0, np.nan, places)
 
@@ -65,9 +65,9 @@ class ClassLabels:
 @final
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Reads targets clipped to public bounds, less `middle` over `half`; NaN for no number.
+    """Map a target t to (clip(t) - middle)/half in [-1, 1], and non-numeric cells to NaN.
 
-    Without an intercept to undo it nothing is subtracted.
+    Without an intercept `middle` is 0: no coefficient could undo the subtraction.
 
     >>> Targets.of((0, 4), True)([1, 9, "x"]), Targets.of((0, 4), False)([1, 9, "x"])
     (array([-0.5,  1. ,  nan]), array([0.25, 1.  ,  nan]))
@@ -78,72 +78,73 @@ class Targets:
 
     @staticmethod
     def of(bounds: tuple[Rational, Rational] | None, intercept: bool) -> Targets:
-        """Check the public bounds."""
+        """Check the public bounds and return the map."""
         pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
         low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
         require(
-            low < high and max(-low, high, 1 / (high - low)) <= _LARGEST,
+            low < high and max(-low, high, 1 / (high - low)) <= _LARGEST_BOUND,
             "bounds_y",
             bounds,
             expected="two public numbers, the lower first, within 1e100 and 1e-100 apart",
-            remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
+            remedy="pass bounds_y=(lower, upper): the range that targets can have, not the range "
+            "that they have in the data",
         )
         return Targets((low, high), as_flag(intercept, "intercept"))
 
     @property
     def middle(self) -> float:
-        """What is subtracted."""
+        """The number subtracted from a target."""
         return float(sum(self.bounds) / 2) if self.intercept else 0.0
 
     @property
     def half(self) -> float:
-        """The unit: half the range, or the largest target."""
+        """The divisor: half the range of targets, or without an intercept the largest target."""
         low, high = self.bounds
         return float((high - low) / 2 if self.intercept else max(abs(low), abs(high)))
 
     def __call__(self, targets: Any) -> Floats:
         """Return the scaled targets, in [-1, 1]."""
         low, high = (float(end) for end in self.bounds)
-        read: Floats = numbers(as_column(targets))
+        values: Floats = numbers(as_column(targets))
         with np.errstate(all="ignore"):
-            return np.clip((np.clip(read, low, high) - self.middle) / self.half, -1.0, 1.0)
+            return np.clip((np.clip(values, low, high) - self.middle) / self.half, -1.0, 1.0)
 
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the public classes, at least two and all different."""
+    """Check that `classes` are at least two different labels, and return them as a tuple."""
     listed = isinstance(classes, Sized) and (is_list(classes) or isinstance(classes, Set))
-    given = tuple(classes) if classes is not None and listed else ()
-    OptionIndex(given, "classes")  # refuses labels that are read alike
+    labels = tuple(classes) if classes is not None and listed else ()
+    OptionIndex(labels, "classes")  # refuses two labels that spell the same number
     require(
-        len(given) >= 2,
+        len(labels) >= 2,
         "classes",
         classes,
         expected="two or more different labels",
-        remedy="pass classes=[...], all that can occur, not those that are in the data",
+        remedy="pass classes=[...]: all labels that can occur, whether or not the data has them",
     )
-    return given
+    return labels
 
 
 def as_column(values: Any) -> _Cells:
-    """Return the values as a one-dimensional array; entries of a list stay what they are."""
-    return one_label_each(values).read()[0]
+    """Return the values as a one-dimensional array; entries of a list keep their types."""
+    return unread_labels(values).read()[0]
 
 
-def one_label_each(values: Any) -> Unread:
-    """Return one column of labels, unread."""
-    given = values if isinstance(values, Unread) else Unread(values)
+def unread_labels(values: Any) -> Unread:
+    """Return one column of labels whose cells have not been read."""
+    column = values if isinstance(values, Unread) else Unread(values)
     require(
-        len(given.shape) in (1, 2) and given.width == 1,
+        len(column.shape) in (1, 2) and column.width == 1,
         "labels",
-        f"shape {given.shape}",
+        f"shape {column.shape}",
         expected="one value for each row",
         remedy="pass a one-dimensional array or a list",
     )
-    return given
+    return column
 
 
 def label_kind(labels: Any) -> Kind:
-    """Return what the column of labels of a data set was declared as; anything else is refused."""
+    """Return the declared kind of a data set's label column; refuse anything else."""
     if not isinstance(labels, Dataset) or len(labels.columns) != 1:
         raise ParameterError(
             "y",
@@ -163,12 +164,12 @@ def label_kind(labels: Any) -> Kind:
 
 
 def declared_classes(labels: Any) -> tuple[Any, ...] | None:
-    """Return the labels that a column of a data set can have; None for arrays and for numbers."""
+    """Return the declared labels of a column of a data set; None for arrays and for numbers."""
     return label_kind(labels).labels if isinstance(labels, Dataset) else None
 
 
 def declared_bounds(labels: Any) -> tuple[Fraction, Fraction]:
-    """Return the bounds of a target of a data set; a category has none."""
+    """Return the declared bounds of a target of a data set; refuse a category."""
     kind = label_kind(labels)
     if isinstance(kind, Category) or kind.bounds is None:
         raise ParameterError(
@@ -183,7 +184,8 @@ def declared_bounds(labels: Any) -> tuple[Fraction, Fraction]:
 _Prepare: TypeAlias = Callable[[Block], Block]
 
 _BLOCK_ENTRIES = 1 << 17
-_MOST_ROWS = 1 << 13
+_BLOCK_ROWS = 1 << 13
+"""The largest numbers of entries and of rows of a block of array rows."""
 
 
 @trusted_source
@@ -191,10 +193,10 @@ _MOST_ROWS = 1 << 13
 class LabeledRows(DerivedSource):
     """Features and, as the last column, one label for each row; nothing is read without a ticket.
 
-    `read` turns the labels into numbers, NaN for none (by default the number that a cell is);
-    `prepare` turns a block of features into `width` columns, row by row. Prepared rows are read
-    once and kept. Two selections of one data set are read together; `encode` makes features of its
-    declared columns.
+    `read` maps labels to numbers, unusable ones to NaN (default: the number in the cell).
+    `prepare` maps a block of features to `width` columns, row by row; prepared rows are kept for
+    later passes. Features and labels of one data set are read together; `encode` turns its declared
+    columns into features.
     """
 
     __slots__ = (
@@ -229,10 +231,10 @@ class LabeledRows(DerivedSource):
         else:
             columns = self._hold(rows, labels)
         self._width = columns if width is None else width
-        self._batch = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // max(1, columns)))
+        self._batch = min(_BLOCK_ROWS, max(64, _BLOCK_ENTRIES // max(1, columns)))
 
     def _hold(self, rows: Any, labels: Any) -> int:
-        """Take an array or a frame, and labels of their own; return the number of features."""
+        """Keep an array or a frame with its labels, unread; return the number of features."""
         require(
             not isinstance(labels, Dataset),
             "y",
@@ -241,9 +243,9 @@ class LabeledRows(DerivedSource):
             remedy='pass features and labels of one data set: fit(people[["age"]], people["y"])',
         )
         self._of = rows if isinstance(rows, ArraySource) else ArraySource(rows)
-        self._labels = one_label_each(labels)
+        self._labels = unread_labels(labels)
         if type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf":
-            self._array = rows  # read by rows, not column by column
+            self._array = rows  # blocks are slices of it: faster than column by column
         require(
             self._labels.rows == self.rows,
             "labels",
@@ -254,30 +256,32 @@ class LabeledRows(DerivedSource):
         return len(self._of.columns)
 
     def _declare(self, rows: Dataset, labels: Any, encode: Encoding | None) -> int:
-        """Take two selections of a data set; return the number of encoded features."""
+        """Keep two selections of a data set, unread; return the number of encoded features."""
         kind, codes = label_kind(labels), None
         if isinstance(self._read, ClassLabels) and kind.labels is not None:
             codes = self._read(list(kind.labels))
         self._of = rows.with_columns_of(labels)
-        made = Encoding.of(rows.kinds) if encode is None else encode
-        self._prepared = _Prepared(encode=made, read=self._read, codes=codes, prepare=self._prepare)
-        return made.width
+        encode = Encoding.of(rows.kinds) if encode is None else encode
+        self._prepared = _Prepared(
+            encode=encode, read=self._read, codes=codes, prepare=self._prepare
+        )
+        return encode.width
 
     @property
     def protection(self) -> Protection:
-        """Who is protected; labels in a container that we do not know are asserted."""
-        found = super().protection
+        """The protection of the features, asserted if labels are in an unknown container."""
+        protection = super().protection
         known = self._labels is None or self._labels.known
-        return found if known else replace(found, premise=FOREIGN_SOURCE)
+        return protection if known else replace(protection, premise=FOREIGN_SOURCE)
 
     @property
     def drops_rows(self) -> bool:
-        """Whether some rows of a data set may be zero rows: those that lack a cell, too."""
+        """Whether some rows of a data set may be zero rows, as cells may be missing."""
         return self.declared is not None and self.declared.may_miss
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The numbers of the columns; the label is the last."""
+        """The column numbers as names; the label is the last column."""
         return tuple(str(i) for i in range(self._width + 1))
 
     @property
@@ -287,11 +291,11 @@ class LabeledRows(DerivedSource):
 
     @property
     def facts(self) -> Facts:
-        """What is public of the rows; there may be none of them."""
-        whole = self.row_count_is_public
+        """The public facts about the rows; zero rows are allowed."""
+        public_count = self.row_count_is_public
         return Facts(
-            rows=self.rows if whole else None,
-            expected_rows=None if whole else self.rows,
+            rows=self.rows if public_count else None,
+            expected_rows=None if public_count else self.rows,
             columns=self.columns,
             drops_rows=self.drops_rows,
             neighbors=self.protection.neighbors,
@@ -300,7 +304,11 @@ class LabeledRows(DerivedSource):
         )
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows, for one release; those of units are chosen once, and kept."""
+        """Return the rows for one release.
+
+        Rows are kept for later passes if they are prepared, or bounded by unit: which rows of a
+        unit count is chosen once.
+        """
         if self.remote and self._prepared is not None:
             return self._of.open(ticket).mapped(self._prepared, self.columns)
         unit = self.protection.unit is not None
@@ -313,10 +321,10 @@ class LabeledRows(DerivedSource):
         if self._prepared is not None:
             yield from map(self._prepared, _cut(self._of.blocks(ticket), self._batch))
             return
-        given: Any = self._labels
-        labels, start = read(ticket.compute_once(given, given.read)[0]), 0
-        whole = self._of.blocks(ticket) if self._array is None else [self._array]
-        for part in _cut(whole, self._batch):
+        column: Any = self._labels
+        labels, start = read(ticket.compute_once(column, column.read)[0]), 0
+        blocks = self._of.blocks(ticket) if self._array is None else [self._array]
+        for part in _cut(blocks, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow
                 floats = part.astype(np.float64, copy=False)
             block = np.empty((len(part), self._width + 1))
@@ -326,25 +334,28 @@ class LabeledRows(DerivedSource):
             start += len(part)
 
     def pieces(self, ticket: Ticket, *, stored: bool = False) -> Sequence[Piece]:
-        """Return the rows of a data set in the pieces that it has."""
-        prepared, most = self._prepared, self._batch
+        """Return the rows in the pieces of their data set, which may be read in parallel."""
+        prepared, batch = self._prepared, self._batch
         if prepared is None:
             return super().pieces(ticket)
 
         def prepare(piece: Piece) -> Iterator[Block]:
-            return map(prepared, _cut(piece(), most))
+            return map(prepared, _cut(piece(), batch))
 
         return [partial(prepare, piece) for piece in self._of.pieces(ticket)]
 
 
 @value(eq=False)
 class _Prepared:
-    """What is made of the declared columns of a data set, the label last: sent to a cluster."""
+    """Turn declared columns of a data set, the label last, into features and a numeric label.
+
+    A value without references to the rows, so that it can be sent to a cluster.
+    """
 
     encode: Encoding
     read: ClassLabels | Targets | None
     codes: Floats | None
-    """The classes of the codes of a category."""
+    """The class index of each code of a category; None if labels are no category."""
     prepare: _Prepare | None
 
     def __call__(self, block: Block) -> Block:
@@ -356,32 +367,30 @@ class _Prepared:
         return joined
 
     def _label(self, column: Block) -> Block:
-        """Return the labels as numbers; NaN for none."""
+        """Return the labels as numbers, NaN for unusable ones."""
         if self.codes is None:
             return column if self.read is None else self.read(np.ascontiguousarray(column))
         missing = np.isnan(column)
         return np.where(missing, np.nan, self.codes[np.where(missing, 0, column).astype(np.int64)])
 
 
-def _cut(blocks: Iterable[Any], most: int) -> Iterator[Any]:
-    """Yield pieces of at most so many rows."""
+def _cut(blocks: Iterable[Any], maximum_rows: int) -> Iterator[Any]:
+    """Cut blocks into pieces of at most `maximum_rows` rows."""
     for block in blocks:
-        for start in range(0, len(block), most):
-            yield block[start : start + most]
+        for start in range(0, len(block), maximum_rows):
+            yield block[start : start + maximum_rows]
 
 
 # -- Row limits -----------------------------------------------------------------------------------
-# What a fit makes of a row that is too long or beyond its bounds, and a prediction does, too.
+# Clip rows that are too long or out of bounds, in predictions as in the fit.
 
 
 @value(eq=False)
 class RowLimits:
-    """Rows are clipped to `bounds`, then to a ball: (row - middle)/half has length <= `norm`.
+    """Clip rows to `bounds`, then to the ball where (row - middle)/half has length <= `norm`.
 
-    None for a bound that does not exist.
-
-    Coefficients were learned of such rows, so scores of rows that were left as they are would be
-    those of another model. Rows inside stay as they are, to the last bit.
+    Bounds may be None. A fit sees only clipped rows, so a prediction clips rows the same way.
+    Rows inside are unchanged, to the last bit.
 
     >>> one = np.ones(2)
     >>> limits = RowLimits(middle=one, half=2 * one, norm=Fraction(1))
@@ -395,7 +404,7 @@ class RowLimits:
     bounds: ColumnBounds | None = None
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return the rows within; one with a NaN has no others then."""
+        """Return the clipped rows; with a norm, a row with a NaN becomes all NaN."""
         rows = rows if self.bounds is None else self.bounds.clipped(rows)
         if self.norm is None:
             return rows
@@ -405,8 +414,8 @@ class RowLimits:
         if inside.all():
             return rows
         ball = FixedPoint.ball(dimension=rows.shape[1], bound=self.norm, steps=STEPS)
-        found = np.array(rows, dtype=np.float64)
+        clipped = np.array(rows, dtype=np.float64)
         cut = ball.quantize(scaled[~inside]) * float(self.norm / STEPS)
         missing = np.isnan(scaled[~inside]).any(axis=1, keepdims=True)
-        found[~inside] = np.where(missing, np.nan, self.middle + self.half * cut)
-        return found
+        clipped[~inside] = np.where(missing, np.nan, self.middle + self.half * cut)
+        return clipped

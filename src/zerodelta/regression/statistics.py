@@ -31,22 +31,21 @@ from zerodelta.value import value
 LENGTH = 1 << 20
 """A row of length `data_norm`, and a target at its bound, in steps."""
 
-_MOST_ROWS = (1 << 53) // LENGTH**2
-"""A block of so many rows has products whose partial sums are exact in float64."""
+_EXACT_ROWS = (1 << 53) // LENGTH**2
+"""The most rows of a block: the partial sums of their products stay below 2^53, so float64 adds
+them exactly in any order."""
 
 _ROOT_WEIGHT = Fraction(5, 4)
-"""√κ: between 1, best for large coefficients, and √2, best for small ones."""
+"""√κ, the weight of targets against rows: between 1, best for large coefficients, and √2, best for
+small ones. The value between the two was chosen by hand."""
 
 _NOISE_STEPS = 12
-"""The scale of the noise is at least 2^12 lattice spacings: rounding adds nothing to it."""
-
-_RIDGE = 1.0
-"""The penalty lifts the smallest eigenvalue to so many times the noise's typical norm."""
+"""The noise scale is at least 2^12 lattice spacings, so that rounding adds almost no error."""
 
 
 @value
 class StatisticsPlan:
-    """The noise on the statistics of rows with `columns` numbers, the intercept's included."""
+    """The noise on XᵀX and Xᵀy of rows with `columns` numbers, the intercept's included."""
 
     columns: int
     scale: Fraction
@@ -56,7 +55,7 @@ class StatisticsPlan:
 
     @property
     def dimension(self) -> int:
-        """The number D of different entries."""
+        """The number D of distinct entries of XᵀX and Xᵀy."""
         return self.columns * (self.columns + 3) // 2
 
     @property
@@ -66,7 +65,7 @@ class StatisticsPlan:
 
     @property
     def spacing(self) -> int:
-        """The lattice on which noisy statistics are published, in units of squared steps."""
+        """The spacing of the lattice on which noisy statistics are published, in squared steps."""
         return max(1, 1 << (math.frexp(float(self.scale * LENGTH**2))[1] - 1 - _NOISE_STEPS))
 
     @property
@@ -78,38 +77,40 @@ class StatisticsPlan:
     def noised(self, statistics: IntegerArray, bits: BitSource) -> IntegerArray:
         """Return round((statistics + noise)/spacing): triangle of XᵀX, then Xᵀy (theory R)."""
         diagonal = self.scale * Fraction(LENGTH**2, self.spacing)
-        beside, moment = diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT
-        places = combinations_with_replacement(range(self.columns), 2)  # as np.triu_indices
-        scales = [diagonal if i == j else beside for i, j in places]
-        whole, rest = statistics // self.spacing, statistics % self.spacing
+        off_diagonal, moment = diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT
+        entries = combinations_with_replacement(range(self.columns), 2)  # as np.triu_indices
+        scales = [diagonal if i == j else off_diagonal for i, j in entries]
+        # round(statistic + noise) is quotient + round(remainder/spacing + noise): Lemma R draws
+        # the second term for a center in [0, 1)
+        quotients, remainders = statistics // self.spacing, statistics % self.spacing
         drawn = rounded_k_norm(
             norm=2,
             dimension=self.dimension,
             scale=scales + [moment] * self.columns,
             size=1,
             bits=bits,
-            center=[Fraction(int(part), self.spacing) for part in rest],
+            center=[Fraction(int(remainder), self.spacing) for remainder in remainders],
         )
-        return add_exactly(whole, drawn[0])
+        return add_exactly(quotients, drawn[0])
 
     def solve(self, noisy: IntegerArray) -> Floats:
-        """Return the ridge solution, targets and rows in units of their bounds; 0 if there is none.
+        """Return the ridge solution in units of the bounds, or zeros if it cannot be computed.
 
-        Noise with this deviation has a norm of about deviation·√(2·columns); the penalty lifts the
-        smallest eigenvalue to that, so that no direction of mere noise is inverted.
+        Noise with this deviation has a norm of about deviation·√(2·columns). The penalty raises the
+        smallest eigenvalue to that norm, so that no direction of noise alone is inverted.
         """
         values = noisy.astype(np.float64) * (self.spacing / LENGTH**2)
         matrix = np.zeros((self.columns, self.columns))
         matrix[np.triu_indices(self.columns)] = values[: -self.columns]
         matrix = np.triu(matrix) + np.triu(matrix, 1).T
-        least = _RIDGE * self.deviation * math.sqrt(2 * self.columns)
+        noise_norm = self.deviation * math.sqrt(2 * self.columns)
         try:
             with np.errstate(all="ignore"):
-                penalty = max(0.0, least - float(np.linalg.eigvalsh(matrix)[0]))
+                penalty = max(0.0, noise_norm - float(np.linalg.eigvalsh(matrix)[0]))
                 matrix[np.diag_indices(self.columns)] += penalty
                 solved = np.linalg.solve(matrix, values[-self.columns :])
                 theta = np.asarray(solved, dtype=np.float64)
-        except Exception:  # an exception would be an output
+        except Exception:  # whether this fails depends on released numbers: publish, never raise
             return np.zeros(self.columns)
         return theta if np.isfinite(theta).all() else np.zeros(self.columns)
 
@@ -134,10 +135,11 @@ def plan_statistics(shape: Shape) -> StatisticsPlan:
 
 
 def statistics_error(shape: Shape, *, gram_deviation: float, moment_deviation: float) -> float:
-    """Return the excess of the mean squared error to expect of noisy statistics.
+    """Return the expected excess of the mean squared error of a fit from noisy statistics.
 
-    Of (XᵀX)⁻¹(E₂ - E₁θ), for rows spread evenly over all directions and coefficients that explain
-    a typical part of the targets; never more than that part, which the penalty sees to.
+    With noise E₁ on XᵀX and E₂ on Xᵀy, θ errs by (XᵀX)⁻¹(E₂ - E₁θ). Rows are taken to be spread
+    evenly over all directions, and θ to explain a typical part of the targets. The excess never
+    exceeds that part, because of the penalty.
     """
     expected = shape.expected or TARGETS
     variances = expected.variances(shape.columns, intercept=shape.intercept)
@@ -147,28 +149,28 @@ def statistics_error(shape: Shape, *, gram_deviation: float, moment_deviation: f
 
 
 def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
-    """Return the upper triangle of XᵀX, line by line, and Xᵀy, as exact integers.
+    """Return the upper triangle of XᵀX, row by row, and Xᵀy, as exact integers.
 
-    Targets, the last column, lie in [-1, 1]; a NaN makes its row count as empty. Rows are integers
-    of length at most 2^20 and so are targets, so every partial sum of at most 8192 rows is below
-    2^53: exact in BLAS.
+    Targets, the last column, lie in [-1, 1]; a NaN makes its row the zero row. Rows and targets are
+    integers of length at most 2^20, so every partial sum of at most 8192 products is at most 2^53:
+    BLAS adds them exactly in any order.
     """
     d, width = features.dimension, features.width
 
-    def products(block: Floats) -> IntegerArray:  # may run elsewhere
+    def products(block: Floats) -> IntegerArray:  # may run on a cluster
         total = np.zeros((width + 1, width + 1), dtype=np.int64)
-        for start in range(0, len(block), _MOST_ROWS):
-            given = block[start : start + _MOST_ROWS]
-            target = given[:, -1]
-            part, rest = np.empty((len(given), d)), np.empty((width + 1 - d, len(given)))
-            empty = features.quantize(given[:, :-1], part) | np.isnan(target)
-            rest[0] = features.constant  # overwritten by the targets if there is no intercept
-            rest[-1] = np.trunc(target * LENGTH)
-            if empty.any():
-                part[empty], rest[:, empty] = 0.0, 0.0
+        for start in range(0, len(block), _EXACT_ROWS):
+            chunk = block[start : start + _EXACT_ROWS]
+            target = chunk[:, -1]
+            part, others = np.empty((len(chunk), d)), np.empty((width + 1 - d, len(chunk)))
+            unusable = features.quantize(chunk[:, :-1], part) | np.isnan(target)
+            others[0] = features.constant  # overwritten by the targets if there is no intercept
+            others[-1] = np.trunc(target * LENGTH)
+            if unusable.any():
+                part[unusable], others[:, unusable] = 0.0, 0.0
             total[:d, :d] += (part.T @ part).astype(np.int64)
-            total[:d, d:] += (rest @ part).T.astype(np.int64)
-            total[d:, d:] += (rest @ rest.T).astype(np.int64)
+            total[:d, d:] += (others @ part).T.astype(np.int64)
+            total[d:, d:] += (others @ others.T).astype(np.int64)
         return total
 
     shape = (width + 1, width + 1)

@@ -1,4 +1,4 @@
-"""One page about releases that an officer can read: `release.report("report.html")`."""
+"""Write one HTML page about releases for a privacy officer: `release.report("report.html")`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a report says: answers for a privacy officer, what was published, odds, and drawings."""
+"""Collect the contents of a report: answers for an officer, published tables, odds, drawings."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,14 +27,14 @@ from zerodelta.tasks.registry import task_recorded_as
 from zerodelta.tasks.task import UNKNOWN_ERROR, Task
 from zerodelta.value import value
 
-# -- ε in words: how far one row can move what somebody believes (theory A1) ----------------------
+# -- ε in words: the odds of a suspicion before and after a release (theory A1) -------------------
 # Pure ε-DP bounds the odds of any statement about one row: they grow at most by the factor e^ε.
 
-_SLACK = 1e-12  # more than what a few operations in double precision can lose
+_SLACK = 1e-12  # larger than the rounding error of the few float operations below
 
 
 def after_upper(before: Fraction, epsilon: Fraction) -> float:
-    """Return the largest probability that a suspicion of `before` can rise to, rounded up.
+    """Return the largest probability to which a suspicion of `before` can rise, rounded up.
 
     >>> percent_text(after_upper(Fraction(1, 2), Fraction(1)), up=True)
     '73.2 %'
@@ -44,7 +44,7 @@ def after_upper(before: Fraction, epsilon: Fraction) -> float:
 
 
 def after_lower(before: Fraction, epsilon: Fraction) -> float:
-    """Return the smallest probability that it can fall to, rounded down.
+    """Return the smallest probability to which a suspicion of `before` can fall, rounded down.
 
     >>> percent_text(after_lower(Fraction(1, 2), Fraction(1)), up=False)
     '26.8 %'
@@ -54,20 +54,20 @@ def after_lower(before: Fraction, epsilon: Fraction) -> float:
 
 
 def percent_text(probability: float, *, up: bool) -> str:
-    """Return a probability in percent with one decimal, rounded away from what is promised.
+    """Return a probability in percent with one decimal, rounded up or down as the bound needs.
 
     >>> percent_text(0.5, up=True), percent_text(0.99999, up=True), percent_text(0.1234, up=False)
     ('50 %', '100 %', '12.3 %')
     """
     thousandths = probability * 1000
-    near = round(thousandths)
-    if abs(thousandths - near) > 1e-6:
-        near = math.ceil(thousandths) if up else math.floor(thousandths)
-    return f"{near / 10:g} %"
+    rounded = round(thousandths)
+    if abs(thousandths - rounded) > 1e-6:
+        rounded = math.ceil(thousandths) if up else math.floor(thousandths)
+    return f"{rounded / 10:g} %"
 
 
 def factor_text(epsilon: Fraction) -> str:
-    """Return e^ε, rounded up.
+    """Return e^ε with three digits, rounded up.
 
     >>> factor_text(Fraction(1)), factor_text(Fraction(20)), factor_text(Fraction(0))
     ('2.72', '4.86e+08', '1')
@@ -76,23 +76,22 @@ def factor_text(epsilon: Fraction) -> str:
         return "1"
     factor = math.exp(min(float(epsilon), 700.0)) * (1 + _SLACK)
     digits = 2 - math.floor(math.log10(factor))
-    up = math.ceil(factor * 10.0**digits) / 10.0**digits
-    return f"{up:.3g}"
+    rounded = math.ceil(factor * 10.0**digits) / 10.0**digits
+    return f"{rounded:.3g}"
 
 
-# -- Published ------------------------------------------------------------------------------------
-# What a release published, as grids of keys and numbers with their intervals, for any medium.
-#
-# Only the released value and what its record states are looked at.
+# -- Published tables -----------------------------------------------------------------------------
+# A release's value as tables of keys and numbers with their intervals, for any medium. Only the
+# released value and its record are read.
 
 LEVEL = "0.95"
 
-_LONGEST = 600
+_MAXIMUM_LENGTH = 600
 
 
 @value(eq=False)
 class Column:
-    """Numbers, or texts, one for each line; the ends of intervals where there are some."""
+    """Numbers or texts, one for each line, and the ends of their intervals if they have any."""
 
     name: str
     values: Sequence[Any]
@@ -102,42 +101,42 @@ class Column:
 
 @value(eq=False)
 class ReportTable:
-    """Lines, named by keys, and columns of what was released."""
+    """Lines named by keys, with the released columns."""
 
     keys: Mapping[str, Sequence[Any]]
     columns: tuple[Column, ...]
     title: str = ""
     note: str = ""
-    """What to beware of."""
+    """A warning about the table."""
     hint: str = ""
     rows: bool = False
-    """Whether lines are made-up rows rather than statistics."""
+    """Whether the lines are synthetic rows rather than statistics."""
 
     def __len__(self) -> int:
-        return max((len(each.values) for each in self.columns), default=0)
+        return max((len(column.values) for column in self.columns), default=0)
 
 
 def grids_of(release: Release, level: Rational = LEVEL) -> tuple[ReportTable, ...]:
-    """Return what was published; a value that is no table is told in words."""
+    """Return the published value as tables; a value of another kind is put into words."""
     value = release.value
     if isinstance(value, FoundKeys):
-        return (_found(value),)
+        return (_keys_table(value),)
     cells = cells_of(release)
     if cells.numbers:
-        return (_cells(release, level),)
+        return (_statistics_table(release, level),)
     if isinstance(value, Mapping) and value:
-        return _mapping(release, value)
+        return _mapping_tables(release, value)
     if isinstance(value, np.ndarray) and value.ndim == 2:
-        return (_matrix(release, value),)
+        return (_matrix_table(release, value),)
     if isinstance(value, LinearModel):
-        return (_linear(value),)
+        return (_coefficients_table(value),)
     if isinstance(value, (tuple, list)):
-        chosen = Column(name="chosen", values=[plain_text(each) for each in value])
+        chosen = Column(name="chosen", values=[plain_text(choice) for choice in value])
         return (ReportTable(keys={"place": range(1, len(value) + 1)}, columns=(chosen,)),)
-    return (_parts(value),)
+    return (_parts_table(value),)
 
 
-def _found(value: FoundKeys) -> ReportTable:
+def _keys_table(value: FoundKeys) -> ReportTable:
     lines = [key if isinstance(key, tuple) else (key,) for key in value.names]
     keys = {name: [line[i] for line in lines] for i, name in enumerate(value.columns)}
     return ReportTable(
@@ -145,7 +144,7 @@ def _found(value: FoundKeys) -> ReportTable:
     )
 
 
-def _cells(release: Release, level: Rational) -> ReportTable:
+def _statistics_table(release: Release, level: Rational) -> ReportTable:
     cells = cells_of(release)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False)
     columns = []
@@ -156,25 +155,26 @@ def _cells(release: Release, level: Rational) -> ReportTable:
     return ReportTable(keys=keys, columns=tuple(columns), note=note_of(release))
 
 
-def _mapping(release: Release, value: Mapping[Any, Any]) -> tuple[ReportTable, ...]:
-    arrays = {key: np.asarray(each) for key, each in value.items()}
-    lengths = {each.shape for each in arrays.values()}
-    if all(isinstance(key, str) for key in arrays) and len(lengths) == 1 and len(*lengths) == 1:
+def _mapping_tables(release: Release, value: Mapping[Any, Any]) -> tuple[ReportTable, ...]:
+    """Return synthetic rows (columns of one length) as one table, marginals as one table each."""
+    arrays = {key: np.asarray(numbers) for key, numbers in value.items()}
+    shapes = {array.shape for array in arrays.values()}
+    if all(isinstance(key, str) for key in arrays) and len(shapes) == 1 and len(*shapes) == 1:
         columns = tuple(Column(name=str(k), values=v.tolist()) for k, v in arrays.items())
         return (ReportTable(keys={}, columns=columns, rows=True),)
-    return tuple(_marginal(release, key, each) for key, each in arrays.items())
+    return tuple(_marginal_table(release, key, array) for key, array in arrays.items())
 
 
-def _marginal(release: Release, key: Any, numbers: Any) -> ReportTable:
-    names = [str(each) for each in (key if isinstance(key, tuple) else (key,))]
+def _marginal_table(release: Release, key: Any, numbers: Any) -> ReportTable:
+    names = [str(name) for name in (key if isinstance(key, tuple) else (key,))]
     if len(names) != numbers.ndim:
         names = [f"{'.'.join(names)}[{axis}]" for axis in range(numbers.ndim)]
-    places = np.indices(numbers.shape).reshape(numbers.ndim, -1)
+    codes = np.indices(numbers.shape).reshape(numbers.ndim, -1)
     keys = {}
-    for name, size, axis in zip(names, numbers.shape, places, strict=True):
+    for name, size, axis in zip(names, numbers.shape, codes, strict=True):
         options = _options(release, name)
         labels = options if len(options) == size else list(range(size))
-        keys[name] = [labels[place] for place in axis]
+        keys[name] = [labels[code] for code in axis]
     column = Column(name="fraction", values=numbers.ravel().tolist())
     return ReportTable(keys=keys, columns=(column,), title=" × ".join(names))
 
@@ -191,21 +191,22 @@ def _options(release: Release, name: str) -> list[Any]:
     return []
 
 
-def _matrix(release: Release, value: Any) -> ReportTable:
+def _matrix_table(release: Release, value: Any) -> ReportTable:
     record = release.record
-    asked = None if record is None else record.parameters.get("columns")
-    if asked is None and record is not None and record.data:
-        asked = list(record.data[0].get("columns", {}))
-    named = asked if isinstance(asked, list) and len(asked) == value.shape[1] else None
-    heads = [str(each) for each in named] if named else [str(i) for i in range(value.shape[1])]
+    names = None if record is None else record.parameters.get("columns")
+    if names is None and record is not None and record.data:
+        names = list(record.data[0].get("columns", {}))
+    if not isinstance(names, list) or len(names) != value.shape[1]:
+        names = None
+    heads = [str(name) for name in names or range(value.shape[1])]
     pairs = record is not None and record.task in ("covariance", "correlation")
-    square = named is not None and pairs and value.shape[0] == value.shape[1]
+    square = names is not None and pairs and value.shape[0] == value.shape[1]
     lines: Sequence[Any] = heads if square else range(1, len(value) + 1)
     columns = tuple(Column(name=head, values=value[:, i].tolist()) for i, head in enumerate(heads))
     return ReportTable(keys={"": lines}, columns=columns)
 
 
-def _linear(value: LinearModel) -> ReportTable:
+def _coefficients_table(value: LinearModel) -> ReportTable:
     width = value.coefficients.shape[1]
     names: Sequence[Any] = () if value.encoding is None else value.encoding.names
     lines = [*(names if len(names) == width else range(width)), "(intercept)"]
@@ -217,13 +218,13 @@ def _linear(value: LinearModel) -> ReportTable:
         )
         for i, line in enumerate(value.coefficients)
     )
-    two = "" if len(value.classes) != 2 else f"positive scores: {value.classes[1]}"
-    hint = "; ".join(text for text in (two, _clipped(value)) if text)
+    positive = "" if len(value.classes) != 2 else f"positive scores: {value.classes[1]}"
+    hint = "; ".join(text for text in (positive, _clipping_words(value)) if text)
     return ReportTable(keys={"feature": lines}, columns=columns, hint=plain_text(hint))
 
 
-def _clipped(value: LinearModel) -> str:
-    """Say that coefficients are not for rows as they are, if the fit clipped them to a ball."""
+def _clipping_words(value: LinearModel) -> str:
+    """Return a hint that rows are scaled and clipped before they are scored, if they are."""
     limits = value.limits
     if limits is None or limits.norm is None:
         return ""
@@ -232,30 +233,30 @@ def _clipped(value: LinearModel) -> str:
     return f"{rows} are clipped to length {number_shown(float(limits.norm))} before they are scored"
 
 
-def _parts(value: Any) -> ReportTable:
-    """Return a value of several parts as lines of words; arrays by what they begin with."""
+def _parts_table(value: Any) -> ReportTable:
+    """Return the fields of a value as lines of words; a large array by its shape."""
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {each.name: getattr(value, each.name) for each in fields(value)}
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
         parts = {"value": value}
-    told = Column(name="content", values=[_told(each) for each in parts.values()])
-    return ReportTable(keys={"part": list(parts)}, columns=(told,))
+    content = Column(name="content", values=[_in_words(part) for part in parts.values()])
+    return ReportTable(keys={"part": list(parts)}, columns=(content,))
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 64:
         return f"{value.dtype} array of shape {value.shape}: see the saved release"
     return plain_text(repr(value) if not isinstance(value, str) else value)
 
 
 def error_words(release: Release) -> str:
-    """Return the forecast of a release's error with what it is counted in."""
+    """Return the forecast of a release's error with its unit."""
     name = "" if release.record is None else release.record.task
     return error_in_words(task_recorded_as(name), release.error)
 
 
 def error_in_words(task: Task | None, error: float | str) -> str:
-    """Return the forecast of an error with what it is counted in, which depends on the task.
+    """Return the forecast of an error with its unit, which depends on the task.
 
     >>> from zerodelta.tasks.registry import TASKS
     >>> error_in_words(TASKS["count"], 2.0), error_in_words(TASKS["mean"], 2.0)
@@ -278,19 +279,19 @@ def number_shown(value: Any) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:,}" if abs(int(value)) < 10**18 else number_text(int(value))
     if isinstance(value, (float, np.floating)):
-        whole = 10_000 <= abs(float(value)) < 1e15
-        return f"{value:,.0f}" if whole else f"{value:.5g}"
+        large_number = 10_000 <= abs(float(value)) < 1e15
+        return f"{value:,.0f}" if large_number else f"{value:.5g}"
     return "" if value is None else plain_text(value)
 
 
 def plain_text(value: Any) -> str:
-    r"""Return a text on one line: whoever made a key may have put anything into it.
+    r"""Return a text on one line without control characters, which keys and names may hold.
 
     >>> plain_text("a" + chr(27) + "[31m" + chr(10)) == r"a\x1b[31m\n"
     True
     """
     text = str(value)
-    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    short = text if len(text) <= _MAXIMUM_LENGTH else text[: _MAXIMUM_LENGTH - 1] + "…"
     return printable(short)
 
 
@@ -304,41 +305,41 @@ def epsilon_of(certificate: Certificate) -> Fraction | None:
 
 
 def protected_words(certificate: Certificate) -> str:
-    """Say whom a release protects."""
+    """Return the row or unit that a release protects, in words."""
     if certificate.unit is None:
         return plain_text(certificate.row)
     return f"all rows of one {plain_text(certificate.unit)} ({plain_text(certificate.row)})"
 
 
 def totals(releases: Sequence[Release]) -> dict[str, Total | str]:
-    """Return by data set what its releases cost together, or why they do not add up."""
-    known = [(each.record, each.certificate) for each in releases if each.record is not None]
-    found: dict[str, Total | str] = {}
+    """Return the total ε of each data set's releases, or the reason why it has none."""
+    known = [(r.record, r.certificate) for r in releases if r.record is not None]
+    by_name: dict[str, Total | str] = {}
     for name, parts in by_data(known).items():
         if name is None:
             if len(parts) > 1 or len(releases) > 1:
-                found["(data without a name)"] = "releases that name no data set are not added up"
+                by_name["(data without a name)"] = "releases that name no data set are not added up"
             continue
         try:
-            found[plain_text(name)] = total_of(parts)
+            by_name[plain_text(name)] = total_of(parts)
         except CertificateError as error:
-            found[plain_text(name)] = str(error)
-    return found
+            by_name[plain_text(name)] = str(error)
+    return by_name
 
 
 def answers(
     releases: Sequence[Release], accounts: Sequence[Any] = ()
 ) -> list[tuple[str, str, str]]:
-    """Return question, answer in plain text, and the section that tells more.
+    """Return the officer's questions: each with an answer and the section that says more.
 
-    `accounts`: the ledgers of the data, which know what else was released of them.
+    `accounts` are the ledgers of the data, which know all their other releases.
     """
-    certificates = [each.certificate for each in releases]
-    records = [each.record for each in releases if each.record is not None]
+    certificates = [release.certificate for release in releases]
+    records = [release.record for release in releases if release.record is not None]
     return [
         (
             "Who is protected?",
-            _several(_sentence(protected_words(each)) for each in certificates),
+            _join_distinct(_capitalized(protected_words(c)) for c in certificates),
             "who",
         ),
         (
@@ -348,23 +349,23 @@ def answers(
         ),
         (
             "How sure is that?",
-            f"{_several(_sure(each) for each in certificates)}. Anyone can check that. "
-            f"{_vouched(releases)}",
+            f"{_join_distinct(_status(c) for c in certificates)}. Anyone can check that. "
+            f"{_signed_words(releases)}",
             "steps",
         ),
-        ("What is assumed?", _assumed(certificates), "assumed"),
-        ("What is the total ε?", _total(releases, accounts), "odds"),
-        ("What can an attacker learn?", _learned(releases), "odds"),
+        ("What is assumed?", _assumed_words(certificates), "assumed"),
+        ("What is the total ε?", _total_words(releases, accounts), "odds"),
+        ("What can an attacker learn?", _learned_words(releases), "odds"),
         (
             "Which data?",
-            _several(plain_text(name) for each in records for name in each.names if name)
+            _join_distinct(plain_text(name) for record in records for name in record.names if name)
             or "The record names no data set.",
             "public",
         ),
-        ("When?", _when([plain_text(each.time) for each in records]), "verify"),
+        ("When?", _when([plain_text(record.time) for record in records]), "verify"),
         (
             "By which version?",
-            _several(f"zerodelta {plain_text(each.version)}" for each in records)
+            _join_distinct(f"zerodelta {plain_text(record.version)}" for record in records)
             or "Not recorded.",
             "verify",
         ),
@@ -378,192 +379,196 @@ def _when(times: Sequence[str]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _several(texts: object) -> str:
-    distinct = list(dict.fromkeys(texts))  # type: ignore[call-overload]
+def _join_distinct(texts: Iterable[str]) -> str:
+    """Join the first three different texts, and count the others."""
+    distinct = list(dict.fromkeys(texts))
     more = f"; and {len(distinct) - 3} more" if len(distinct) > 3 else ""
     return "; ".join(distinct[:3]) + more
 
 
-def _sentence(text: str) -> str:
+def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _sure(certificate: Certificate) -> str:
-    return _sentence(certificate.summary.rpartition(": ")[2])
+def _status(certificate: Certificate) -> str:
+    """Return the status of a claim, such as "Proven", which ends its summary."""
+    return _capitalized(certificate.summary.rpartition(": ")[2])
 
 
-def _vouched(releases: Sequence[Release]) -> str:
-    """Say who vouches that the steps were run: a proof is about steps, not about what was done."""
-    unsigned = [number for number, each in enumerate(releases, 1) if not each.signatures]
+def _signed_words(releases: Sequence[Release]) -> str:
+    """Say whether a signer vouches that the steps were run: a proof cannot know that."""
+    unsigned = [number for number, release in enumerate(releases, 1) if not release.signatures]
     if not unsigned:
-        return "That these steps were run is the word of whoever signed, if the signature is right."
+        return "That these steps were run is what the signer states, if the signature is right."
     which = "" if len(unsigned) == len(releases) else f" of {', '.join(map(str, unsigned))}"
     return f"Nobody vouches that the steps{which} were run: there is no signature."
 
 
-def _assumed(certificates: Sequence[Certificate]) -> str:
-    """Return what certificates assume, and what is to be asked even where they assume nothing."""
-    asked = dict.fromkeys(s for each in certificates for s in to_ask(unit=each.unit, counted=True))
-    told = "; ".join(map(plain_text, asked))
-    sentences = list(dict.fromkeys(s for each in certificates for s in each.assumed))
+def _assumed_words(certificates: Sequence[Certificate]) -> str:
+    """Return the assumptions of certificates, and the questions that no program can answer."""
+    to_be_asked = dict.fromkeys(
+        question for c in certificates for question in to_ask(unit=c.unit, counted=True)
+    )
+    questions = "; ".join(map(plain_text, to_be_asked))
+    sentences = list(dict.fromkeys(sentence for c in certificates for sentence in c.assumed))
     if not sentences:
-        return f"What nobody can check, and you have to ask: {told}."
+        return f"What no program can check, so you have to ask: {questions}."
     first = plain_text(sentences[0])
     rest = f", and {len(sentences) - 1} more" if len(sentences) > 1 else ""
-    return f"That {first}{rest}. And what nobody can check, and you have to ask: {told}."
+    return f"That {first}{rest}. And what no program can check, so you have to ask: {questions}."
 
 
-def _total(releases: Sequence[Release], accounts: Sequence[Any]) -> str:
+def _total_words(releases: Sequence[Release], accounts: Sequence[Any]) -> str:
     page = _total_of_page(releases)
     if accounts:
-        told = f"{' '.join(map(spent_words, accounts))} On this page: {page}."
-        which = ", ".join(map(str, uncounted(releases)))
-        return f"{told} No ledger counted {which}." if which else told
+        text = f"{' '.join(map(spent_words, accounts))} On this page: {page}."
+        numbers = ", ".join(map(str, uncounted(releases)))
+        return f"{text} No ledger counted release {numbers}." if numbers else text
     if not uncounted(releases):
-        return f"{page}, on this page. The total is in the ledger, which was not read for it."
-    return f"{page}, on this page. No ledger counted it: nobody here knows what else was released."
+        return f"{page}, on this page. The total is in the ledger, which was not read here."
+    return f"{page}, on this page. No ledger counted it: other releases are not known here."
 
 
 def uncounted(releases: Sequence[Release]) -> list[int]:
-    """Return the numbers of the releases that no ledger counted, from 1."""
+    """Return the numbers, from 1, of the releases that no ledger counted."""
     return [
         number
-        for number, each in enumerate(releases, 1)
-        if each.record is None or not each.record.entries
+        for number, release in enumerate(releases, 1)
+        if release.record is None or not release.record.entries
     ]
 
 
 def spent_words(account: Any) -> str:
-    """Return the ε of all that a ledger counted of its data, and its odds."""
+    """Return the total ε that a ledger counted of its data, and its odds, in words."""
     added = account.neighbors is Neighbors.ADD_REMOVE
     epsilon = account.spent * (2 if added else 1)
-    what = "one row" if account.unit is None else f"one {plain_text(account.unit)}"
+    unit = "one row" if account.unit is None else f"one {plain_text(account.unit)}"
     risen = percent_text(after_upper(HALF, epsilon), up=True)
     twice = f", counted twice: ε {equals(epsilon)}" if added else ""
     return (
-        f"ε {equals(account.spent)} of {plain_text(account.data)} in all that its ledger counted "
-        f"({account.neighbors.value}{twice}): a suspicion of 50 % about {what} rises to at most "
-        f"{risen}.{f' Beware: ask why it has to be more than {LARGE}.' if large(epsilon) else ''}"
+        f"ε {equals(account.spent)} of {plain_text(account.data)} counted by its ledger "
+        f"({account.neighbors.value}{twice}): a suspicion of 50 % about {unit} rises to at most "
+        f"{risen}.{f' Beware: ask why ε must be more than {LARGE}.' if large(epsilon) else ''}"
     )
 
 
-def _warned(epsilon: Fraction) -> str:
-    told = large(epsilon)
-    return f" Beware: {told}." if told else ""
+def _warning(epsilon: Fraction) -> str:
+    warning = large(epsilon)
+    return f" Beware: {warning}." if warning else ""
 
 
 def _total_of_page(releases: Sequence[Release]) -> str:
-    found = totals(releases)
-    told = [
-        f"ε {equals(each.epsilon)} of {name}" if isinstance(each, Total) else f"{name}: {each}"
-        for name, each in found.items()
+    texts = [
+        f"ε {equals(total.epsilon)} of {name}" if isinstance(total, Total) else f"{name}: {total}"
+        for name, total in totals(releases).items()
     ]
-    if not told or len(releases) == 1:
+    if not texts or len(releases) == 1:
         epsilon = epsilon_of(releases[0].certificate)
         added = releases[0].certificate.claim.neighbors is Neighbors.ADD_REMOVE
         relation = " (add-remove)" if added else ""
         summary = releases[0].certificate.summary
         return summary if epsilon is None else f"ε {equals(epsilon)}{relation}, δ = 0"
-    return "; ".join(told) + "; δ = 0"
+    return "; ".join(texts) + "; δ = 0"
 
 
-def _learned(releases: Sequence[Release]) -> str:
-    if any(epsilon_of(each.certificate) is None for each in releases):
+def _learned_words(releases: Sequence[Release]) -> str:
+    if any(epsilon_of(release.certificate) is None for release in releases):
         return "See the claim: it is not one of pure differential privacy."
     return " ".join(
-        f"Of {each.what}: a suspicion of 50 % rises to at most "
-        f"{percent_text(after_upper(HALF, each.epsilon), up=True)} (at ε {equals(each.epsilon)}"
-        f"{': add-remove counts twice' if each.twice else ''}).{_warned(each.epsilon)}"
-        for each in learned(releases)
+        f"Of {leak.what}: a suspicion of 50 % rises to at most "
+        f"{percent_text(after_upper(HALF, leak.epsilon), up=True)} (at ε {equals(leak.epsilon)}"
+        f"{': add-remove counts twice' if leak.twice else ''}).{_warning(leak.epsilon)}"
+        for leak in learned(releases)
     )
 
 
 @value
 class Learned:
-    """What can be learned of one row, or of one unit, by those releases that protect it."""
+    """The most that several releases together can reveal about one row, or about one unit."""
 
     what: str
     epsilon: Fraction
-    """By which any two values of it are apart: that of an add-remove claim counts twice."""
-    there: Fraction | None
-    """By which it is apart from not being there, where all claims are for add-remove."""
+    """ε between any two values of the row: that of an add-remove claim counts twice."""
+    presence_epsilon: Fraction | None
+    """ε between presence and absence of the row, if all claims are for add-remove."""
     numbers: tuple[int, ...]
-    """Which releases these are, from 1."""
+    """The numbers of the releases, from 1."""
 
     @property
     def twice(self) -> bool:
         """Whether the releases themselves state half of `epsilon`."""
-        return self.there is not None
+        return self.presence_epsilon is not None
 
 
 def learned(releases: Sequence[Release]) -> list[Learned]:
-    """Return it for a row and for each unit: of whoever is in all of their data."""
-    kinds: dict[str | None, list[int]] = {}
+    """Return what is revealed about a row, and about each unit, that is in all the data sets."""
+    by_unit: dict[str | None, list[int]] = {}
     for number, release in enumerate(releases, 1):
-        kinds.setdefault(release.certificate.unit, []).append(number)
-    found = []
-    for unit, numbers in kinds.items():
+        by_unit.setdefault(release.certificate.unit, []).append(number)
+    leaks = []
+    for unit, numbers in by_unit.items():
         certificates = [releases[number - 1].certificate for number in numbers]
-        alone = [epsilon_of(each) or Fraction(0) for each in certificates]
-        added = [each.claim.neighbors is Neighbors.ADD_REMOVE for each in certificates]
-        found.append(
+        claimed = [epsilon_of(certificate) or Fraction(0) for certificate in certificates]
+        added = [c.claim.neighbors is Neighbors.ADD_REMOVE for c in certificates]
+        doubled = (e * (1 + a) for e, a in zip(claimed, added, strict=True))
+        leaks.append(
             Learned(
                 what="one row" if unit is None else f"the rows of one {plain_text(unit)}",
-                epsilon=sum((e * (1 + a) for e, a in zip(alone, added, strict=True)), Fraction(0)),
-                there=sum(alone, Fraction(0)) if all(added) else None,
+                epsilon=sum(doubled, Fraction(0)),
+                presence_epsilon=sum(claimed, Fraction(0)) if all(added) else None,
                 numbers=tuple(numbers),
             )
         )
-    return found
+    return leaks
 
 
 def neighbors_words(certificate: Certificate) -> str:
-    """Say which data sets are neighbors."""
-    what = "row" if certificate.unit is None else f"{plain_text(certificate.unit)}'s rows"
+    """Return the neighboring relation of a certificate in words."""
+    unit = "row" if certificate.unit is None else f"{plain_text(certificate.unit)}'s rows"
     if certificate.claim.neighbors is Neighbors.ADD_REMOVE:
         return (
-            f"Two data sets are neighbors if one has one {what} more than the other (add-remove). "
-            f"For replacing one {what} by another, ε counts twice."
+            f"Two data sets are neighbors if one has one {unit} more than the other (add-remove). "
+            f"For replacing one {unit} by another, ε counts twice."
         )
     return (
-        f"Two data sets are neighbors if they differ in one {what}, replaced by anything else "
+        f"Two data sets are neighbors if they differ in one {unit}, replaced by any other "
         "(replace-one). The number of rows is the same in both, and public where it is listed."
         if certificate.unit is None
-        else f"Two data sets are neighbors if all of one {what} are replaced by others (replace)."
+        else f"Two data sets are neighbors if all of one {unit} are replaced by others (replace)."
     )
 
 
-# -- Inline SVG of released numbers with their intervals, without scripts or fonts of its own -----
+# -- Inline SVG of released numbers with their intervals, without scripts or fonts ----------------
 
-_WIDE, _LEFT, _RIGHT, _LINE, _TOP = 480, 150, 24, 24, 12
-_LETTER = 8  # the width of one, at most about that, in the same unit
+_WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 480, 150, 24, 24, 12
+_LETTER = 8  # about the largest width of a letter, in units of the drawing
 
 
-def drawing_of(grid: ReportTable, column: Column, *, most: int, number: str) -> str:
-    """Return one column as dots with bars from lower to upper ends; empty if none is a number.
+def drawing_of(grid: ReportTable, column: Column, *, lines: int, number: str) -> str:
+    """Return the first lines of a column as dots with bars for intervals; "" without numbers.
 
-    `number` makes the ids of the page different.
+    `number` keeps the ids on the page different.
     """
-    values = [_number(each) for each in column.values[:most]]
+    values = [_number(cell) for cell in column.values[:lines]]
     if not any(value is not None for value in values):
         return ""
-    lower = [_number(each) for each in (column.lower if column.lower is not None else ())[:most]]
-    upper = [_number(each) for each in (column.upper if column.upper is not None else ())[:most]]
-    seen = [each for each in (*values, *lower, *upper) if each is not None]
-    low, high, ticks = _scale(min(seen), max(seen))
+    lower = [_number(end) for end in (column.lower if column.lower is not None else ())[:lines]]
+    upper = [_number(end) for end in (column.upper if column.upper is not None else ())[:lines]]
+    numbers = [n for n in (*values, *lower, *upper) if n is not None]
+    low, high, ticks = _scale(min(numbers), max(numbers))
     bottom = _TOP + _LINE * len(values)
 
     def x(value: float) -> str:
-        return f"{_LEFT + (_WIDE - _LEFT - _RIGHT) * (value - low) / (high - low):.1f}"
+        return f"{_LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - low) / (high - low):.1f}"
 
     parts = []
-    apart = float(x(ticks[1])) - float(x(ticks[0])) if len(ticks) > 1 else _WIDE
+    spacing = float(x(ticks[1])) - float(x(ticks[0])) if len(ticks) > 1 else _WIDTH
     longest = max(len(number_shown(tick)) for tick in ticks)
-    step = math.ceil((longest + 1) * _LETTER / apart)
+    step = math.ceil((longest + 1) * _LETTER / spacing)  # skip ticks whose labels would overlap
     for tick in ticks[::step]:
         parts.append(f'<path class="g" d="M{x(tick)} {_TOP}V{bottom}"/>')
-        told = html.escape(number_shown(tick))
-        parts.append(f'<text x="{x(tick)}" y="{bottom + 16}" text-anchor="middle">{told}</text>')
+        label = html.escape(number_shown(tick))
+        parts.append(f'<text x="{x(tick)}" y="{bottom + 16}" text-anchor="middle">{label}</text>')
     for i, amount in enumerate(values):
         y = _TOP + _LINE * i + _LINE // 2
         label = html.escape(_label(grid, i))
@@ -576,7 +581,7 @@ def drawing_of(grid: ReportTable, column: Column, *, most: int, number: str) -> 
     title = html.escape(plain_text(column.name))
     bars = ", bars: 95 % intervals" if lower else ", without intervals"
     return (
-        f'<figure><svg viewBox="0 0 {_WIDE} {bottom + 26}" role="img" '
+        f'<figure><svg viewBox="0 0 {_WIDTH} {bottom + 26}" role="img" '
         f'aria-labelledby="t{number}"><title id="t{number}">{title}{bars}; the same numbers are in '
         f"the table</title>{''.join(parts)}</svg>"
         f"<figcaption>{title}{bars}</figcaption></figure>"
@@ -584,7 +589,7 @@ def drawing_of(grid: ReportTable, column: Column, *, most: int, number: str) -> 
 
 
 def odds_drawing(lower: float, upper: float, number: int) -> str:
-    """Return a line from 0 to 100 % with a suspicion of 50 % and how far it can move."""
+    """Return a drawing of a suspicion of 50 % and the range to which it can change."""
 
     def x(value: float) -> str:
         return f"{24 + 430 * value:.1f}"
@@ -604,10 +609,10 @@ def odds_drawing(lower: float, upper: float, number: int) -> str:
 
 
 def _label(grid: ReportTable, line: int) -> str:
-    words = ", ".join(number_shown(each[line]) for each in grid.keys.values())
+    words = ", ".join(number_shown(names[line]) for names in grid.keys.values())
     text = words or "all rows that count"
-    most = (_LEFT - 10) // _LETTER + 2
-    return text if len(text) <= most else text[: most - 1] + "…"
+    limit = (_LEFT - 10) // _LETTER + 2
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _number(value: Any) -> float | None:
@@ -621,17 +626,17 @@ def _number(value: Any) -> float | None:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, Sequence[float]]:
-    """Return the ends of an axis and about five round numbers on it.
+    """Return the ends of an axis and about six round numbers on it.
 
     >>> _scale(0.0, 10.0)
     (-0.5, 10.5, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0])
     """
     if not high > low:
         low, high = low - max(1.0, abs(low) / 10), high + max(1.0, abs(high) / 10)
-    room = (high - low) / 20
-    low, high = low - room, high + room
-    raw = (high - low) / 6
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
+    margin = (high - low) / 20
+    low, high = low - margin, high + margin
+    exact_step = (high - low) / 6
+    power = 10.0 ** math.floor(math.log10(exact_step))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= exact_step)
     first = math.ceil(low / step)
     return low, high, [i * step for i in range(first, math.floor(high / step) + 1)]

@@ -1,14 +1,14 @@
-"""The page: one self-contained HTML file, without scripts, that asks nothing of any network.
+"""Write the report: one self-contained HTML file, without scripts or network requests.
 
-Nothing in it comes from data except the releases. It says the same to whoever listens to it:
-landmarks, headings in order, tables with heads, drawings with a title.
+Nothing in it comes from data except the releases. It is accessible to screen readers: landmarks,
+headings in order, tables with heads, drawings with titles.
 """
 
 from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
@@ -48,7 +48,7 @@ from zerodelta.report.contents import (
 )
 from zerodelta.value import value
 
-# -- How the page looks: light and dark by what the reader prefers, and on paper ------------------
+# -- The style of the page: light or dark, as the reader prefers, and light on paper --------------
 
 COLORS: Mapping[str, Mapping[str, str]] = {
     "light": {
@@ -129,7 +129,7 @@ pre,dl.glance div,.warn{border:1px solid var(--line)}a{color:inherit;text-decora
 
 
 def css() -> str:
-    """Return the style of the page; on paper it is light."""
+    """Return the style sheet of the page."""
     light, dark = (_variables(COLORS[name]) for name in ("light", "dark"))
     return (
         f":root{{color-scheme:light dark;{light}}}"
@@ -142,99 +142,95 @@ def _variables(colors: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{color};" for name, color in colors.items())
 
 
-# -- The sections of a report, in the order in which NIST SP 800-226 asks about a guarantee -------
-# Everything that comes from a record or a value is escaped: names and keys are anyone's words.
+# -- The sections of a report, in the order of NIST SP 800-226's questions about a guarantee ------
+# All texts from records and values are escaped: anyone may have chosen the names and keys.
 
-_MOST_OPTIONS = 60
-_MOST_DRAWN = 3
+_MAXIMUM_OPTIONS = 60
+_MAXIMUM_DRAWINGS = 3
 
 NOT_COVERED = (
     "What others publish about the same people, and releases of these data that are not on this "
     "page: every further release adds its ε.",
-    "What follows from a statistic about a group for its members: if a release shows that most "
+    "Conclusions from a statistic about a group for its members: if a release shows that most "
     "members of a group earn much, somebody may guess that of each of them, whether or not their "
     "rows were in the data.",
-    "Whoever holds the data, runs the program or sees the memory of its machine; how long a run "
+    "People who hold the data, run the program or see the memory of its machine; how long a run "
     "takes.",
     "Whether the numbers are right: rows may be wrong, missing or clipped to their bounds.",
     "That the steps were run as stated: a certificate proves what they promise. A signature is "
-    "somebody’s word that they were; a ledger shows what was paid for.",
+    "the signer’s statement that they were; a ledger shows what was paid for.",
 )
 
 
 def esc(value: Any) -> str:
-    """Return a text for HTML, on one line."""
+    """Return a text escaped for HTML, on one line."""
     return html.escape(plain_text(value))
 
 
 def asked_words(release: Release) -> str:
-    """Say what was asked, such as "mean of income by city"."""
+    """Return the question of a release in words, such as "mean of income by city"."""
     record = release.record
     if record is None:
         return "a release without a record"
-    given = record.parameters
-    rows_only = record.task == "count" and not given.get("columns")
-    names = given.get("columns") or (list(given["of"]) if isinstance(given.get("of"), dict) else [])
+    parameters, of = record.parameters, record.parameters.get("of")
+    rows_only = record.task == "count" and not parameters.get("columns")
+    names = parameters.get("columns") or (list(of) if isinstance(of, dict) else [])
     names = [names] if isinstance(names, str) else list(names)
     if not names and record.data and not rows_only:
-        names = [name for each in record.data for name in each.get("columns", {})]
-    by = given.get("by")
+        names = [name for data in record.data for name in data.get("columns", {})]
+    by = parameters.get("by")
     groups = [by] if isinstance(by, str) else list(by or [])
     shown = ", ".join(map(str, names[:4])) + (", …" if len(names) > 4 else "")
-    told = record.task + (f" of {shown}" if shown else " of rows" if rows_only else "")
-    told += f" by {', '.join(map(str, groups))}" if groups else ""
-    where = [str(each) for data in record.data for each in data.get("where", [])]
-    return plain_text(told + (f" where {' and '.join(where)}" if where else ""))
+    text = record.task + (f" of {shown}" if shown else " of rows" if rows_only else "")
+    text += f" by {', '.join(map(str, groups))}" if groups else ""
+    where = [str(condition) for data in record.data for condition in data.get("where", [])]
+    return plain_text(text + (f" where {' and '.join(where)}" if where else ""))
 
 
 def at_a_glance(releases: Sequence[Release], accounts: Sequence[Any] = ()) -> str:
     """Return the officer's questions with short answers, each with a link to more."""
     cells = "".join(
-        f'<div><dt>{esc(question)}</dt><dd>{esc(answer)} <a href="#{place}">more'
+        f'<div><dt>{esc(question)}</dt><dd>{esc(answer)} <a href="#{section}">more'
         f'<span class="heard"> on “{esc(question)}”</span></a></dd></div>'
-        for question, answer, place in answers(releases, accounts)
+        for question, answer, section in answers(releases, accounts)
     )
     return f'<dl class="glance">{cells}</dl>'
 
 
 def published(releases: Sequence[Release], *, lines: int) -> str:
-    """Return the values with their intervals, drawn and as tables."""
+    """Return the section of published values with their intervals, as drawings and tables."""
     parts = [head("published", "What was published")]
     for number, release in enumerate(releases, 1):
         epsilon = epsilon_of(release.certificate)
         cost = "" if epsilon is None else f" (ε {equals(epsilon)})"
         parts.append(f"<h3>{number}. {esc(asked_words(release))}{esc(cost)}</h3>")
-        for place, grid in enumerate(grids_of(release)):
-            parts.append(_grid(grid, lines, f"{number}-{place}"))
+        for i, grid in enumerate(grids_of(release)):
+            parts.append(_drawn_table(grid, lines, f"{number}-{i}"))
         parts.append(f"<p>Expected error: {esc(error_words(release))}.</p>")
         parts.append(f'<p class="quiet">{esc(covered(release))}</p>')
         if release.diagnostics is not None:
-            read = release.diagnostics
+            rows = release.diagnostics
             parts.append(
-                f"<p>Of the rows about {read.used:.1%} were used as they are, {read.clipped:.1%} "
-                f"were clipped to the bounds and {read.unreadable:.1%} could not be read (noisy: "
-                "a share of ε was spent on that).</p>"
+                f"<p>Of the rows about {rows.used:.1%} were used unchanged, {rows.clipped:.1%} "
+                f"were clipped to the bounds and {rows.unreadable:.1%} could not be read (noisy "
+                "numbers, for a share of ε).</p>"
             )
     return "".join(parts)
 
 
-def _grid(grid: ReportTable, lines: int, number: str) -> str:
-    drawn = (
-        ""
-        if grid.rows
-        else "".join(
-            drawing_of(grid, column, most=min(lines, 30), number=f"{number}-{i}")
-            for i, column in enumerate(
-                sorted(grid.columns, key=lambda each: each.name == "count")[:_MOST_DRAWN]
-            )
-        )
+def _drawn_table(grid: ReportTable, lines: int, number: str) -> str:
+    """Return a published table with its title, notes and drawings; counts are drawn last."""
+    columns = sorted(grid.columns, key=lambda column: column.name == "count")
+    drawings = "".join(
+        drawing_of(grid, column, lines=min(lines, 30), number=f"{number}-{i}")
+        for i, column in enumerate([] if grid.rows else columns[:_MAXIMUM_DRAWINGS])
     )
     title = f"<p><strong>{esc(grid.title)}</strong></p>" if grid.title else ""
-    made_up = "Synthetic rows: made up from noisy statistics; none of them is a person."
-    notes = [note for note in (grid.note, made_up if grid.rows else "") if note]
-    told = "".join(f'<p class="warn" role="note">{esc(note)}.</p>' for note in notes)
-    told += f"<p>{esc(grid.hint)}.</p>" if grid.hint else ""
-    return title + drawn + told + _table(grid, lines)
+    synthetic = "Synthetic rows: made up from noisy statistics; none of them is a person"
+    notes = [note for note in (grid.note, synthetic if grid.rows else "") if note]
+    remarks = "".join(f'<p class="warn" role="note">{esc(note)}.</p>' for note in notes)
+    remarks += f"<p>{esc(grid.hint)}.</p>" if grid.hint else ""
+    return title + drawings + remarks + _table(grid, lines)
 
 
 def _table(grid: ReportTable, lines: int) -> str:
@@ -246,7 +242,7 @@ def _table(grid: ReportTable, lines: int) -> str:
     rows = []
     for i in range(min(len(grid), lines)):
         cells = [
-            f'<th scope="row">{esc(number_shown(each[i]))}</th>' for each in grid.keys.values()
+            f'<th scope="row">{esc(number_shown(names[i]))}</th>' for names in grid.keys.values()
         ]
         for column in grid.columns:
             cells.append(f"<td{_align(column)}>{esc(number_shown(column.values[i]))}</td>")
@@ -254,24 +250,26 @@ def _table(grid: ReportTable, lines: int) -> str:
                 ends = (number_shown(column.lower[i]), number_shown(column.upper[i]))
                 cells.append(f'<td class="n">{esc(" to ".join(ends))}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    left = len(grid) - len(rows)
-    more = f'<p class="quiet">… and {left:,} more lines in the saved release.</p>' if left else ""
+    hidden = len(grid) - len(rows)
+    more = f'<p class="quiet">… and {hidden:,} more lines in the saved release.</p>'
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{more if hidden else ''}"
     )
 
 
 def _align(column: Column) -> str:
-    return "" if any(isinstance(each, str) for each in column.values) else ' class="n"'
+    return "" if any(isinstance(cell, str) for cell in column.values) else ' class="n"'
 
 
 def who(releases: Sequence[Release]) -> str:
-    """Say who is protected and against whom, the unit, and which data sets are neighbors."""
+    """Return the section on the protected row or unit, the neighbors and the attackers."""
     parts = [head("who", "Who is protected, and against whom")]
-    for group, numbers in _alike(releases, lambda c: (protected_words(c), neighbors_words(c))):
+    for (unit, neighbors), numbers in _by_content(
+        releases, lambda c: (protected_words(c), neighbors_words(c))
+    ):
         of = _of(numbers, releases)
-        parts.append(f"<p><strong>Protected{of}: {esc(group[0])}.</strong> {esc(group[1])}</p>")
+        parts.append(f"<p><strong>Protected{of}: {esc(unit)}.</strong> {esc(neighbors)}</p>")
     parts.append(
         "<p>Against anyone who sees what was published, whatever else they know, even all other "
         "rows, and whatever they compute from it, now or later. Not against those who hold the "
@@ -281,45 +279,45 @@ def who(releases: Sequence[Release]) -> str:
 
 
 def odds(releases: Sequence[Release], accounts: Sequence[Any] = ()) -> str:
-    """Say ε in words and odds; of all that the ledgers counted, too."""
+    """Return the section that explains ε by odds, also the totals that ledgers counted."""
     parts = [head("odds", "How much can be learned about one of them")]
-    if any(epsilon_of(each.certificate) is None for each in releases):
-        told = "; ".join(esc(each.certificate.summary) for each in releases)
-        return (
-            "".join(parts) + f"<p>{told}. This is no pure claim: its odds are not bounded so.</p>"
-        )
-    parts += [_learned(each, releases, number) for number, each in enumerate(learned(releases), 1)]
+    if any(epsilon_of(release.certificate) is None for release in releases):
+        claims = "; ".join(esc(release.certificate.summary) for release in releases)
+        return "".join(parts) + f"<p>{claims}. These odds hold only for pure claims.</p>"
+    leaks = learned(releases)
+    parts += [_odds_of(leak, releases, number) for number, leak in enumerate(leaks, 1)]
     parts += [
-        f"<p>{esc(name)}: {esc(each)}.</p>" for name, each in totals(releases).items() if each
+        f"<p>{esc(name)}: {esc(total)}.</p>" for name, total in totals(releases).items() if total
     ]
     if len(totals(releases)) > 1:
-        parts.append("<p>Who is in several of these data sets: their ε add up.</p>")
-    parts += [f"<p>{esc(spent_words(each))}</p>" for each in accounts]
-    alone = uncounted(releases)
-    if alone:
-        which = "" if len(alone) == len(releases) else f" of {', '.join(map(str, alone))}"
+        parts.append("<p>For people in several of these data sets the ε add up.</p>")
+    parts += [f"<p>{esc(spent_words(account))}</p>" for account in accounts]
+    unpaid = uncounted(releases)
+    if unpaid:
+        of = "" if len(unpaid) == len(releases) else f" of {', '.join(map(str, unpaid))}"
         parts.append(
-            f'<div class="warn" role="note"><p>No ledger counted the ε{which}: what else was '
-            "released about the same people has to be added by somebody else.</p></div>"
+            f'<div class="warn" role="note"><p>No ledger counted the ε{of}: other releases about '
+            "the same people have to be added by somebody else.</p></div>"
         )
     return "".join(parts)
 
 
-def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
-    total, half = found.epsilon, Fraction(1, 2)
-    several = len(found.numbers) > 1
-    which = "All on this page" if len(found.numbers) == len(releases) else "Release"
+def _odds_of(leak: Learned, releases: Sequence[Release], number: int) -> str:
+    """Return a table of suspicions about a row or a unit, before and after the releases."""
+    total, half = leak.epsilon, Fraction(1, 2)
+    several = len(leak.numbers) > 1
+    which = "All on this page" if len(leak.numbers) == len(releases) else "Release"
     if which == "Release":
-        which += f"{'s' * several} {', '.join(map(str, found.numbers))}"
+        which += f"{'s' * several} {', '.join(map(str, leak.numbers))}"
     which += " together" * several
-    it = "it" if found.what == "one row" else "they"
+    it = "it" if leak.what == "one row" else "they"
     claimed, why = total, ""
-    if found.there is not None:
-        claimed = found.there
+    if leak.presence_epsilon is not None:
+        claimed = leak.presence_epsilon
         why = (
-            f" That is for what {it} hold{'s' if it == 'it' else ''}, for which add-remove counts "
-            f"twice: ε {equals(total)}. Whether {it} {'is' if it == 'it' else 'are'} there at all: "
-            f"at most the factor {factor_text(claimed)}."
+            f" This holds for the values of {leak.what}, for which add-remove counts twice: "
+            f"ε {equals(total)}. For the question whether {it} {'is' if it == 'it' else 'are'} in "
+            f"the data at all, the factor is at most {factor_text(claimed)}."
         )
     relation, beware = " (add-remove)" if why else "", large(total)
     rows = "".join(
@@ -330,12 +328,12 @@ def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
     )
     return (
         f'<p class="big">{which}: pure differential privacy with ε {equals(claimed)}{relation}, '
-        f"δ = 0.</p><p>Whatever somebody wants to know about {esc(found.what)}, the odds change at "
+        f"δ = 0.</p><p>Whatever somebody wants to know about {esc(leak.what)}, the odds change at "
         f"most by the factor e<sup>ε</sup>, which is at most {factor_text(total)}, up or down, "
         f"compared with a world in which {it} had been replaced.{esc(why)} There is no small "
         "probability with which more than that may leak.</p>"
         f"{odds_drawing(after_lower(half, total), after_upper(half, total), number)}"
-        f"<table><caption>A suspicion about {esc(found.what)} before, and after "
+        f"<table><caption>A suspicion about {esc(leak.what)} before, and after "
         f"{which[0].lower() + which[1:]}</caption><thead>"
         '<tr><th scope="col">suspicion before</th><th scope="col" class="n">rises to</th>'
         f'<th scope="col" class="n">falls to</th></tr></thead><tbody>{rows}</tbody></table>'
@@ -344,33 +342,31 @@ def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
 
 
 def public(releases: Sequence[Release]) -> str:
-    """List all that was taken as public: bounds, categories, conditions, numbers."""
+    """Return the section of public inputs: bounds, categories, conditions, numbers."""
     parts = [head("public", "What was public")]
     parts.append(
-        "<p>None of this is protected. It was written down before the release read a row; a number "
-        "of rows or units that is listed was counted. Whether bounds, categories and the question "
-        "were chosen without the rows this program cannot know: ask.</p>"
+        "<p>None of this is protected. It was written down before the release read a row; a listed "
+        "number of rows or units was counted. This program cannot know whether bounds, categories "
+        "and the question were chosen without looking at the rows: ask.</p>"
     )
-    told: list[str] = []
-    for release in releases:
-        for data in [] if release.record is None else release.record.data:
-            block = _declared(data)
-            if block not in told:
-                told.append(block)
-    parts += told
-    for group, numbers in _alike(releases, lambda c: c.public):
-        items = _items(group) or "<li>nothing else</li>"
+    blocks = (
+        _declared(data)
+        for release in releases
+        if release.record is not None
+        for data in release.record.data
+    )
+    parts += dict.fromkeys(blocks)
+    for public_inputs, numbers in _by_content(releases, lambda c: c.public):
+        items = _items(public_inputs) or "<li>nothing else</li>"
         parts.append(f"<h3>Taken as public{_of(numbers, releases)}</h3><ul>{items}</ul>")
     for number, release in enumerate(releases, 1):
         if release.record is not None and release.record.parameters:
-            which = f" of {number}" if len(releases) > 1 else ""
+            of = f" of {number}" if len(releases) > 1 else ""
             rows = "".join(
-                f'<tr><th scope="row">{esc(name)}</th><td>{esc(_written(value))}</td></tr>'
+                f'<tr><th scope="row">{esc(name)}</th><td>{esc(_parameter(value))}</td></tr>'
                 for name, value in release.record.parameters.items()
             )
-            parts.append(
-                f"<table><caption>Parameters{which}</caption><tbody>{rows}</tbody></table>"
-            )
+            parts.append(f"<table><caption>Parameters{of}</caption><tbody>{rows}</tbody></table>")
     return "".join(parts)
 
 
@@ -380,18 +376,18 @@ def _declared(data: Mapping[str, Any]) -> str:
         f'<tr><th scope="row">{esc(column)}</th><td>{esc(_kind(kind))}</td></tr>'
         for column, kind in data.get("columns", {}).items()
     )
-    facts = [f"only rows where {each}" for each in data.get("where", [])]
+    facts = [f"only rows where {condition}" for condition in data.get("where", [])]
     unit = data.get("unit")
     if isinstance(unit, list) and len(unit) == 2:
         facts.append(f"at most {unit[1]} rows of one {unit[0]} count")
     if data.get("expected_rows") is not None:
         facts.append(f"planned for {data['expected_rows']} rows")
-    listed = "".join(f"<li>{esc(each)}</li>" for each in facts)
+    items = _items(facts)
     title = "Data without a name" if name is None else f"Data set “{esc(name)}”"
     return (
         f"<h3>{title}</h3><table><caption>Declared columns</caption><thead><tr>"
         '<th scope="col">column</th><th scope="col">bounds or categories</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>" + (f"<ul>{listed}</ul>" if listed else "")
+        f"<tbody>{rows}</tbody></table>" + (f"<ul>{items}</ul>" if items else "")
     )
 
 
@@ -401,8 +397,8 @@ def _kind(kind: Any) -> str:
     words = []
     for name, entry in kind.items():
         if isinstance(entry, list):
-            texts = [str(each) for each in entry[:_MOST_OPTIONS]]
-            more = f", … ({len(entry)} in all)" if len(entry) > _MOST_OPTIONS else ""
+            texts = [str(option) for option in entry[:_MAXIMUM_OPTIONS]]
+            more = f", … ({len(entry)} in all)" if len(entry) > _MAXIMUM_OPTIONS else ""
             joined = " to ".join(texts) if name in ("number", "date") else ", ".join(texts)
             words.append(f"{name}: {joined}{more}")
         else:
@@ -410,45 +406,47 @@ def _kind(kind: Any) -> str:
     return "; ".join(words)
 
 
-def _written(value: Any) -> str:
+def _parameter(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_written, value))
+        return ", ".join(map(_parameter, value))
     if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_written(each)}" for name, each in value.items())
+        return "; ".join(f"{name}: {_parameter(part)}" for name, part in value.items())
     return str(value)
 
 
 def assumed(releases: Sequence[Release]) -> str:
-    """Set off what the proof assumes."""
+    """Return the section of the proof's assumptions and of the questions to ask."""
     parts = [head("assumed", "What is assumed")]
-    for group, numbers in _alike(releases, lambda c: c.assumed):
+    for assumptions, numbers in _by_content(releases, lambda c: c.assumed):
         of = _of(numbers, releases)
-        if group:
+        if assumptions:
             parts.append(
                 f'<div class="warn" role="note"><p><strong>The guarantee{of} holds if:</strong>'
-                f"</p><ul>{_items(group)}</ul></div>"
+                f"</p><ul>{_items(assumptions)}</ul></div>"
             )
         else:
             parts.append(f"<p>The certificate{of} lists no assumption of its own.</p>")
-    asked = (to_ask(unit=each.certificate.unit, counted=True) for each in releases)
+    questions = dict.fromkeys(
+        question for r in releases for question in to_ask(unit=r.certificate.unit, counted=True)
+    )
     parts.append(
-        "<p><strong>Whatever is proven, ask whoever made the release, because no program can know "
-        f"it:</strong></p><ul>{_items(dict.fromkeys(s for each in asked for s in each))}</ul>"
-        "<p>And always: the operating system’s random numbers are random.</p>"
+        "<p><strong>No program can know the following, even if the claim is proven; ask those who "
+        f"made the release:</strong></p><ul>{_items(questions)}</ul>"
+        "<p>It is always assumed that the operating system’s random numbers are random.</p>"
     )
     return "".join(parts)
 
 
 def method(releases: Sequence[Release]) -> str:
-    """Return the chain of steps of each release."""
+    """Return the section of the steps of each release."""
     parts = [head("steps", "How it was computed, and why that is private")]
     for number, release in enumerate(releases, 1):
         certificate = release.certificate
         parts.append(f"<h3>{number}. {esc(asked_words(release))}</h3>")
-        for place, part in enumerate(certificate.parts, 1):
+        for part_number, part in enumerate(certificate.parts, 1):
             if len(certificate.parts) > 1:
                 cost = "" if part.epsilon is None else f", ε {equals(part.epsilon)}"
-                parts.append(f"<p>Part {place} of {len(certificate.parts)}{esc(cost)}:</p>")
+                parts.append(f"<p>Part {part_number} of {len(certificate.parts)}{esc(cost)}:</p>")
             steps = "".join(
                 f"<li>{esc(explain_step(step))} <em>({esc(step.status.value)})</em></li>"
                 for step in part.steps
@@ -459,88 +457,89 @@ def method(releases: Sequence[Release]) -> str:
 
 
 def not_covered() -> str:
-    """Say what the guarantee does not cover."""
+    """Return the section of the limits of the guarantee."""
     return head("limits", "What is not covered") + f"<ul>{_items(NOT_COVERED)}</ul>"
 
 
-def head(place: str, title: str) -> str:
+def head(section: str, title: str) -> str:
     """Return the heading of a section."""
-    return f'<h2 id="{place}">{esc(title)}</h2>'
+    return f'<h2 id="{section}">{esc(title)}</h2>'
 
 
 def _items(texts: Iterable[str]) -> str:
-    return "".join(f"<li>{esc(each)}</li>" for each in texts)
+    return "".join(f"<li>{esc(text)}</li>" for text in texts)
 
 
 def _of(numbers: Sequence[int], releases: Sequence[Release]) -> str:
+    """Return " by release 1, 2", or "" if the numbers are those of all releases."""
     if len(releases) == 1 or len(numbers) == len(releases):
         return ""
     return " by release " + ", ".join(map(str, numbers))
 
 
-def _alike(releases: Sequence[Release], told: Any) -> list[tuple[Any, list[int]]]:
-    """Return what is told of releases, once for all of which it is the same."""
-    found: dict[Any, list[int]] = {}
+def _by_content(
+    releases: Sequence[Release], content: Callable[[Certificate], Any]
+) -> list[tuple[Any, list[int]]]:
+    """Return each different content of the certificates, with the numbers of its releases."""
+    numbers: dict[Any, list[int]] = {}
     for number, release in enumerate(releases, 1):
-        certificate: Certificate = release.certificate
-        found.setdefault(told(certificate), []).append(number)
-    return list(found.items())
+        numbers.setdefault(content(release.certificate), []).append(number)
+    return list(numbers.items())
 
 
-# -- Checking -------------------------------------------------------------------------------------
-# How a page says that it can be checked: commands, digests, signatures, and what ledgers have.
+# -- Checking: commands, digests, signatures and entries of ledgers -------------------------------
 
 
 def verifying(
     releases: Sequence[Release], files: Sequence[str], digests: Sequence[str | None]
 ) -> str:
-    """Say how anyone can check it: command, digests, signatures, entries of ledgers."""
+    """Return the section on checking: command, digests, signatures, entries of ledgers."""
     parts = [head("verify", "How to check it")]
     units: dict[str | None, list[str]] = {}
-    for place, release in enumerate(releases):
-        units.setdefault(release.certificate.unit, []).append(files[place])
-    for unit, named in units.items():
-        command = "zerodelta verify " + " ".join(map(_quoted, dict.fromkeys(named)))
+    for release, file in zip(releases, files, strict=True):
+        units.setdefault(release.certificate.unit, []).append(file)
+    for unit, unit_files in units.items():
+        command = "zerodelta verify " + " ".join(map(_quoted, dict.fromkeys(unit_files)))
         command += "" if unit is None else f" --unit {_quoted(unit)}"
         parts.append(f"<pre><code>{html.escape(command)}</code></pre>")
     parts.append(
-        "<p>reads no data. It derives each claim from its steps again, by the functions of "
-        "zerodelta with which it was planned and without its samplers, checks that the digest "
-        "matches, that record and certificate state the same claim and that the value does not "
-        "contradict its noisy sums and bounds, where it has some, and prints the digests below. "
-        "Without a signature whoever changes the file can compute all of these anew. Other code, "
-        "for those who do not want to believe ours: <code>zerodelta prove</code> writes the claim "
-        "for Coq, and says what Coq has no theorem for (docs/proofs.md); a second verifier in a "
-        "few lines, of mixed Gaussian mechanisms, stands in docs/certificate-format.md.</p>"
+        "<p>This command reads no data. It derives each claim again from its steps, with the "
+        "functions of zerodelta that planned it but without its samplers. It checks that the "
+        "digest matches, that record and certificate state the same claim, and that the value does "
+        "not contradict its noisy sums and bounds, if it has any; and it prints the digests below. "
+        "Without a signature, somebody who changes the file can compute all of these again. To "
+        "check the claim with other code, <code>zerodelta prove</code> writes it for Coq, and "
+        "lists the steps for which Coq has no theorem (docs/proofs.md); docs/records.md "
+        "has a second verifier, of a few lines, for mixed Gaussian mechanisms.</p>"
     )
     for number, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):
         record, facts = release.record, []
         if record is not None:
             facts += [
-                ("asked for", asked_words(release)),
-                ("when (the ticket, before the release read a row)", record.time),
+                ("question", asked_words(release)),
+                ("time (before the release read a row)", record.time),
             ]
             facts.append(("version", f"zerodelta {record.version}"))
-            facts += [] if record.entries else [("paid for", "by no ledger: nobody counted it")]
+            facts += [] if record.entries else [("paid for", "by no ledger")]
             facts += [
-                ("paid for", f"entry {each['entry']} of ledger {each['ledger']}")
-                for each in record.entries
+                ("paid for", f"entry {receipt['entry']} of ledger {receipt['ledger']}")
+                for receipt in record.entries
             ]
         facts += [] if digest is None else [("digest of the file", digest)]
         facts.append(("digest of the certificate", release.certificate.digest))
         facts.append(("randomness", release.certificate.randomness))
-        facts += [(_signed(digest, each), each.key) for each in release.signatures]
+        facts += [(_signed(digest, signature), signature.key) for signature in release.signatures]
         if not release.signatures:
             facts.append(("signature", "none: nobody vouches that the steps were run"))
         rows = "".join(
-            f'<tr><th scope="row">{esc(name)}</th><td>{esc(each)}</td></tr>' for name, each in facts
+            f'<tr><th scope="row">{esc(name)}</th><td>{esc(fact)}</td></tr>' for name, fact in facts
         )
         parts.append(f"<table><caption>Release {number}</caption><tbody>{rows}</tbody></table>")
     return "".join(parts)
 
 
 def _signed(digest: str | None, signature: Signature) -> str:
-    """Say of a signature whether it was checked; a wrong one raises `RecordError`."""
+    """Return whether a signature was checked, in words; raise `RecordError` if it is wrong."""
     if digest is None or find_spec("cryptography") is None:
         return "signature, not checked here, of the key"
     check_signed(digest, (signature,), signature.key)
@@ -548,7 +547,7 @@ def _signed(digest: str | None, signature: Signature) -> str:
 
 
 def budget(accounts: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return what the ledgers say of the data sets so far."""
+    """Return the section of the data sets' accounts in their ledgers."""
     parts = [head("budget", "The budget of the data set so far")]
     for lines in accounts:
         rows = "".join(
@@ -568,9 +567,11 @@ def _quoted(name: str) -> str:
 
 
 LARGEST_PAGE = 200_000
-"""Bytes; tables are shortened until a page has fewer."""
+"""Maximum bytes of a page; its tables are shortened until it fits."""
 
 _LINES = (60, 25, 10, 4, 1)
+"""Numbers of lines per table to try, until the page fits."""
+
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -581,29 +582,29 @@ def page_of_releases(
     files: Sequence[str] = (),
     digests: Sequence[str | None] = (),
 ) -> str:
-    """Return the page about some releases, whose certificates are verified first.
+    """Return the report on releases, after their certificates have been verified.
 
     Parameters
     ----------
     releases : list of Release
-        Of one data set or several; the same one twice counts once.
+        Releases of one data set or several; duplicates are shown once.
     ledger : Ledger or list of Ledger, optional
-        The accounts of their data, whose budgets are told; by default those that paid for
+        The accounts of their data, whose budgets are shown; by default the accounts that paid for
         releases of this process.
     files : list of str, optional
-        What the saved releases are called, for the command that verifies them.
+        The names of the saved files, for the command that verifies them.
     digests : list of str, optional
-        The digests of these files, of which signatures are checked; a wrong one is refused.
+        The digests of these files; signatures are checked, and a wrong one is refused.
 
     Returns
     -------
     str
-        HTML.
+        The page in HTML.
 
     """
-    require(releases, "releases", expected="one release or more", remedy="pass what zd.load reads")
+    require(releases, "releases", expected="one release or more", remedy="load some with zd.load")
     shown = _distinct(releases, files, digests)
-    distinct = [each.release for each in shown]
+    distinct = [entry.release for entry in shown]
     for release in distinct:
         claim = release.certificate
         verify(claim, neighbors=claim.claim.neighbors, unit=claim.unit)
@@ -616,8 +617,8 @@ def page_of_releases(
         len(text.encode()) < LARGEST_PAGE,
         "releases",
         len(distinct),
-        expected=f"no more than fit on a page of {LARGEST_PAGE} bytes",
-        remedy="write several pages",
+        expected=f"as many as fit on a page of {LARGEST_PAGE} bytes",
+        remedy="write several reports",
     )
     return text
 
@@ -630,14 +631,14 @@ def write_report(
     files: Sequence[str] = (),
     digests: Sequence[str | None] = (),
 ) -> None:
-    """Write the page to a new file, which is there as a whole or not at all."""
+    """Write the report to a new file, which is never half written."""
     text = page_of_releases(releases, ledger=ledger, files=files, digests=digests)
     write_new(path, text, name="out")
 
 
 @value
 class _Shown:
-    """A release, the name of its file, and the file's digest, as far as they are known."""
+    """A release, the name of its file, and the file's digest if it is known."""
 
     release: Release
     file: str
@@ -647,22 +648,23 @@ class _Shown:
 def _distinct(
     releases: Sequence[Release], files: Sequence[str], digests: Sequence[str | None]
 ) -> list[_Shown]:
-    found: dict[Any, _Shown] = {}
-    for place, release in enumerate(releases):
-        key = place if release.record is None else digest_of(content_of(release))
-        file = files[place] if place < len(files) else "release.json"
-        digest = digests[place] if place < len(digests) else None
-        found.setdefault(key, _Shown(release=release, file=file, digest=digest))
-    return list(found.values())
+    """Return the releases without duplicates, with their files and digests."""
+    shown: dict[Any, _Shown] = {}
+    for i, release in enumerate(releases):
+        key = i if release.record is None else digest_of(content_of(release))
+        file = files[i] if i < len(files) else "release.json"
+        digest = digests[i] if i < len(digests) else None
+        shown.setdefault(key, _Shown(release=release, file=file, digest=digest))
+    return list(shown.values())
 
 
 def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
-    releases = [each.release for each in shown]
-    files, digests = [each.file for each in shown], [each.digest for each in shown]
+    releases = [entry.release for entry in shown]
+    files, digests = [entry.file for entry in shown], [entry.digest for entry in shown]
     several = len(releases) > 1
-    asked = asked_words(releases[0])
+    question = asked_words(releases[0])
     accounts = _accounts(releases, ledger)
-    title = f"{len(releases)} private releases" if several else asked[:1].upper() + asked[1:]
+    title = f"{len(releases)} private releases" if several else question[:1].upper() + question[1:]
     parts = [
         ("published", "Published", published(releases, lines=lines)),
         ("who", "Who is protected", who(releases)),
@@ -673,15 +675,15 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
         ("verify", "Check it", verifying(releases, files, digests)),
     ]
     if accounts:
-        parts.append(("budget", "Budget", budget([_budget(each) for each in accounts])))
+        parts.append(("budget", "Budget", budget([_budget(account) for account in accounts])))
     parts.append(("limits", "Not covered", not_covered()))
-    links = "".join(f'<li><a href="#{place}">{esc(short)}</a></li>' for place, short, _ in parts)
+    links = "".join(f'<li><a href="#{name}">{esc(link)}</a></li>' for name, link, _ in parts)
     body = "".join(
-        f'<section aria-labelledby="{place}">{content}</section>' for place, _, content in parts
+        f'<section aria-labelledby="{name}">{content}</section>' for name, _, content in parts
     )
     summary = releases[0].certificate.summary
     if several:
-        summary = "; ".join(f"{name}: {each}" for name, each in totals(releases).items())
+        summary = "; ".join(f"{name}: {total}" for name, total in totals(releases).items())
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -693,24 +695,24 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         '<main id="content"><section aria-labelledby="glance"><h2 id="glance">At a glance</h2>'
         f"{at_a_glance(releases, accounts)}</section>{body}</main>"
-        "<footer><p>Written by zerodelta from releases and ledgers alone. The certificates were "
-        "verified when this page was written; the page itself proves nothing: check the "
+        "<footer><p>Written by zerodelta from releases and ledgers only. The certificates were "
+        "verified when this page was written; the page itself is no proof: check the "
         "files.</p></footer></body></html>\n"
     )
 
 
-def _accounts(releases: Sequence[Release], given: Any) -> Sequence[Any]:
-    """Return the accounts whose totals are told: those that are given, else those that paid."""
-    if given is not None:
-        return given if isinstance(given, Sequence) else (given,)
+def _accounts(releases: Sequence[Release], ledger: Any) -> Sequence[Any]:
+    """Return the accounts to show: those of `ledger`, or by default those that paid."""
+    if ledger is not None:
+        return ledger if isinstance(ledger, Sequence) else (ledger,)
     paid = dict.fromkeys(payer for release in releases for payer, _ in release.paid_by)
-    return [each for each in paid if _is_readable(each)]
+    return [payer for payer in paid if _is_readable(payer)]
 
 
 def _is_readable(payer: Any) -> bool:
     try:
         return isinstance(payer.spent, Fraction)
-    except (ZeroDeltaError, AttributeError):  # gone meanwhile, or an account of somebody else's
+    except (ZeroDeltaError, AttributeError):  # removed meanwhile, or not a zerodelta ledger
         return False
 
 
@@ -721,7 +723,7 @@ def _budget(ledger: Any) -> list[tuple[str, str]]:
         ("budget", "no limit of its own" if limit is None else f"ε = {number_text(limit)}"),
         ("spent", f"ε = {number_text(ledger.spent)}"),
         ("left", f"ε = {number_text(ledger.remaining)}"),
-        ("relation", ledger.neighbors.value),
+        ("neighbors", ledger.neighbors.value),
         ("unit", "one row" if ledger.unit is None else ledger.unit),
         ("entries", str(ledger.entries)),
     ]

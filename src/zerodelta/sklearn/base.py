@@ -1,4 +1,4 @@
-"""What private estimators have in common: their data, ε, tags, and how a fitted one is saved."""
+"""Define the base classes of private estimators: checks of data, ε, tags, saving and loading."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ from zerodelta.regression.rows import as_classes, declared_classes
 from zerodelta.spine.plan import Question
 from zerodelta.spine.verbs import inherited, inside_same_release, paying
 
-# -- Given data -----------------------------------------------------------------------------------
-# Rows and targets as scikit-learn users pass them; only their shape and their names can raise.
-#
-# scikit-learn's own checks refuse NaN, infinities and texts, and print rows in their messages. An
-# exception is an output (theory A14), so here it sees a stand-in of the same shape without values.
+# -- The user's data ------------------------------------------------------------------------------
+# Only the shape and the names of rows and targets can raise an error. The checks of scikit-learn
+# refuse NaN, infinities and texts, and print rows in their messages. An exception is an output
+# (theory A14), so scikit-learn is shown an array of zeros of the same shape.
 
 
 def check_rows(
@@ -56,20 +55,25 @@ def check_rows(
     *,
     reset: bool = True,
 ) -> npt.NDArray[Any] | ArraySource | Dataset:
-    """Check the shape of the rows, and return them unread: as an array, or a frame as a source.
+    """Check the shape of the rows and return them unread: an array, a data set, or else a source.
 
-    Sets or compares `n_features_in_` and `feature_names_in_`.
+    With `reset` the estimator's `n_features_in_` and `feature_names_in_` are set, else compared.
     """
     if isinstance(X, Dataset):
         estimator.n_features_in_ = len(X.columns)
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
         return X
-    dense = "dense rows, not sparse ones"
-    require(not issparse(X), "X", type(X).__name__, expected=dense, remedy="pass X.toarray()")
+    require(
+        not issparse(X),
+        "X",
+        type(X).__name__,
+        expected="dense rows, not sparse ones",
+        remedy="pass X.toarray()",
+    )
     rows = Unread(X)
-    _check_shape(estimator, rows.shape)
-    stand_in = X if rows.is_frame else _stand_in(rows.shape)
-    validate_data(estimator, stand_in, skip_check_array=True, reset=reset)
+    zeros = _zeros(rows.shape)
+    check_array(zeros, ensure_all_finite=False, estimator=estimator, input_name="X")
+    validate_data(estimator, X if rows.is_frame else zeros, skip_check_array=True, reset=reset)
     return X if type(X) is np.ndarray else ArraySource(rows)
 
 
@@ -78,25 +82,25 @@ def check_examples(
     X: Any,  # noqa: N803
     y: Any,
 ) -> tuple[npt.NDArray[Any] | ArraySource | Dataset, Unread | Dataset]:
-    """Return the rows, and one label or target for each as it was given; nothing is read.
+    """Check the shapes of rows and targets, and return both unread.
 
-    Two selections of one data set are returned as they are: `LabeledRows` reads them together.
+    Two selections of one data set are returned unchanged: `LabeledRows` reads them together.
     """
-    validate_data(estimator, y=y, skip_check_array=True)  # says that y is missing
+    validate_data(estimator, y=y, skip_check_array=True)  # refuses a missing y
     rows = check_rows(estimator, X)
     if isinstance(rows, Dataset) or isinstance(y, Dataset):
         return rows, y
     targets = Unread(y)
-    column_or_1d(_stand_in(targets.shape), warn=True)
+    column_or_1d(_zeros(targets.shape), warn=True)
     count = rows.rows if isinstance(rows, ArraySource) else len(rows)
-    check_consistent_length(_stand_in((count,)), _stand_in((targets.rows,)))
+    check_consistent_length(_zeros((count,)), _zeros((targets.rows,)))
     return rows, targets
 
 
 def column_bounds(estimator: Any, rows: Any) -> tuple[ColumnBounds, Encoding | None]:
-    """Return the estimator's bounds of the features, or those that a data set declares.
+    """Return the bounds of the features, and for a data set its encoding.
 
-    With a data set comes how its columns become features.
+    The bounds are the estimator's, or those that a data set declares.
     """
     if not isinstance(rows, Dataset):
         return ColumnBounds.of_columns(estimator.bounds, estimator), None
@@ -105,9 +109,9 @@ def column_bounds(estimator: Any, rows: Any) -> tuple[ColumnBounds, Encoding | N
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Floats:  # noqa: N803
-    """Return rows for a fitted estimator, NaN for what is no number; none of this is private.
+    """Return the rows of a prediction as floats, NaN for non-numeric cells.
 
-    After a fit on a data set rows are read by its schema, and encoded.
+    Predictions are not private. After a fit on a data set rows are read by its schema and encoded.
     """
     check_is_fitted(estimator)
     encoding: Encoding | None = getattr(estimator, "_encoding", None)
@@ -117,30 +121,25 @@ def rows_to_predict(estimator: Any, X: Any) -> Floats:  # noqa: N803
 
 
 def rows_to_transform(estimator: Any, X: Any, *, reset: bool = False) -> Floats:  # noqa: N803
-    """Return rows that are mapped one by one, into rows that nobody has published."""
+    """Return rows as floats, for a transformation of each row by itself, which is not private."""
     require(
         not isinstance(X, Dataset),
         "X",
         "a data set",
-        expected="rows that may be seen: what is made of them shows them",
+        expected="rows that may be public: the result reveals them",
         remedy="pass an array or a data frame",
     )
-    given = check_rows(estimator, X, reset=reset)
-    read: Floats = numbers(given) if isinstance(given, np.ndarray) else public_table(given)
-    return read
+    rows = check_rows(estimator, X, reset=reset)
+    values: Floats = numbers(rows) if isinstance(rows, np.ndarray) else public_table(rows)
+    return values
 
 
-def _check_shape(estimator: Any, shape: tuple[int, ...]) -> None:
-    stand_in = _stand_in(shape)
-    check_array(stand_in, ensure_all_finite=False, estimator=estimator, input_name="X")
-
-
-def _stand_in(shape: tuple[int, ...]) -> Floats:
-    """Return zeros of a shape, in the memory of one."""
+def _zeros(shape: tuple[int, ...]) -> Floats:
+    """Return zeros of a shape, in the memory of one number."""
     return np.broadcast_to(np.float64(0), shape)
 
 
-# -- Fitted estimators as JSON, beside the release that they are made of, and back ----------------
+# -- Fitted estimators as JSON, saved with their release, and back --------------------------------
 
 _OF_RELEASE = frozenset({"release_", "certificate_", "diagnostics_"})
 _OF_LEDGER = frozenset({"ledger", "again"})
@@ -148,22 +147,23 @@ _OF_LEDGER = frozenset({"ledger", "again"})
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """What all of them have in common; their parameters are the fields of their classes.
+    """The base of all private estimators; the fields of subclasses are their parameters.
 
     Parameters
     ----------
     epsilon : number
-        What one ``fit`` costs; there is no default.
+        The ε that one ``fit`` costs; there is no default.
     bounds : (lower, upper), or a mapping from column names to such pairs
         Public bounds of the features, numbers or one for each column; values beyond are clipped.
-        For a data set as declared, a category as one column of zeros and ones for each option.
+        A data set has them declared, and a category is one column of zeros and ones for each
+        option.
     diagnostics : number, optional
-        The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows were used,
-        clipped to the bounds, and unreadable. Of a data set; of other rows it may be refused.
+        The share of ε, such as "1/100", for `diagnostics_`: the fractions of rows that were used,
+        clipped to the bounds, and unreadable. For a data set; other rows may be refused.
     ledger : Ledger, optional
-        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+        The ledger that each ``fit`` debits, in addition to that of the data set.
     again : bool
-        Whether to pay once more for a fit that the data set's ledger has seen before.
+        Whether to pay again for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -171,9 +171,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         Only after a fit on a data set: the names of the features, in their order; a category has
         one for each option ("city=oslo").
     diagnostics_ : Diagnostics or None
-        How the rows were read, if `diagnostics` asks for that.
+        The fractions of rows that were used, clipped and unreadable, if `diagnostics` was passed.
     release_, certificate_ : Release, Certificate
-        What was published, and what is proven of it.
+        The published numbers, and the proof of their guarantee.
 
     Notes
     -----
@@ -188,9 +188,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        classes = [each for each in cls.__mro__ if issubclass(each, PrivateEstimator)]
-        first, *others = (each.__doc__ for each in classes)
-        names = [name for each in classes for name in inspect.get_annotations(each)]
+        # numpydoc sections of base classes are merged into the docstring of a subclass
+        bases = [base for base in cls.__mro__ if issubclass(base, PrivateEstimator)]
+        first, *others = (base.__doc__ for base in bases)
+        names = [name for base in bases for name in inspect.get_annotations(base)]
         cls.__doc__ = inherited(first, *others, parameters=dict.fromkeys(["epsilon", *names]))
 
     def save(
@@ -201,16 +202,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path : path
-            A file that is not there yet.
+            A file that does not exist yet.
         sign : path, optional
-            A private key to sign it with.
+            The private key that signs the file.
 
         """
         check_is_fitted(self)
         save(self.release_, path, key=sign, estimator=_written(self))
 
     def _publish(self, release: Release, encoding: Encoding | None) -> None:
-        """Show the release, and keep how the columns of a data set became features."""
+        """Set the attributes of a release, and keep the encoding of a data set's columns."""
         self.release_: Release = release
         self.certificate_: Certificate = release.certificate
         self.diagnostics_: Diagnostics | None = release.diagnostics
@@ -225,45 +226,46 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def _written(estimator: Any) -> dict[str, Any]:
+    """Return a fitted estimator as JSON, without its release and its ledger."""
     parameters = estimator.get_params(deep=False)
-    given = {name: written(v) for name, v in parameters.items() if name not in _OF_LEDGER}
+    saved = {name: written(v) for name, v in parameters.items() if name not in _OF_LEDGER}
     state = {
         name: written(value)
         for name, value in vars(estimator).items()
         if name not in parameters and name not in _OF_RELEASE
     }
-    return {"class": type(estimator).__name__, "parameters": given, "state": state}
+    return {"class": type(estimator).__name__, "parameters": saved, "state": state}
 
 
 def restored_estimator(
     data: Any, release: Release, known: Mapping[str, type], read: Callable[[Any], Any]
 ) -> Any:
-    """Return the fitted estimator that was saved with a release, of one of the known classes."""
+    """Return the fitted estimator that was saved with a release, if its class is known."""
     try:
-        made = known[data["class"]](
+        estimator = known[data["class"]](
             **{name: read(part) for name, part in data["parameters"].items()}
         )
         state = {name: read(part) for name, part in data["state"].items()}
-        vars(made).update(
+        vars(estimator).update(
             {**state, "release_": release, "certificate_": release.certificate},
             diagnostics_=release.diagnostics,
         )
-        same = _written(made) == data
+        same = _written(estimator) == data
     except (KeyError, TypeError, AttributeError):
         same = False
     if not same:
         raise RecordError(
-            "the estimator cannot be restored: the file was changed by hand, or written by a newer "
-            "zerodelta; upgrade, or load it as it was saved."
+            "the estimator cannot be restored: the file was edited, or written by a newer "
+            "zerodelta. Upgrade, or load the unedited file."
         )
-    return made
+    return estimator
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def debited_fit(fit: F) -> F:
-    """Have one `fit` paid for by the estimator's ledger, and by that of the data set."""
+    """Debit each call of `fit` from the ledgers of the estimator and of the data set."""
 
     @wraps(fit)
     def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
@@ -276,9 +278,9 @@ def debited_fit(fit: F) -> F:
 
 
 def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
-    """Return scikit-learn's tags with what is true of all our estimators."""
+    """Set the scikit-learn tags that all private estimators share, and return them."""
     tags.input_tags.allow_nan = True
-    tags.input_tags.string = True  # a text is the number it spells, else NaN
+    tags.input_tags.string = True  # a text is read as the number it spells, else as NaN
     tags.non_deterministic = random
     return tags
 
@@ -289,28 +291,28 @@ def fit_columns(
     X: Any,  # noqa: N803
     **options: Any,
 ) -> Any:
-    """Ask a task of rows without labels, publish the answer, and return it.
+    """Fit an estimator by a verb for rows without labels, and return the released value.
 
-    Bounds are the estimator's, or those that the columns of a data set were declared with.
+    Bounds are the estimator's, or those that a data set declares.
     """
-    given: Any = estimator
-    epsilon, rows = required_epsilon(given.epsilon), check_rows(given, X)
-    bounds, encoding = column_bounds(given, rows)
+    fitted: Any = estimator
+    epsilon, rows = required_epsilon(fitted.epsilon), check_rows(fitted, X)
+    bounds, encoding = column_bounds(fitted, rows)
     release = inside_same_release(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-        method=given.method,
-        diagnostics=given.diagnostics,
+        method=fitted.method,
+        diagnostics=fitted.diagnostics,
         **options,
     )
-    given._bounds = bounds
-    given._publish(release, encoding)
+    fitted._bounds = bounds
+    fitted._publish(release, encoding)
     return release.value
 
 
 def required_epsilon(epsilon: Rational | None) -> Fraction:
-    """Return ε; None, which estimators store so that scikit-learn can make them, is refused.
+    """Return ε as a fraction; refuse None, the default that scikit-learn's `clone` needs.
 
     >>> required_epsilon("1/2")
     Fraction(1, 2)
@@ -326,7 +328,7 @@ def required_epsilon(epsilon: Rational | None) -> Fraction:
 
 
 def sorted_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the public classes in the order in which scikit-learn's scorers expect them.
+    """Return the public classes sorted, as scikit-learn's scorers expect them.
 
     >>> sorted_classes(["yes", "no"])
     ('no', 'yes')
@@ -354,14 +356,14 @@ def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floa
 
 
 class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
-    """A linear regressor; its subclasses fit.
+    """The base of linear regressors.
 
     Parameters
     ----------
     bounds_y : (lower, upper)
-        Public bounds of the targets, which are clipped to them; for a data set as declared.
+        Public bounds of the targets, which are clipped to them; a data set declares them.
     fit_intercept : bool
-        Whether the line may miss the origin.
+        Whether to fit an intercept.
 
     Attributes
     ----------
@@ -375,7 +377,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
-        """Return rows @ coef_ + intercept_, of rows clipped as the fit clipped them."""
+        """Return rows @ coef_ + intercept_, for rows clipped as in the fit."""
         rows = rows_to_predict(self, X)
         rows = self.release_.value.limited(rows)
         return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
@@ -386,7 +388,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return tags
 
     def _publish(self, release: Release, encoding: Encoding | None) -> None:
-        """Show the coefficients of a `LinearModel`, too."""
+        """Set the coefficients of a `LinearModel`, too."""
         super()._publish(release, encoding)
         self.coef_: Floats = release.value.coefficients[0]
         self.intercept_: Any = release.value.intercept[0]
@@ -394,19 +396,19 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """A classifier with public `classes`; its subclasses fit and give scores.
+    """The base of classifiers with public `classes`.
 
     Parameters
     ----------
     classes : sequence of labels
-        All labels that can occur, whatever is in y; public. For a data set as declared.
+        All labels that can occur, whether or not y contains them; public. A data set declares them.
 
     Attributes
     ----------
     classes_ : array
         The classes in order.
     temperature_ : float
-        Probabilities are those of scores over this public number, larger where noise dominates.
+        The public number that scores are divided by before they become probabilities.
     """
 
     classes: Sequence[Any] | None = None
@@ -416,7 +418,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return one score for each row (positive: the second class), or one for each class."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """Return the likeliest class of each row."""
+        """Return the most likely class of each row."""
         scores = self.decision_function(X)
         best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
         labels: npt.NDArray[Any] = self.classes_[best]
@@ -425,8 +427,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return the probability of each class, in the order of `classes_`.
 
-        Scores are divided by `temperature_`, which follows from public numbers: at least 1, and
-        more where noise dominates. Predictions do not depend on it.
+        Scores are divided by `temperature_`, a function of public numbers: at least 1, and larger
+        where noise dominates. Predictions do not depend on it.
         """
         scores = self.decision_function(X) / self.temperature_
         if scores.ndim == 2:
@@ -447,13 +449,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         return tags
 
     def _known(self, y: Any) -> tuple[Any, ...]:
-        """Return the public classes in order: those given, or those that a data set declares."""
+        """Return the sorted public classes: the parameter, or those that a data set declares."""
         return sorted_classes(declared_classes(y) if self.classes is None else self.classes)
 
     def _publish_classes(
         self, release: Release, encoding: Encoding | None, known: tuple[Any, ...], scale: float
     ) -> None:
-        """Show the public classes and temperature, too."""
+        """Set the public classes and the temperature, too."""
         labels = np.array(known)
         if labels.ndim != 1:  # such as tuples
             labels = np.empty(len(known), dtype=object)
@@ -465,13 +467,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClassStatistics(PrivateClassifier):
-    """A classifier of features inside public `bounds`, made of one release; its subclasses ask.
+    """The base of classifiers that publish statistics of each class, of features inside `bounds`.
 
     Notes
     -----
-    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
-    **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
-    depends on data.
+    **Neighbors**: replace-one, add-remove, or one unit of a data set, as it was opened.
+    **Error**: `release_.error` forecasts the error rate for well-separated classes; the true one
+    depends on the data.
     """
 
     bounds: Any = None
@@ -482,7 +484,7 @@ class ClassStatistics(PrivateClassifier):
         y: Any,
         question: Callable[[ColumnBounds, tuple[Any, ...]], Question],
     ) -> Any:
-        """Ask the question of labeled rows, publish the answer, and return it."""
+        """Fit to labeled rows by one release, and return the released model."""
         epsilon, known = required_epsilon(self.epsilon), self._known(y)
         rows, labels = check_examples(self, X, y)
         bounds, encoding = column_bounds(self, rows)

@@ -1,4 +1,4 @@
-"""Classifiers: nearest centroid, random forest, and a network of tanh units."""
+"""Define the classifiers: nearest centroid, random forest, and a network of tanh units."""
 
 from __future__ import annotations
 
@@ -36,66 +36,76 @@ from zerodelta.training.descent import Descent
 from zerodelta.training.models import TanhNetwork
 from zerodelta.value import value
 
-_WIDEN = 2.0
-_MOST_VIEWS = 4
-_TWICE_WIDEN, _TWICE_FROM = 15.0, 10
-"""Above this n·ε for each parameter features are shown twice, the second time drawn apart by 15;
-below, more parameters cost more than they tell. Tuned in `bench/defaults_classifiers.py`."""
+# Constants of MLPClassifier, chosen on the data sets of `bench/defaults_classifiers.py`, which
+# prints the results. "Stretched by w" is the map x -> (1 + w)x/(1 + w|x|), which enlarges
+# differences near 0.
 
-_ENDS = (15.0, 255.0)
-_ENDS_FROM, _LONGEST_STEP = 300, Fraction(4, 5)
-"""Above this n·ε for each parameter both ends are drawn apart, too, by these: rows of a skewed
-column are all at one of them. Many inputs that hardly differ need short steps."""
+_STRETCH = 2.0
+"""The stretch of features around 0, the middle of their bounds, if each is one input."""
 
-_SLOPE = 25.0
-"""About how long the gradient of a logit is at the start: 22 to 28, whatever the shape."""
+_MAXIMUM_VIEWS = 4
+"""The largest number of inputs of a feature."""
+
+_TWO_VIEWS_STRETCH, _TWO_VIEWS_MINIMUM = 15.0, 10
+"""From this n·ε for each parameter a feature is two inputs: plain, and stretched by 15 around 0.
+With fewer rows the noise of more parameters costs more than the second input tells."""
+
+_END_STRETCHES = (15.0, 255.0)
+_FOUR_VIEWS_MINIMUM, _MAXIMUM_STEP = 300, Fraction(4, 5)
+"""From this n·ε for each parameter a feature has two more inputs, stretched around the ends of its
+bounds: the rows of a skewed column are all near one end. Many nearly equal inputs need steps of at
+most this length."""
+
+_LOGIT_GRADIENT = 25.0
+"""The typical norm of the gradient of a logit at the start: 22 to 28 for all shapes."""
 
 _AGREEMENT = 0.15
-"""The part of a row's clipped gradient that other rows agree with. This and the two below were
-fitted to runs on small real data and XOR, see `bench/defaults_classifiers.py`."""
+"""The part of a row's clipped gradient that other rows agree with."""
 
-_HALF_WAY = 3.0
-_SURE = 2.0
-"""The temperature of a network that has learned all: noise has the same share of every network."""
+_HALF_LEARNED = 3.0
+"""The squared ratio of learned to unlearned logits at which half is learned, in `_learned`."""
+
+_SMALLEST_TEMPERATURE = 2.0
+"""The temperature of a network that has learned all: even then noise makes logits too large."""
 
 
 @final
 @dataclass(kw_only=True, eq=False, repr=False)
 class MLPClassifier(PrivateClassifier):
-    """One hidden layer of tanh units, for two or more public classes, under pure ε-DP.
+    """A network with one hidden layer of tanh units, for two or more public classes.
 
-    For few features and curved boundaries: every parameter is published, and costs noise. Where a
-    plane will do, `LogisticRegression` is better.
+    Use it for few features and curved boundaries: every parameter is published, and costs noise.
+    Where a plane separates the classes `LogisticRegression` is better.
 
     Parameters
     ----------
     hidden_units, rounds : int
-        The size of the layer, and the number of gradient steps; rarely need a change.
+        The size of the layer, and the number of gradient steps; the defaults rarely need a change.
     radius : number
-        How far from its public start the network may go; rarely needs a change.
+        The largest distance of the parameters from their public start; rarely needs a change.
 
     Attributes
     ----------
     network_ : TanhNetwork
-        Its shape; the parameters are `release_.value`.
+        The shape of the network; the parameters are `release_.value`.
 
     Notes
     -----
-    **Releases**: the parameters, `release_.value`, of `network_`, and `certificate_`; no loss, no
-    number of rounds that depends on rows.
-    **Neighbors**: replace-one, where the number of rows is public, or what a data set says.
+    **Releases**: the parameters of `network_`, which are `release_.value`, and `certificate_`; no
+    loss, and no number of rounds that depends on rows.
+    **Neighbors**: replace-one, where the number of rows is public, or as a data set was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: internal Gaussian rounds of descent, and one
-    point of a ball published (theory R2, B2 or S2).
-    **Public**: all parameters and the shape of X. Rows with a NaN, or with a label that is no
-    class, count as nothing; labels that all match no class, or bounds that clip every row, cannot
-    raise and give noise that looks like a model. Predictions take a NaN for the middle of its
-    bounds. The network sees features scaled to x in [-1, 1] by their bounds, and wide bounds cost
-    it less because the middle is drawn apart: with n·ε of at least ten for each parameter a feature
-    is seen as both x and 16x/(1 + 15|x|), else as 3x/(1 + 2|x|). From 300 on both ends are drawn
-    apart, too, by 15 and by 255, for rows in a corner of their bounds.
+    published point of a ball (theory R2, B2 or S2).
+    **Public**: all parameters and the shape of X. Rows with a NaN, or with a label that is not in
+    `classes`, are ignored. If no label is in `classes`, or bounds clip every row, no error is
+    raised, and the result is noise that looks like a model. Predictions replace a NaN by the middle
+    of its bounds. The network's inputs are features scaled to x in [-1, 1] by their bounds, and
+    stretched around the middle so that wide bounds do less harm: with n·ε of at least ten for each
+    parameter the inputs are x and 16x/(1 + 15|x|), else 3x/(1 + 2|x|). From 300 on there are also
+    inputs stretched around both ends, by 15 and by 255, for rows in a corner of their bounds.
     **Error**: `release_.error` forecasts the excess of the mean log loss for rows that fill their
     bounds evenly: ln(number of classes) where noise dominates, less with more rows or a larger ε.
-    Rows in a small part of their bounds cost more; the true one depends on data.
+    Rows in a small part of their bounds have a larger excess; the true one depends on the data.
 
     Examples
     --------
@@ -114,7 +124,7 @@ class MLPClassifier(PrivateClassifier):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
-        """Publish a network; this is the one release that the certificate is about."""
+        """Publish a network, the one release that the certificate covers."""
         epsilon, known = required_epsilon(self.epsilon), self._known(y)
         rows, labels = check_examples(self, X, y)
         bounds, encoding = column_bounds(self, rows)
@@ -123,10 +133,10 @@ class MLPClassifier(PrivateClassifier):
         facts, diagnosis = source.facts, as_diagnosis(self.diagnostics, source.declared)
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
-        shown = ShownRows(bounds=bounds, views=network.inputs // len(bounds.half))
+        views = ShownRows(bounds=bounds, views=network.inputs // len(bounds.half))
         study = inside_same_release(Study)(
             LabeledRows(
-                rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
+                rows, labels, read=read, encode=encoding, prepare=views, width=network.inputs
             ),
             epsilon=epsilon,
             publish=Ball(network.parameters, self.radius, center=network.start()),
@@ -137,21 +147,23 @@ class MLPClassifier(PrivateClassifier):
         )
         options: dict[str, Any] = {}
         descent = study.plan_minimize(network)
-        if shown.views == _MOST_VIEWS and as_rational(descent.sizes.first, "step") > _LONGEST_STEP:
-            options = {"step": _LONGEST_STEP}
+        first_step = as_rational(descent.sizes.first, "step")
+        if views.views == _MAXIMUM_VIEWS and first_step > _MAXIMUM_STEP:
+            options = {"step": _MAXIMUM_STEP}
             descent = study.plan_minimize(network, **options)
         learned = _learned(network, descent)
-        release = study.minimize(network, **options)  # as planned
+        release = study.minimize(network, **options)  # the planned descent
         excess = (1 - learned) * math.log(len(known))
         release = post_processed(release, value=release.value, error=excess)
-        self.network_, self._shown = network, shown
-        self._publish_classes(release, encoding, known, _SURE / learned)
+        self.network_, self._shown = network, views
+        self._publish_classes(release, encoding, known, _SMALLEST_TEMPERATURE / learned)
         return self
 
     def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:
-        """Return a network that sees each feature as often as so many parameters may cost."""
+        """Return the network with the most inputs for each feature that n·ε allows."""
         units = as_count(self.hidden_units, "hidden_units", minimum=1)
-        for views, enough in ((_MOST_VIEWS, _ENDS_FROM), (2, _TWICE_FROM), (1, 0)):
+        limits = ((_MAXIMUM_VIEWS, _FOUR_VIEWS_MINIMUM), (2, _TWO_VIEWS_MINIMUM), (1, 0))
+        for views, minimum in limits:
             inputs = views * columns
             network = TanhNetwork(
                 lower=(-1,) * inputs,
@@ -159,7 +171,7 @@ class MLPClassifier(PrivateClassifier):
                 classes=tuple(range(classes)),
                 units=units,
             )
-            if n * epsilon >= enough * network.parameters:
+            if n * epsilon >= minimum * network.parameters:
                 break
         return network
 
@@ -173,14 +185,15 @@ class MLPClassifier(PrivateClassifier):
 
 @value(eq=False)
 class ShownRows:
-    """What the network sees of rows, in [-1, 1]; NaN stays NaN.
+    """The inputs of the network for rows: `views` columns in [-1, 1] for each feature.
 
-    Bounds are often wider than the rows, so the middle is drawn apart, and with four views both
-    ends are. Only operations that round exactly are used.
+    Bounds are often wider than the rows, so features are stretched around the middle of their
+    bounds, and with four views also around both ends. NaN stays NaN. Only operations that IEEE
+    rounds correctly are used, so that a row's inputs do not depend on its block.
 
     >>> one = np.ones(1)
-    >>> shown = ShownRows(bounds=ColumnBounds(lower=-one, upper=one), views=4)
-    >>> shown(np.array([[-1.0], [-0.9], [0.0]])).round(2).tolist()
+    >>> views = ShownRows(bounds=ColumnBounds(lower=-one, upper=one), views=4)
+    >>> views(np.array([[-1.0], [-0.9], [0.0]])).round(2).tolist()
     [[-1.0, -1.0, -1.0, -1.0], [-0.9, -0.99, -0.36, -0.03], [0.0, 0.0, 0.0, 0.0]]
     """
 
@@ -188,33 +201,33 @@ class ShownRows:
     views: int
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return what is seen of some rows."""
+        """Return the inputs of some rows."""
         scaled = self.bounds.scaled(rows)
         size = np.abs(scaled)
-        widen = _WIDEN if self.views == 1 else _TWICE_WIDEN
-        seen = [] if self.views == 1 else [scaled]
-        seen.append((1 + widen) * scaled / (1 + widen * size))
-        if self.views == _MOST_VIEWS:
-            inward = 1 - size  # 0 at an end, where it is drawn apart
-            apart = [1 - (1 + w) * inward / (1 + w * inward) for w in _ENDS]
-            seen += [np.copysign(each, scaled) for each in apart]
-        return np.clip(np.column_stack(seen), -1.0, 1.0)
+        stretch = _STRETCH if self.views == 1 else _TWO_VIEWS_STRETCH
+        inputs = [] if self.views == 1 else [scaled]
+        inputs.append((1 + stretch) * scaled / (1 + stretch * size))
+        if self.views == _MAXIMUM_VIEWS:
+            inward = 1 - size  # the distance from the nearer end, which is stretched around 0
+            sizes = [1 - (1 + w) * inward / (1 + w * inward) for w in _END_STRETCHES]
+            inputs += [np.copysign(stretched, scaled) for stretched in sizes]
+        return np.clip(np.column_stack(inputs), -1.0, 1.0)
 
 
 def _learned(network: TanhNetwork, descent: Descent) -> float:
-    """Forecast which part of what there is to learn will be learned, above 0 and below 1.
+    """Forecast the part of the possible gain in log loss that a descent reaches, in (0, 1).
 
-    A descent holds the noise of the parameters to a part of the radius, whatever n and ε are; what
-    changes is how far the gradients of the rows may carry it. So what the rows can move a logit by
-    is compared with the start's logits and the noise.
+    `Study.minimize` keeps the noise of the parameters below a part of the radius for all n and ε by
+    shortening the path. So the change of a logit by the gradients of rows, which is proportional to
+    the path, is compared with the logits of the start and their noise.
     """
     path = descent.clip * float(descent.sizes.sizes().sum())
-    noise = _SLOPE * descent.error / math.sqrt(network.parameters)
-    made_up = public_rows(network.inputs, (network.lower, network.upper), None, count=256)
-    start = network.logits(network.start(), made_up)
+    noise = _LOGIT_GRADIENT * descent.error / math.sqrt(network.parameters)
+    made_up_rows = public_rows(network.inputs, (network.lower, network.upper), None, count=256)
+    start = network.logits(network.start(), made_up_rows)
     unlearned = math.sqrt(float(np.mean(start**2)) + noise**2)
-    moved = (_AGREEMENT * _SLOPE * path / unlearned) ** 2
-    return moved / (moved + _HALF_WAY)
+    ratio = (_AGREEMENT * _LOGIT_GRADIENT * path / unlearned) ** 2
+    return ratio / (ratio + _HALF_LEARNED)
 
 
 # -- `NearestCentroid`: the mean row of each class, in one release (theory G2) --------------------
@@ -223,36 +236,38 @@ def _learned(network: TanhNetwork, descent: Descent) -> float:
 @final
 @dataclass(kw_only=True, eq=False, repr=False)
 class NearestCentroid(ClassStatistics):
-    """The class whose mean row is nearest, under pure ε-DP; for few rows or many features.
+    """Predict the class with the nearest mean row, under pure ε-DP.
 
-    Use it in place of `sklearn.neighbors.NearestCentroid`. Means are noisy, and moved together as
-    far as noise makes them differ; ``zd.advise("classifier", ...)`` compares all classifiers.
+    Use it for few rows or many features, in place of `sklearn.neighbors.NearestCentroid`. Class
+    means are noisy and shrunk toward the mean of all rows; ``zd.advise("classifier", ...)``
+    compares all classifiers.
 
     Parameters
     ----------
     block : str
-        The norm of the noise of a class: "max" (rows anywhere inside their bounds) or "l2", which
-        projects rows to a ball around the middle of the bounds: less noise, best for up to about 15
-        features if most rows lie there, useless for rows in a corner.
+        The norm of the noise of a class: "max" for rows anywhere inside their bounds, or "l2",
+        which projects rows to a ball around the middle of the bounds. "l2" has less noise and is
+        best for up to about 15 features if most rows lie in the ball; it is useless for rows in a
+        corner.
 
     Attributes
     ----------
     centroids_ : array of shape (n_classes, n_features)
         The published means, in the units of the data.
     class_prior_ : array
-        The parts of the rows that classes have, equal ones where noise would hide them.
+        The fraction of rows in each class, or equal numbers where noise would hide the fractions.
 
     Notes
     -----
     **Releases**: `centroids_` and `class_prior_`, which are in `release_.value`,
-    `diagnostics_` if asked for, and `certificate_`.
+    `diagnostics_` on request, and `certificate_`.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: one block of noise for each class (theory
     G2), and a row is in one class.
-    **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that
-    is no class, count as nothing; labels that all match no class, or bounds that clip every row,
-    cannot raise and give noise that looks like a model. Predictions take a missing cell for the
-    middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two selections of
-    one `zd.open` data set.
+    **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that is
+    not in `classes`, are ignored. If no label is in `classes`, or bounds clip every row, no error
+    is raised, and the result is noise that looks like a model. Predictions replace a missing cell
+    by the middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two
+    selections of one `zd.open` data set.
 
     Examples
     --------
@@ -271,7 +286,7 @@ class NearestCentroid(ClassStatistics):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> NearestCentroid:  # noqa: N803
-        """Publish the means; this is the one release that the certificate is about."""
+        """Publish the class means, the one release that the certificate covers."""
 
         def question(bounds: ColumnBounds, known: tuple[Any, ...]) -> CentroidQuestion:
             return CentroidQuestion(bounds=bounds, classes=known, block=self.block)
@@ -288,36 +303,36 @@ class NearestCentroid(ClassStatistics):
 @final
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomForestClassifier(ClassStatistics):
-    """Random trees for classes that no plane tells apart, under pure ε-DP.
+    """Predict by random trees, for classes that no plane separates, under pure ε-DP.
 
-    Splits are random and public, in the middle half of what is left of a feature's bounds; only the
-    counts of classes in the leaves are private. Every row is in every tree. There are about
-    √(nε)/4 trees, of depth about log2(nε)/2.
+    Splits are random and public; a threshold lies in the middle half of the feature's interval in
+    its node. Only the counts of classes in the leaves are private. Every row is in every tree.
+    There are about √(nε)/4 trees, of depth about log2(nε)/2.
 
     Parameters
     ----------
     n_estimators, max_depth : int, optional
-        The number of trees, and of the questions on the way to a leaf; by default from n·ε.
+        The number of trees and their depth; by default chosen by n·ε.
     random_state : int, optional
-        The seed of the splits, which are public. **It has no say in the noise**: two fits with one
+        The seed of the splits, which are public. **It does not seed the noise**: two fits with one
         seed differ. By default new splits are drawn for each fit.
 
     Attributes
     ----------
     forest_ : Forest
-        The splits, and for each leaf the logarithms of the classes' probabilities.
+        The splits, and the logarithms of the class probabilities in each leaf.
 
     Notes
     -----
     **Releases**: `forest_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: Laplace noise on all counts (theory P1);
-    with T trees a row adds T to them.
+    with T trees a row adds T to their sum.
     **Public**: all parameters and the shape of X, and all splits. Rows with a missing cell, or with
-    a label that is no class, count as nothing; labels that all match no class, or bounds that clip
-    every row, cannot raise and give noise that looks like a model. Predictions take a missing cell
-    for the middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two
-    selections of one `zd.open` data set.
+    a label that is not in `classes`, are ignored. If no label is in `classes`, or bounds clip every
+    row, no error is raised, and the result is noise that looks like a model. Predictions replace a
+    missing cell by the middle of its bounds. ``fit(people[["age", "city"]], people["member"])``
+    takes two selections of one `zd.open` data set.
 
     Examples
     --------
@@ -335,7 +350,7 @@ class RandomForestClassifier(ClassStatistics):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> RandomForestClassifier:  # noqa: N803
-        """Publish a forest; this is the one release that the certificate is about."""
+        """Publish a forest, the one release that the certificate covers."""
 
         def question(bounds: ColumnBounds, known: tuple[Any, ...]) -> ForestQuestion:
             return ForestQuestion(
@@ -351,7 +366,7 @@ class RandomForestClassifier(ClassStatistics):
 
 
 def _seed(random_state: Any) -> int:
-    """Return the public seed of the splits; a generator's state may have seen rows."""
+    """Return the public seed of the splits; a generator is refused: rows may have set its state."""
     if random_state is None:
         return SystemBits().integer(128)
     valid = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
@@ -359,7 +374,7 @@ def _seed(random_state: Any) -> int:
         valid and random_state >= 0,
         "random_state",
         type(random_state).__name__ if not valid else random_state,
-        expected="None or an integer that is not negative: the public seed of the splits",
-        remedy="pass random_state=0, say",
+        expected="None or a nonnegative integer: the public seed of the splits",
+        remedy="pass random_state=0, for example",
     )
     return int(random_state)

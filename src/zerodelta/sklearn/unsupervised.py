@@ -1,4 +1,4 @@
-"""`PCA`, `KMeans` and `BoundedScaler`: no rows are shown, and no ranges are learned from them."""
+"""Define `PCA`, `KMeans` and `BoundedScaler`, which learn no ranges from rows and reveal none."""
 
 from __future__ import annotations
 
@@ -31,33 +31,32 @@ from zerodelta.sklearn.base import (
 from zerodelta.tasks.covariance import pca
 from zerodelta.tasks.kmeans import kmeans
 
-# -- `BoundedScaler`: features scaled by public bounds, not by what the rows happen to be ---------
+# -- `BoundedScaler` scales features by public bounds, not by the rows ----------------------------
 
 
 @final
 @dataclass(kw_only=True, eq=False, repr=False)
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Scale columns from public bounds to [-1, 1]; nothing is learned from rows, so it is free.
+    """Scale columns from public bounds to [-1, 1], at no cost in ε.
 
-    A `StandardScaler` or `MinMaxScaler` fitted on the rows lets every row move all others: no
-    certificate of a later step covers that. This one treats rows one by one.
+    A `StandardScaler` or `MinMaxScaler` fitted on the rows lets each row change all others, which
+    no certificate of a later step covers. This scaler learns nothing from rows.
 
     Parameters
     ----------
     bounds : (lower, upper), or a mapping from column names to such pairs
         Numbers, or one for each column; a mapping, in any order, for data frames. Values beyond
-        are clipped; NaN stays NaN, and what is no number becomes NaN. Bounds that no value is
-        inside clip everything, which cannot raise: the fit that follows is noise that looks like a
-        model.
+        are clipped; NaN stays NaN, and non-numeric cells become NaN. Bounds that contain no value
+        clip all of them and raise no error: a fit that follows gives noise that looks like a model.
     data_norm : number, optional
-        If given, rows are scaled and clipped to at most this l2 norm, to fit an estimator with the
-        same `data_norm`.
+        With it, rows are scaled and clipped to at most this l2 norm, for an estimator with the same
+        `data_norm`.
     radius : number above 0 and at most 1
-        How far from the middle of the bounds `data_norm` is reached, as a part of the distance to a
-        corner. By default 1, which clips no row. With less, rows beyond are clipped to `data_norm`:
-        their direction stays, and their size is lost, to which rows in a corner owe all that they
-        tell. Pass 1/2 for few rows around the middle of their bounds, whose length would drown in
-        noise; `LogisticRegression` with `bounds` decides by a forecast.
+        The distance from the middle of the bounds at which `data_norm` is reached, as a part of the
+        distance to a corner. The default is 1, which clips no row. With less, longer rows are
+        clipped to `data_norm`: they keep their direction and lose the information in their size,
+        which for rows in a corner is all. Pass 1/2 for few rows around the middle of their bounds,
+        whose length would drown in noise; `LogisticRegression` with `bounds` decides by a forecast.
 
     Examples
     --------
@@ -75,7 +74,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     radius: Rational | None = None
 
     def fit(self, X: Any, y: Any = None) -> BoundedScaler:  # noqa: N803
-        """Check the parameters against the columns; no value is read."""
+        """Check the parameters against the columns without reading a value."""
         check_rows(self, X)
         ColumnBounds.of_columns(self.bounds, self)
         self._ball(self.n_features_in_)
@@ -91,10 +90,14 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return scaled if ball is None else _clipped(scaled, *ball)
 
     def _ball(self, columns: int) -> tuple[float, float] | None:
-        """Return `data_norm`, and the length in the cube at which it is reached."""
-        alone, given = "None without data_norm", self.data_norm is not None
-        none = self.radius is None
-        require(given or none, "radius", self.radius, expected=alone, remedy="pass data_norm=1")
+        """Return `data_norm`, and the length of scaled rows at which it is reached."""
+        require(
+            self.data_norm is not None or self.radius is None,
+            "radius",
+            self.radius,
+            expected="None without data_norm",
+            remedy="pass data_norm=1",
+        )
         if self.data_norm is None:
             return None
         norm = as_float(as_positive(self.data_norm, "data_norm"), "data_norm")
@@ -109,12 +112,12 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 def _clipped(rows: Floats, norm: float, reach: float) -> Floats:
     """Return the rows times norm/reach, or of length `norm` if they are longer."""
-    # in order, so that a row is added up by itself
+    # in column order, so that the rounding of a row does not depend on other rows
     squares = np.cumsum(rows * rows, axis=1)[:, -1:]
     return rows * (norm / np.maximum(np.sqrt(squares), reach))
 
 
-# -- `KMeans`: centers of clusters by the best pure method; no labels, no inertia -----------------
+# -- `KMeans`: cluster centers by the best pure method, without labels or inertia -----------------
 
 
 @final
@@ -122,14 +125,14 @@ def _clipped(rows: Floats, norm: float, reach: float) -> Floats:
 class KMeans(PrivateEstimator):
     """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
-    There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
+    There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would reveal rows.
 
     Parameters
     ----------
     n_clusters : int
         The number of centers.
     method : str
-        What `zerodelta.kmeans` accepts.
+        A method of `zerodelta.kmeans`.
 
     Attributes
     ----------
@@ -138,13 +141,13 @@ class KMeans(PrivateEstimator):
 
     Notes
     -----
-    **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
+    **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` on request, and
     `certificate_`.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`.
     **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
-    **Public**: all parameters and the shape of X. Rows with a NaN count as nothing, and
-    predictions take a NaN for the middle of its bounds. Bounds that clip every row cannot raise
-    and give centers that are noise.
+    **Public**: all parameters and the shape of X. Rows with a NaN are ignored, and predictions
+    replace a NaN by the middle of its bounds. Bounds that clip every row raise no error, and give
+    centers that are noise.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
 
     Examples
@@ -163,23 +166,22 @@ class KMeans(PrivateEstimator):
 
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
-        """Publish centers; this is the one release that the certificate is about."""
+        """Publish centers, the one release that the certificate covers."""
         self.cluster_centers_ = fit_columns(self, kmeans, X, clusters=self.n_clusters)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """Return the number of the nearest center."""
+        """Return the index of the nearest center of each row."""
         nearest: npt.NDArray[np.int64] = self._squares(X).argmin(axis=1)
         return nearest
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return minus the inertia of these rows; it is not private."""
+        """Return minus the inertia of these rows, which is not private."""
         return -float(self._squares(X).min(axis=1).sum())
 
     def _squares(self, X: Any) -> Floats:  # noqa: N803
         """Return the squared distances of rows, clipped to the bounds, to all centers."""
-        given = rows_to_predict(self, X)
-        rows = np.where(np.isnan(given), self._bounds.middle, self._bounds.clipped(given))
+        rows = _filled(self, X)
         squares = np.empty((len(rows), len(self.cluster_centers_)))
         for place, center in enumerate(self.cluster_centers_):
             squares[:, place] = ((rows - center) ** 2).sum(axis=1)
@@ -196,32 +198,34 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     Parameters
     ----------
     n_components : int, optional
-        How many; by default all. More cost nothing.
+        The number of components, by default all. More components cost nothing.
     radius : number, optional
-        What `zerodelta.pca` accepts: rows are projected to a ball, by default only where noise is
-        forecast to be worse than the bias that this has for rows in a corner of their bounds.
+        The radius of the ball to which rows are projected, as in `zerodelta.pca`. By default rows
+        are projected only where noise is forecast to be worse than the bias of projected rows in a
+        corner of their bounds.
     method : str
-        What `zerodelta.pca` accepts.
+        A method of `zerodelta.pca`.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         Directions of unit length; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_ : arrays
-        What the rows vary along them, and as parts of all.
+        The variance of rows along each component, and as a fraction of the total variance.
     mean_ : array
         The mean row.
     n_components_ : int
-        How many there are.
+        The number of components.
 
     Notes
     -----
     **Releases**: all attributes above, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
+    **Neighbors**: replace-one, add-remove, or one unit of a data set, as it was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: K-norm noise on the exact sums of products.
-    Transformed rows, of ``fit_transform`` too, belong to who may see the rows: nothing hides them.
+    Transformed rows, also those of ``fit_transform``, are not private: share them only with those
+    who may see the rows.
     **Public**: all parameters and the shape of X. Rows with a missing cell count as the middle of
-    all bounds in an array, and as nothing in a data set; ``transform`` takes a missing cell for
+    all bounds in an array, and are ignored in a data set; ``transform`` replaces a missing cell by
     the middle of its bounds.
     **Error**: `release_.error` forecasts the absolute error of an entry of the covariance matrix,
     as `zerodelta.pca` does.
@@ -242,24 +246,29 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
-        """Publish components; this is the one release that the certificate is about."""
-        found = fit_columns(self, pca, X, components=self.n_components, radius=self.radius)
-        self.components_, self.mean_ = found.components, found.mean
-        self.explained_variance_ = found.explained_variance
-        self.explained_variance_ratio_ = found.explained_variance_ratio
-        self.n_components_ = len(found.components)
+        """Publish components, the one release that the certificate covers."""
+        result = fit_columns(self, pca, X, components=self.n_components, radius=self.radius)
+        self.components_, self.mean_ = result.components, result.mean
+        self.explained_variance_ = result.explained_variance
+        self.explained_variance_ratio_ = result.explained_variance_ratio
+        self.n_components_ = len(result.components)
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Return the coordinates of rows along the components; they are not private."""
-        given = rows_to_predict(self, X)
-        rows = np.where(np.isnan(given), self._bounds.middle, self._bounds.clipped(given))
-        return np.asarray((rows - self.mean_) @ self.components_.T)
+        """Return the coordinates of rows along the components, which are not private."""
+        return np.asarray((_filled(self, X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
         """Return the rows that have these coordinates."""
         return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
 
     @property
-    def _n_features_out(self) -> int:
+    def _n_features_out(self) -> int:  # the name is scikit-learn's
         return len(self.components_)
+
+
+def _filled(estimator: Any, X: Any) -> Floats:  # noqa: N803
+    """Return rows clipped to the bounds of a fit, with missing cells at the middle of theirs."""
+    rows = rows_to_predict(estimator, X)
+    bounds: ColumnBounds = estimator._bounds
+    return np.where(np.isnan(rows), bounds.middle, bounds.clipped(rows))

@@ -93,21 +93,21 @@ def mode(
     ----------
     items : data set, list, array, series, frame or Source
         What `zd.open` returns, or one item for each row, of any type; a number and a text that
-        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+        spells it are one item. A missing item is not counted, unless it is in the universe.
     columns : str, optional
-        Which column of a data set (a category, a boolean or a date) or a frame.
+        The column of a data set (a category, a boolean or a date) or a frame.
     universe : list or int
-        All items there can be, or N for the integers 0..N-1, N up to 2^53. Public; for a data set
-        as declared, with "missing" and "other" where these are options.
+        All possible items, or N for the integers 0..N-1, N up to 2^53. Public; for a data set as
+        declared, with "missing" and "other" where these are options.
     unknown : item
         The public item as which items outside the universe count; by default they are not counted.
     method : str
-        "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise that falls
-        faster upwards, where there are many items that could win by it), "stability" (the mode if
-        its lead is clear, else a uniform item), or "auto", the one with the least predicted error.
+        "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise whose upper
+        tail falls faster, because many items could win by it), "stability" (the mode if its lead is
+        clear, else a uniform item), or "auto", the one with the least predicted error.
     expected_gap : number, optional
-        About how far the mode is ahead of all other items, known without the rows: methods are
-        compared, and the asymmetric one is tuned, at that gap instead of the worst one.
+        The approximate lead of the mode over all other items, known without the rows: methods are
+        compared, and the asymmetric one is tuned, at that lead instead of the worst one.
 
     Returns
     -------
@@ -118,8 +118,8 @@ def mode(
     -----
     **Guarantee**: pure ε-DP (theory C10.1; "asymmetric": U, "stability": C5), proven.
     **Neighbors**: replace-one: one count falls by 1, another rises by 1; or what the data set says.
-    Under add-remove all counts move one way, which needs half the noise.
-    **Error**: the largest expected gap between the mode's count and the released item's.
+    Under add-remove all counts change in one direction, which needs half the noise.
+    **Error**: the largest expected gap between the mode's count and that of the released item.
 
     Examples
     --------

@@ -120,6 +120,7 @@ def _boxed(numbers: Numbers) -> Numbers:
 
 
 def _planner(title: str, kind: str, **more: Any) -> Planner:
+    """Return the planner of a model for features and a label of this kind."""
     return Planner(
         title=title,
         fields=("n", "dimension", *(("classes",) if "{classes}" in kind else ())),

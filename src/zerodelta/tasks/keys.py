@@ -377,7 +377,7 @@ class TopKQuestion:
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
             ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
-            order = np.argsort(ranks)
+            order = np.argsort(ranks)  # the order of the rows must not show
             numbers = np.fromiter(counts.values(), np.int64, len(counts))
             largest = top.apply(ranks[order], numbers[order], bits)
             pairs = tuple(
@@ -475,7 +475,8 @@ class ScoredQuestion:
             epsilon=exact, k=k, sensitivity=sensitivity, monotone=self.monotone
         )
         methods = _scored_methods(joint, single, count)
-        chosen = choose(methods, self.method) if self.method != "auto" else methods[0]
+        default = is_name(self.method, ["auto"])
+        chosen = methods[0] if default else choose(methods, self.method)
         peeled = chosen.name == "peeling"
 
         def answer(scores: Any, bits: BitSource) -> list[Any]:

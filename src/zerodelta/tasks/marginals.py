@@ -14,14 +14,14 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.marginals.domain import (
-    MOST_CELLS,
+    MAXIMUM_CELLS,
     Domain,
     TableWorkload,
     as_domain,
     as_workload,
-    given_rows,
     row_writer,
     table_domain,
+    tabulated_source,
 )
 from zerodelta.marginals.fit import Answers, whole_rows
 from zerodelta.marginals.methods import tables_plan
@@ -143,7 +143,7 @@ def _release(
     diagnostics: Rational | None,
 ) -> Release:
     """Answer the question on the chosen columns."""
-    source, facts = given_rows(chosen, question.domain)
+    source, facts = tabulated_source(chosen, question.domain)
     diagnosis = as_diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, facts=facts)
 
@@ -178,7 +178,7 @@ class QueriesQuestion:
             unknown=self.unknown,
             method=self.method,
             declared=self.declared,
-            whole=False,
+            always_fit=False,
             value=value,
         )
 
@@ -288,7 +288,7 @@ class SynthesisQuestion:
         """Choose the method, and calibrate its noise."""
         domain, workload = self.domain, self.workload
         require(
-            domain.cells <= MOST_CELLS,
+            domain.cells <= MAXIMUM_CELLS,
             "domain",
             f"{domain.cells} combinations of categories",
             expected="at most 2^24, because the fitted distribution is held in memory",
@@ -310,7 +310,7 @@ class SynthesisQuestion:
             unknown=self.unknown,
             method=self.method,
             declared=self.declared,
-            whole=True,
+            always_fit=True,
             value=value,
             extra_error=whole_rows_error(domain, workload, size),
         )
@@ -343,6 +343,7 @@ _QUERIES = Forecast(
 
 
 def _planner(title: str) -> Planner:
+    """Return the planner of a task for several binary columns."""
     return Planner(
         title=title,
         fields=("n", "dimension"),

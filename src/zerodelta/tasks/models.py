@@ -670,6 +670,7 @@ class ModelQuestion:
         halves = (block[::2], block[1::2])
 
         def total(model: Any) -> float:
+            # each half is scored by the model that was trained on the other half
             sum_of_scores = 0.0
             for training, scoring in (halves, halves[::-1]):
                 parameters = fit(model, training.copy())

@@ -570,6 +570,7 @@ class _Tuned:
         def smooth(rows: Rows, bits: BitSource) -> float:
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
+            # theorem C10.3: noise scaled to the smooth sensitivity of these rows is pure
             scale = self.smooth.sensitivity(order, count=n, trim=trim, steps=query.steps)
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 

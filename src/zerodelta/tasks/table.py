@@ -327,6 +327,7 @@ class TableQuestion:
     ) -> Callable[[Any, BitSource], Any]:
         """Return the function from counts by key, or from rows with keys, to the table."""
 
+        # only counts: the noisy counts that passed the thresholds are the table
         def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
             found_keys = keys.labeled(keys.apply(counts, bits))
             cells = [key if len(keys.columns) > 1 else (key,) for key in found_keys.names]
@@ -337,6 +338,7 @@ class TableQuestion:
             table = Table(self._labels(cells), numbers, note=found_keys.note)
             return table if self.frame is None else table.to_frame(self.frame)
 
+        # statistics: the found keys become groups, which a second part of the certificate measures
         def measured(rows: KeyedRows, bits: BitSource) -> Measured:
             groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
             found_groups = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))

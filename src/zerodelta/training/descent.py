@@ -1,8 +1,8 @@
-"""A planned descent: its schedule, exact noisy steps inside, one pure release at the end (C1).
+"""Plan and run a noisy descent: exact noisy steps inside, one pure release at the end (C1).
 
-Made of public numbers only. The last iterate is published on the l2-ball lattice around the public
-start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is predicted to add
-the least noise; the certificate is verified before a row is read.
+The plan is a function of public numbers. The last iterate is published on the l2-ball lattice
+around the public start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is
+predicted to add the least noise. The certificate is verified before a row is read.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ from zerodelta.training.gradient_sums import Gradients
 from zerodelta.value import value
 
 # -- The public schedule of a descent, and its iterates as a function of noisy sums (theory C1) ---
-# The weight of each gradient in what is published tells where noise hurts, and how much of it will
-# be left (evidence 5). Everything about the schedule is a function of public numbers.
+# The weight of each gradient in the published point determines how much the noise of its round
+# harms (evidence 5). The schedule is a function of public numbers.
 
 Variances: TypeAlias = tuple[tuple[int, Fraction], ...]
-"""Numbers of consecutive rounds, and the variance of the noise in each of them."""
+"""Pairs of a number of consecutive rounds and the variance of the noise in each of them."""
 
 _GROUPS = 10
-"""Rounds of a group have the same noise, so that a certificate has few steps."""
+"""The number of groups of rounds with the same noise. More groups would lower the noise slightly,
+but each is a step of the certificate."""
 
 
 @value
 class StepSizes:
-    """`count` steps that shrink linearly from `first`, with momentum; the last ones are averaged.
+    """`count` steps that shrink linearly from `first`, with momentum and averaging.
 
     A velocity v <- m·v + (1-m)·g moves the parameters by -size·v, so momentum m changes the path
-    and not its length. The published point is the mean of the last `average` of the iterates.
+    and not its length. The published point is the mean of the last iterates, the part `average` of
+    all.
 
     >>> StepSizes(count=4, first=2).sizes()
     array([2. , 1.5, 1. , 0.5])
@@ -79,50 +81,52 @@ class StepSizes:
 
     @property
     def averaged(self) -> int:
-        """How many of the last iterates are averaged: at least one."""
+        """The number of last iterates that are averaged, at least one."""
         return max(1, math.ceil(self.count * as_rational(self.average, "average")))
 
     def sizes(self) -> Floats:
         """Return the length of each step, for a gradient that is a mean over rows."""
         first = float(as_rational(self.first, "step"))
-        left: Floats = np.arange(self.count, 0, -1) / self.count
-        return first * left
+        fractions: Floats = np.arange(self.count, 0, -1) / self.count
+        return first * fractions
 
     def weights(self, *, unfinished: bool = False) -> Floats:
-        """Return by how much each gradient moves the published point if nothing is projected.
+        """Return the factor of each gradient in the published point, if nothing is projected.
 
-        `unfinished`: the point after all steps but the last, without the last gradient.
+        `unfinished`: for the point before the last step instead.
         """
         keep = float(as_rational(self.momentum, "momentum"))
         last = self.count - unfinished
         averaged = max(1, self.averaged - unfinished)
-        later = np.minimum(last - np.arange(last), averaged) / averaged  # iterates that saw step s
-        result, carried = np.zeros(last), 0.0
-        reach = self.sizes()[:last] * later
-        for s in range(last - 1, -1, -1):
-            carried = reach[s] + keep * carried
-            result[s] = (1 - keep) * carried
-        return result
+        # step s is part of all later iterates: this fraction of the averaged ones
+        later = np.minimum(last - np.arange(last), averaged) / averaged
+        weights, carried = np.zeros(last), 0.0
+        direct = self.sizes()[:last] * later  # of a velocity in the step that it is used for
+        for s in range(last - 1, -1, -1):  # momentum carries a gradient to all later velocities
+            carried = direct[s] + keep * carried
+            weights[s] = (1 - keep) * carried
+        return weights
 
     def variances(self, scale: Fraction, *, unfinished: bool = False) -> Variances:
-        """Return (count, variance) of groups of consecutive rounds; `scale` is Δ²/μ², of them all.
+        """Return (count, variance) of groups of consecutive rounds; `scale` is Δ²/μ² in total.
 
-        Rounds that count more in the end get less noise: for a total of μ² (Lemma R2) the variance
-        is the best one that is constant within each group, √(n_g/q_g) Σ_h √(n_h q_h), with n the
-        number of rounds and q the sum of their squared weights; rounded up to seven digits.
+        Rounds with larger weights get less noise. For a total of μ² (Lemma R2) the best variance
+        that is constant within each group is √(n_g/q_g) Σ_h √(n_h q_h), with n the number of rounds
+        and q the sum of their squared weights; it is rounded up to seven digits.
         """
         groups = self._groups(unfinished)
         total = float(scale) * sum(math.sqrt(n * q) for n, q in groups)
         return tuple((n, decimal_up(math.sqrt(n / q) * total)) for n, q in groups)
 
     def spread(self, *, unfinished: bool = False) -> float:
-        """Return the noise of the published point, in units of Δ/μ a coordinate.
+        """Return the noise of the published point per coordinate, in units of Δ/μ.
 
-        This is the sensitivity that a single release of the point would have.
+        A single release of the point with this sensitivity would have the same noise.
         """
         return sum(math.sqrt(n * q) for n, q in self._groups(unfinished))
 
     def _groups(self, unfinished: bool) -> list[tuple[int, float]]:
+        """Return the number of rounds and the sum of squared weights of each group."""
         weights = self.weights(unfinished=unfinished)
         parts = np.array_split(weights, min(_GROUPS, len(weights)))
         return [(len(part), float((part * part).sum())) for part in parts]
@@ -130,11 +134,10 @@ class StepSizes:
 
 @final
 class Iterates:
-    """The deterministic half of a descent: projected steps, as a function of noisy sums only.
+    """Take projected steps from the center of the ball, with momentum and an average.
 
-    From the center of the ball, with momentum and an average.
-
-    `unit` turns an integer gradient sum into a mean gradient.
+    The iterates are a deterministic function of the noisy gradient sums. `unit` converts an integer
+    gradient sum to a mean gradient.
     """
 
     def __init__(self, *, ball: Ball, sizes: StepSizes, unit: float) -> None:
@@ -142,62 +145,64 @@ class Iterates:
         self._lengths = sizes.sizes()
         self._keep = float(as_rational(sizes.momentum, "momentum"))
         self._averaged_from = sizes.count - sizes.averaged
-        self._taken = 0
+        self._steps_taken = 0
         self.theta = ball.middle()
-        """Where the next gradient is taken."""
+        """The point of the next gradient."""
         self._velocity = np.zeros(ball.dimension)
-        self._mean, self._counted = ball.middle(), 0
+        self._mean, self._averaged = ball.middle(), 0
 
     def step(self, noisy: IntegerArray) -> None:
-        """Move by one noisy gradient sum."""
-        with np.errstate(all="ignore"):  # whatever overflows is projected to the center
+        """Take one step along a noisy gradient sum."""
+        with np.errstate(all="ignore"):  # a point that overflows is projected to the center
             gradient = noisy.astype(np.float64) * self._unit
             self._velocity = self._keep * self._velocity + (1 - self._keep) * gradient
-            moved = self.theta - self._lengths[self._taken] * self._velocity
+            moved = self.theta - self._lengths[self._steps_taken] * self._velocity
         self.theta = self._ball.project(moved)
-        if self._taken >= self._averaged_from:
-            self._counted += 1
-            self._mean = self._mean + (self.theta - self._mean) / self._counted
-        self._taken += 1
+        if self._steps_taken >= self._averaged_from:
+            self._averaged += 1
+            self._mean = self._mean + (self.theta - self._mean) / self._averaged
+        self._steps_taken += 1
 
     def point(self) -> Floats:
-        """Return the mean of the last iterates (the last one, if none is to be averaged yet)."""
-        return self._mean if self._counted else self.theta
+        """Return the mean of the last iterates; before averaging starts, the last iterate."""
+        return self._mean if self._averaged else self.theta
 
     def base(self, spacing: Fraction) -> npt.NDArray[Any]:
-        """Return what the last step starts from, in whole lattice units around the center.
+        """Return the point before the last gradient, in integer lattice units around the center.
 
         Its norm is at most ⌊radius/spacing⌋, verified in integers: S2's radius relies on it.
         """
-        most = self._ball.radius // spacing
+        limit = self._ball.radius // spacing
         with np.errstate(all="ignore"):
             start = self.point() - self._lengths[-1] * self._keep * self._velocity
             offset = self._ball.centered(start) / float(spacing)
-        rounded = np.array([_whole(value) for value in offset], dtype=np.object_)
+        rounded = np.array([_nearest_integer(value) for value in offset], dtype=np.object_)
         square = int((rounded * rounded).sum())
-        if square <= most * most:
+        if square <= limit * limit:
             return rounded
-        length = math.isqrt(square) + 1
-        # objects from the start: NumPy makes floats of integers on both sides of 2^63
-        return np.array([_toward_zero(int(k) * most, length) for k in rounded], dtype=np.object_)
+        length = math.isqrt(square) + 1  # at least ‖k‖: |k|·limit/length has norm at most `limit`
+        # dtype object: without it NumPy converts integers on both sides of 2^63 to floats
+        return np.array([_toward_zero(int(k) * limit, length) for k in rounded], dtype=np.object_)
 
 
-def _whole(value: float) -> int:
+def _nearest_integer(value: float) -> int:
+    """Round a float, and replace infinity and NaN by 0."""
     return round(value) if math.isfinite(value) else 0
 
 
 def _toward_zero(number: int, divisor: int) -> int:
-    """Return number/divisor without its fraction; |k|·most/⌈‖k‖⌉ has norm at most `most`."""
+    """Return number/divisor rounded toward 0."""
     return number // divisor if number >= 0 else -(-number // divisor)
 
 
-# -- Theorem S as the ending of a descent: the raw last step, with noise of its own (theory C1) ---
-# The last step is short, so noise much wider than it needs costs little of ε and smooths what the
-# internal steps before it left. How much goes to either is searched in floats, for the least
-# predicted error; whatever is found is then built and certified exactly.
+# -- Theorem S as the ending of a descent: the raw last step with wider noise (theory C1) ---------
+# The last step is short, so noise much wider than its own sensitivity asks for costs little ε, and
+# hides the noise that is left from the internal steps. How ε is divided between the two is searched
+# in floats, for the least predicted error. The result is then built and certified exactly.
 
-_MOST_SLACK = math.log(1e8)
-"""The weight is reduced by eight decades at most, like every other channel's."""
+_MAXIMUM_SLACK = math.log(1e8)
+"""The slack that is used to reduce the mixing weight: at most eight decades, as in every other
+channel."""
 
 
 @value
@@ -211,23 +216,23 @@ class SmoothEnding:
 
 @value
 class _Search:
-    """S2's condition in the units of the parameters, in floats.
-
-    `before` is the sensitivity of the point before the last step, `moved` that of the last step,
-    `reach` the largest distance of its center from the start.
-    """
+    """S2's condition in the units of the parameters, in floats."""
 
     dimension: int
     epsilon: float
     nats: float
     """ln(w/(1-w)) + ln(e^ε - 1) at the largest weight."""
     odds: float
+    """w/(1-w) at the largest weight."""
     before: float
+    """The sensitivity of the point before the last step."""
     moved: float
+    """The sensitivity of the last step."""
     reach: float
+    """The largest distance of the last step's center from the start."""
 
     def cost(self, sigma: float, rho: float) -> tuple[float, float]:
-        """Return the left side of S2 at its best order, and the best τ²."""
+        """Return the left side of S2 at the best order 1 + `excess`, and the best τ²."""
 
         def at(log_excess: float) -> tuple[float, float]:
             excess = math.exp(log_excess)
@@ -252,12 +257,12 @@ class _Search:
         return math.sqrt(noise) + weight * math.sqrt(self.dimension * (wide + sigma**2))
 
     def weight(self, slack: float) -> float:
-        """Return the weight that uses up the slack."""
-        odds = self.odds * math.exp(-min(max(slack, 0.0), _MOST_SLACK))
+        """Return the smallest mixing weight, which uses up the slack of S2's condition."""
+        odds = self.odds * math.exp(-min(max(slack, 0.0), _MAXIMUM_SLACK))
         return odds / (1 + odds)
 
     def best_rho(self, sigma: float) -> float | None:
-        """Return the best ρ for the internal steps; None if this σ proves nothing."""
+        """Return the best ρ for the internal steps; None if S2 fails for this σ."""
 
         def fits(log_rho: float) -> bool:
             return math.isfinite(self.error(sigma, math.exp(log_rho)))
@@ -266,7 +271,7 @@ class _Search:
         high = math.log(self.epsilon) + 3.0
         if not fits(low):
             return None
-        for _ in range(30):
+        for _ in range(30):  # bisect for the largest ρ that S2 allows; the best is just below
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return math.exp(
@@ -285,10 +290,10 @@ def best_smooth_ending(
     quantum: Fraction,
     status: Status,
 ) -> SmoothEnding | None:
-    """Return S2's best ending of the descent; None if there is a single step, or no proof."""
+    """Return the best ending by S2; None if the descent has one step or S2 fails."""
     if sizes.count < 2:
         return None
-    # one lattice unit is what one integer of the last gradient sum moves the point by
+    # one lattice unit is the move of the point for an integer 1 in the last gradient sum
     share = 1 - as_rational(sizes.momentum, "momentum")
     spacing = Fraction(float(sizes.sizes()[-1])) * share * quantum / rows
     unit = 2 * float(bound * quantum) / rows
@@ -315,16 +320,18 @@ def best_smooth_ending(
     rho = search.best_rho(sigma)
     if rho is None:
         return None
-    found = search.error(sigma, rho)
+    predicted_error = search.error(sigma, rho)
     cost, _ = search.cost(sigma, rho + search.moved**2 / (2 * sigma**2))
     weight = min(mixing_probability, decimal_up(search.weight(search.nats - cost), 3))
-    channel, variances = _built(
+    channel, variances = _certified_ending(
         ball, sizes, spacing, bound, rows, sigma=sigma, rho=rho, weight=weight, epsilon=epsilon
     )
-    return SmoothEnding(channel=replace(channel, status=status), variances=variances, error=found)
+    return SmoothEnding(
+        channel=replace(channel, status=status), variances=variances, error=predicted_error
+    )
 
 
-def _built(
+def _certified_ending(
     ball: Ball,
     sizes: StepSizes,
     spacing: Fraction,
@@ -336,25 +343,28 @@ def _built(
     weight: Fraction,
     epsilon: Fraction,
 ) -> tuple[SmoothMix, Variances]:
-    """Return S2 and the internal rounds' noise, slightly more of it until S2 certainly holds."""
-    squared, more = (2 * bound) ** 2, Fraction(1)
+    """Return S2's channel and the internal rounds' variances, such that S2 holds exactly.
+
+    The search used floats. If S2 just fails, all variances are increased by a factor.
+    """
+    squared, factor = (2 * bound) ** 2, Fraction(1)
     while True:
-        scale = squared * more / Fraction(2 * rho)
+        scale = squared * factor / Fraction(2 * rho)
         variances = sizes.variances(scale, unfinished=True)
         step = GaussianStep(
             dimension=ball.dimension,
-            variance=decimal_up(float(more) * (sigma / float(spacing)) ** 2),
+            variance=decimal_up(float(factor) * (sigma / float(spacing)) ** 2),
             radius=Fraction(ball.radius // spacing + rows * bound),
             sensitivity=Fraction(2 * bound),
         )
         internal = sum((count * squared / (2 * v) for count, v in variances), Fraction(0))
-        whole = internal + step.rho
+        total_rho = internal + step.rho
         channel = SmoothMix.best(
-            ball, step, rho=whole, epsilon=epsilon, weight=weight, spacing=spacing
+            ball, step, rho=total_rho, epsilon=epsilon, weight=weight, spacing=spacing
         )
-        if channel.slack(epsilon, whole) >= 0:
+        if channel.slack(epsilon, total_rho) >= 0:
             return channel, variances
-        more *= 1 + (more - 1) + Fraction(1, 10**6)
+        factor *= factor + Fraction(1, 10**6)  # 1e-6 more, then about twice as much each time
 
 
 Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
@@ -362,10 +372,10 @@ Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
 
 @value(repr=False)
 class Descent:
-    """A run of noisy gradient descent, ready to be certified; everything here is public.
+    """The public plan of a noisy gradient descent, ready to be certified.
 
     `variances` lists (count, variance) of groups of consecutive rounds: the noise on each integer
-    gradient sum, in squared quanta. A `SmoothMix` ending has one more round, with its own noise.
+    gradient sum, in squared quanta. A `SmoothMix` ending has one more round, with wider noise.
     """
 
     ball: Ball
@@ -379,21 +389,22 @@ class Descent:
     variances: Variances
     channel: Mixing | SmoothMix
     error: float
-    rivals: tuple[tuple[str, float], ...]
+    endings: tuple[tuple[str, float], ...]
+    """The compared endings with their predicted errors, best first."""
     unit: str | None = None
-    """Who is protected, if it is not a row."""
+    """The protected unit; None: a row."""
     max_rows: int = 1
-    """How many rows of one unit count."""
+    """The number of rows of a unit that count."""
     weight: int | None = None
-    """Like how many rows they count at most, if what they add up to is clipped."""
+    """The number of rows to which the gradient sum of a unit is clipped; None: no clipping."""
     rows_public: bool = True
-    """Whether `rows` is the number of rows, or one to plan with."""
+    """Whether `rows` is the exact number of rows, or an expected one."""
     neighbors: Neighbors = Neighbors.REPLACE
 
     @property
     def squared(self) -> int:
         """The squared sensitivity of an integer gradient sum, to one row."""
-        return (_moves(self.neighbors) * self.bound) ** 2
+        return (_bounds_moved(self.neighbors) * self.bound) ** 2
 
     @property
     def clip(self) -> float:
@@ -403,7 +414,7 @@ class Descent:
     def release_plan(
         self, *, assumed: tuple[str, ...] = (), rounds: Rounds = iter
     ) -> ReleasePlan[Gradients]:
-        """Return what is certified and how it is run; `assumed` of the program around it."""
+        """Return the plan of the release; `assumed` lists premises of the surrounding program."""
         return ReleasePlan(
             claim=PureDP(self.epsilon, neighbors=self.neighbors),
             steps=tuple(
@@ -428,22 +439,25 @@ class Descent:
         )
 
     def _gaussian(self, count: int, variance: Fraction) -> Step:
+        """Return the step of `count` rounds with this variance."""
         numbers = {"sensitivity_squared": self.squared, "variance": variance, "count": count}
         return Step(theorem="rounded-gaussian", numbers=numbers, status=self.status)
 
     def _last_gaussian(self) -> tuple[Step, ...]:
+        """Return the step of a raw last round, if the plan has one."""
         if isinstance(self.channel, SmoothMix):
             return (self._gaussian(1, self.channel.step_taken.variance),)
         return ()
 
-    def _told_of_units(self) -> list[str]:
+    def _unit_lines(self) -> list[str]:
+        """Return the lines of `repr` about a protected unit."""
         if self.unit is None:
             return []
         if self.weight is None:
-            return [f"  units            all {self.max_rows} rows of one count"]
+            return [f"  units            up to {self.max_rows} rows of a unit count"]
         return [
-            f"  units            the {self.max_rows} rows of one count like {self.weight} at most: "
-            "their sum is clipped"
+            f"  units            up to {self.max_rows} rows of a unit count; their sum is clipped "
+            f"to that of {self.weight}"
         ]
 
     def iterates(self) -> Iterates:
@@ -460,14 +474,14 @@ class Descent:
         )
         for _ in rounds(range(self.sizes.count)):
             exact, noise = gradients.total(iterates.theta), next(noises, None)
-            if noise is None:  # public: the plan has a raw ending
+            if noise is None:  # all planned variances are used: the plan has a raw ending
                 return self._publish_raw(iterates, exact, bits)
             iterates.step(noise.apply(exact, bits))
-        # theory A6.7: this point is all that leaves; no iterate, loss or stopping decision.
+        # theory A6.7: only this point is published; no iterate, loss or stopping decision is
         return self.ball.project(self.channel.apply(iterates.point(), bits))
 
     def _publish_raw(self, iterates: Iterates, exact: IntegerArray, bits: BitSource) -> Floats:
-        """Publish the last step itself: unprojected until it is mixed (theory C1)."""
+        """Publish the noisy last step itself, which is not projected before mixing (theory C1)."""
         assert isinstance(self.channel, SmoothMix)
         noise = RoundedGaussian(
             sensitivity_squared=Fraction(self.squared),
@@ -477,9 +491,9 @@ class Descent:
         return self.channel.apply(raw, bits)
 
     def __repr__(self) -> str:
-        mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)  # of one row
+        mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)  # for one row
         raw = isinstance(self.channel, SmoothMix)
-        moved = _moves(self.neighbors) * self.clip
+        moved = _bounds_moved(self.neighbors) * self.clip
         noise = self.sizes.spread(unfinished=raw) * moved / self.rows / mu
         path = self.clip * float(self.sizes.sizes().sum())
         lines = [
@@ -487,13 +501,13 @@ class Descent:
             f"pure ε = {float(self.epsilon):g}, δ = 0",
             f"  publishes        one element of {self.ball!r}",
             f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
-            *self._told_of_units(),
+            *self._unit_lines(),
             f"  internal noise   {noise:.3g} a coordinate (μ = {mu:.4g})",
             "  ending                                       predicted l2 error",
         ]
         lines += [
             f"  {'->' if i == 0 else '  '} {name:<40} {error:10.4g}"
-            for i, (name, error) in enumerate(self.rivals)
+            for i, (name, error) in enumerate(self.endings)
         ]
         return "\n".join(lines)
 
@@ -510,9 +524,9 @@ def plan_descent(
 ) -> Descent:
     """Return the descent whose published point is predicted to have the least noise.
 
-    Nothing of the gradients but their public numbers is used. Where a unit of several rows is
-    protected, all of them may move a gradient sum (theory V); the raw last step is not weighed, nor
-    is it unless there are surely at most `gradients.rows` rows (`rows_bound`), which it rests on.
+    Only public numbers of the gradients are used. Where a unit of several rows is protected, a
+    gradient sum may move by all of them (theory V). The raw last step is considered for single rows
+    only, and if there are certainly at most `gradients.rows` rows (`rows_bound`).
 
     >>> from dataclasses import replace
     >>> from zerodelta.training.gradients import gradients_of
@@ -532,32 +546,33 @@ def plan_descent(
     (Fraction(1, 1), 'proven')
     """
     protects = Protection() if protection is None else protection
-    moves = _moves(protects.neighbors)
-    # theory V2: clipped together the rows of a unit move a sum like fewer rows
-    times = protects.max_rows if gradients.weight is None else gradients.weight
-    moved = moves * gradients.lipschitz / gradients.rows * times
-    made = plan(
+    bounds_moved = _bounds_moved(protects.neighbors)
+    # theory V2: the clipped sum of a unit's rows moves a gradient sum like `weight` rows
+    unit_rows = protects.max_rows if gradients.weight is None else gradients.weight
+    moved = bounds_moved * gradients.lipschitz / gradients.rows * unit_rows
+    purification = plan(
         ball,
         epsilon=epsilon,
         mixing_probability=mixing_probability,
         sensitivity=moved * Fraction(sizes.spread()),
     )
-    assert isinstance(made.purifier, Mixing)
-    squared = (moves * gradients.bound * times) ** 2
-    scale = squared / made.calibration.mu_squared
+    assert isinstance(purification.purifier, Mixing)
+    squared = (bounds_moved * gradients.bound * unit_rows) ** 2
+    scale = squared / purification.calibration.mu_squared
     variances = sizes.variances(scale)
-    while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
+    # variances are rounded, and the calibration is that of one release: add noise until it fits
+    while _claim(variances, squared).log_delta(purification.epsilon) > purification.log_delta:
         scale *= 1 + Fraction(1, 10**6)
         variances = sizes.variances(scale)
-    channel: Mixing | SmoothMix = made.purifier
-    rivals = [(c.name, c.error) for c in made.compared if not c.reservation]
+    channel: Mixing | SmoothMix = purification.purifier
+    endings = [(c.name, c.error) for c in purification.compared if not c.reservation]
     smooth = None
-    # S2 is about the move of the last step for one replaced row, and how far all rows move it
+    # S2's numbers: the move of the last step for one replaced row, and its largest norm for n rows
     if protects.unit is None and protects.neighbors is Neighbors.REPLACE and rows_bound:
         smooth = best_smooth_ending(
             ball,
             sizes,
-            epsilon=made.epsilon,
+            epsilon=purification.epsilon,
             mixing_probability=as_rational(mixing_probability, "mixing_probability"),
             rows=gradients.rows,
             bound=gradients.bound,
@@ -565,12 +580,12 @@ def plan_descent(
             status=gradients.status,
         )
     if smooth is not None:
-        rivals.append(("raw last step, wider Gaussian (S2)", smooth.error))
-        if smooth.error < made.predicted_error:
+        endings.append(("raw last step, wider Gaussian (S2)", smooth.error))
+        if smooth.error < purification.predicted_error:
             channel, variances = smooth.channel, smooth.variances
     return Descent(
         ball=ball,
-        epsilon=made.epsilon,
+        epsilon=purification.epsilon,
         sizes=sizes,
         rows=gradients.rows,
         bound=gradients.bound,
@@ -583,18 +598,18 @@ def plan_descent(
         assumed=gradients.assumed(),
         variances=variances,
         channel=channel,
-        error=min(error for _, error in rivals),
-        rivals=tuple(sorted(rivals, key=lambda rival: rival[1])),
+        error=min(error for _, error in endings),
+        endings=tuple(sorted(endings, key=lambda ending: ending[1])),
     )
 
 
-def _moves(neighbors: Neighbors) -> int:
-    """Return how many bounds a row can move a gradient sum by."""
-    # theory A6.1: the sum has sensitivity 2L, not L, where a row is replaced
+def _bounds_moved(neighbors: Neighbors) -> int:
+    """Return the sensitivity of a gradient sum to one row, as a multiple of a row's bound."""
+    # theory A6.1: a replaced row takes one gradient away and adds another
     return 1 if neighbors is Neighbors.ADD_REMOVE else 2
 
 
 def _claim(variances: Variances, squared: int) -> GaussianDP:
-    """Return what the internal rounds satisfy together (R2)."""
+    """Return the claim of all internal rounds together (R2)."""
     mu_squared = sum((count * squared / v for count, v in variances), Fraction(0))
     return GaussianDP(mu_squared=mu_squared)

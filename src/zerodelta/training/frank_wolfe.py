@@ -1,8 +1,9 @@
-"""Pure Frank-Wolfe without sketch, noise or LP: T choices on exact integer scores (C2, C10.7).
+"""Run pure Frank-Wolfe as T private choices of a vertex on exact integer scores (C2, C10.7).
 
-The iterate is a function of the transcript (s_1, …, s_T) of chosen vertices. Either each choice is
-pure (ε/T)-DP, or the whole transcript, one of |S|^T, is purified by uniform mixing (Theorem B1).
-The second gives more per step only for fewer than 8 vertices (theory A11).
+The iterate is a function of the transcript (s_1, …, s_T) of chosen vertices; no sketch, noise or
+linear program is needed. Either each choice is pure (ε/T)-DP, or the transcript, one of |S|^T, is
+purified by uniform mixing (Theorem B1). The second gives a larger ε per step only for fewer than 8
+vertices (theory A11).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.privacy.claims import PureDP, calibrate
+from zerodelta.privacy.claims import Claim, PureDP, calibrate
 from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
@@ -36,7 +37,7 @@ from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import ReleasePlan, row_count_sentence
-from zerodelta.spine.run import Diagnosis, plan_diagnosis, run
+from zerodelta.spine.run import Diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import GradientFunction, try_gradient
@@ -56,41 +57,42 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- T noisy Frank-Wolfe steps on exact integer scores: what Algorithms 6 and 7 have in common ----
-# Rows leave only as one integer sum a step, and of that only which vertex is best (theory C2,
+# -- T private Frank-Wolfe steps on exact integer scores, shared with Algorithms 6 and 7 ----------
+# A step computes one integer sum of the rows, and only the chosen vertex leaves it (theory C2,
 # A11).
 
 _ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
-"""Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
+"""The library's losses are elementwise, so they treat rows one by one; a subclass may not."""
 
 
 Composition: TypeAlias = Literal["best", "advanced"]
-"""How T steps add up: as in the paper, or at least ε/T each."""
+"""The composition of T steps: "advanced" as in the paper, or "best", at least ε/T a step."""
 
 
 @value
 class VertexSteps:
-    """The public plan of T steps; `run` is handed the rows.
+    """The public plan of T steps, which `run` takes on the opened rows.
 
-    Every example's gradient is clipped and quantized to integers of size at most `steps`, so a
-    score has sensitivity 2 · steps, whatever the gradient does.
+    Each example's gradient is clipped and quantized to integers of magnitude at most `steps`, so a
+    score has sensitivity 2 · steps for any gradient function.
     """
 
     source: Source
     gradient: GradientFunction
     assumed: tuple[str, ...]
-    """What the caller asserts: a function may keep a state, even row by row."""
+    """Premises that the caller asserts, for a gradient function of the caller's."""
     polytope: Polytope
     lipschitz: Fraction
     iterations: int
     steps: int
     rowwise: bool
     path: Fraction | None = None
-    """None for the paper's steps of 2/(t + 2) toward a vertex; else the length of all steps.
+    """The total length of all steps in radii; None for the paper's steps of 2/(t + 2).
 
-    The steps then start from 0, shrink linearly, and add up to `path` times the radius. The paper's
-    last iterate jumps about as T grows (its last step is 2/(T + 1) of the radius, its first all of
-    it); these steps end in ones of 2/T² and depend on T smoothly (`bench/defaults_classifiers.py`).
+    With `path` steps start from 0 and shrink linearly. The paper's first step has the length of the
+    radius and its last still 2/(T + 1) of it, so that its last iterate changes abruptly with T. The
+    last steps of a path have length about 2/T², and the result depends on T smoothly
+    (`bench/defaults_classifiers.py`).
     """
 
     @staticmethod
@@ -101,34 +103,39 @@ class VertexSteps:
         loss: Loss | GradientFunction,
         domain: Domain,
         lipschitz: Rational,
-        iterations: int,
+        iterations: int | Callable[[VertexSteps], int],
         steps: int,
         rowwise: bool,
         path: Rational | None = None,
     ) -> VertexSteps:
-        """Check the public parameters; no row is read."""
+        """Check the public parameters without reading a row, and return the plan.
+
+        `iterations` may be a function that returns the default for a plan of one step.
+        """
         source, polytope = _source(features, labels), as_polytope(domain)
-        polytope.lattice(lipschitz, steps)  # refuses what is malformed
+        polytope.lattice(lipschitz, steps)  # refuses malformed numbers
         gradient = _gradient(loss, polytope, len(source.columns))
         require(
             path is None or isinstance(polytope, L1Ball),
             "path",
             path,
             expected="None for a domain given by its vertices",
-            remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
+            remedy="omit path, or pass Ball(dimension, radius, norm=1) as the domain",
         )
-        callers = type(loss) not in _ROW_BY_ROW
-        return VertexSteps(
+        callers_function = type(loss) not in _ROW_BY_ROW
+        count = 1 if callable(iterations) else as_count(iterations, "iterations", minimum=1)
+        plan = VertexSteps(
             source=source,
             gradient=gradient,
-            assumed=(GRADIENT,) if callers else (),
+            assumed=(GRADIENT,) if callers_function else (),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
-            iterations=as_count(iterations, "iterations", minimum=1),
+            iterations=count,
             steps=steps,
             rowwise=bool(rowwise),
             path=None if path is None else as_positive(path, "path"),
         )
+        return replace(plan, iterations=iterations(plan)) if callable(iterations) else plan
 
     @property
     def sensitivity(self) -> int:
@@ -136,92 +143,125 @@ class VertexSteps:
         return 2 * self.steps
 
     def exponential(self, epsilon: Rational) -> ExponentialMechanism:
-        """Return the exponential mechanism of one step; needed wherever steps add up as zCDP."""
+        """Return the exponential mechanism of one step, for steps that compose as zCDP."""
         return ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
 
     def flip(self, epsilon: Rational) -> PermuteAndFlip:
-        """Return permute-and-flip for one step; better, but only for basic composition (R2)."""
+        """Return permute-and-flip of one step: better, but for basic composition only (R2)."""
         return PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
 
     def step(self, mechanism: Selection) -> Step:
-        """Return the proof step of all T choices."""
+        """Return the certificate step of all T choices."""
         status = Status.ASSERTED if self.assumed else Status.PROVEN
         return replace(mechanism.step().times(self.iterations), status=status)
 
     def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
-        """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
+        """Return the transcript: the index of the vertex chosen in each step."""
         lattice = self.polytope.lattice(self.lipschitz, self.steps)
         chosen: list[int] = []
         theta = np.zeros(self.polytope.dimension)
         for step in range(self.iterations):
-            sums = rows.sum(self._at(theta), lattice, rowwise=self.rowwise)
+            sums = rows.sum(self._summand(theta), lattice, rowwise=self.rowwise)
             chosen.append(mechanism.select(self.polytope.scores(sums), bits))
             theta = self._moved(theta, step, chosen[-1])
         return chosen
 
     def iterate(self, chosen: list[int]) -> Floats:
-        """Return θ_T, a function of the choices alone."""
+        """Return θ_T, computed from the choices alone."""
         theta = np.zeros(self.polytope.dimension)
         for step, index in enumerate(chosen):
             theta = self._moved(theta, step, index)
         return theta
 
     def _moved(self, theta: Floats, step: int, index: int) -> Floats:
+        """Return the iterate after a step toward the vertex `index`."""
         if self.path is None or not isinstance(self.polytope, L1Ball):
             return self.polytope.toward(theta, step, index)
         part = shrinking_parts(self.iterations, self.path)[step]
         return self.polytope.along(theta, part, index)
 
-    def _at(self, theta: Floats) -> Callable[[Block], Floats]:
+    def _summand(self, theta: Floats) -> Callable[[Block], Floats]:
         """Return the function of a block of rows that is summed at the iterate θ.
 
-        A gradient of another shape or type counts as an exception of that row: θ is an internal
-        answer, so it must not be refused aloud.
+        A gradient of a wrong shape or type makes zero rows, as an exception does. An error message
+        could depend on θ, an internal answer.
         """
 
-        def rows(block: Block) -> Floats:
+        def values_of(block: Block) -> Floats:
             values = np.asarray(self.gradient(theta.copy(), block))
             if not _fits(values, len(block), self.polytope.dimension):
-                raise ValueError("not one gradient a row")  # becomes the zero row
+                raise ValueError("not one gradient a row")  # caught: the rows become zero rows
             return self.polytope.row(values.astype(np.float64))
 
-        return rows
+        return values_of
 
     def error(self, mechanism: Selection, smoothness: Rational | None) -> float | str:
-        """Return 2Γ/(T + 2) plus the expected gap of one noisy choice (theory C10.7)."""
+        """Return 2Γ/(T + 2) plus the expected gap of one noisy choice, or what is known of it.
+
+        Theory C10.7 bounds the error of the paper's steps; for a `path` no bound is known.
+        """
         if self.path is not None:
             gap = self._gap(mechanism)
             return f"each choice is at most {gap:.4g} below the best; no bound on all of them"
         return self.expected_error(mechanism, smoothness)
 
     def expected_error(self, mechanism: Selection, smoothness: Rational | None) -> float:
-        """Return the same as a number, for the paper's steps, and at most 2 L₁ ‖C‖₁."""
+        """Return the bound on the error of the paper's steps, at most 2 L₁ ‖C‖₁."""
         beta = self.smoothness(smoothness)
         gamma = curvature(smoothness=beta, length=self.polytope.length)
         bound = optimization_error(curvature=gamma, iterations=self.iterations)
         return min(bound + self._gap(mechanism), 2 * float(self.lipschitz * self.polytope.length))
 
-    def smoothness(self, given: Rational | None) -> Fraction:
-        """Return β in l1: what is given, or L₁/‖C‖₁.
+    def smoothness(self, beta: Rational | None) -> Fraction:
+        """Return the smoothness β in l1; the default is L₁/‖C‖₁.
 
-        A quadratic loss with gradients of at most L₁ on the ball has no more: Hθ is half the
+        That bounds β of a quadratic loss with gradients of at most L₁ on the ball: Hθ is half the
         difference of its gradients at θ and -θ, so ‖Hθ‖∞ <= L₁ for ‖θ‖₁ = ‖C‖₁.
         """
-        if given is None:
+        if beta is None:
             return self.lipschitz / self.polytope.length
-        return as_positive(given, "smoothness")
+        return as_positive(beta, "smoothness")
 
     def seconds(self) -> float:
-        """Return roughly how long T steps keep one ordinary core busy (`bench/paper.py`)."""
+        """Return a forecast of the seconds that T steps take on one core.
+
+        The constants were fitted by `bench/paper.py`.
+        """
         entries = self.source.rows * self.polytope.dimension
         return self.iterations * (5e-4 + 2.5e-8 * entries)
 
     def _gap(self, mechanism: Selection) -> float:
+        """Return the expected gap between the best and the chosen vertex, in units of the loss."""
         unit = self.lipschitz * self.polytope.length / (self.steps * self.source.rows)
         return float(unit) * mechanism.error(self.polytope.size)
 
+    def release_plan(
+        self,
+        mechanism: Selection,
+        channel: tuple[Step, ...],
+        answer: Callable[[Rows, BitSource], Floats],
+        *,
+        claim: Claim,
+        error: float | str,
+        seconds: float = 0.0,
+        public: tuple[str, ...] = (),
+    ) -> ReleasePlan[Rows]:
+        """Return the plan of T choices by a mechanism and, after them, a channel.
+
+        `seconds` and `public` add to those of the T steps.
+        """
+        return ReleasePlan(
+            claim=claim,
+            steps=(self.step(mechanism), *channel),
+            answer=answer,
+            error=error,
+            seconds=self.seconds() + seconds,
+            public=(*self.public(), *public),
+            assumed=self.assumed,
+        )
+
     def public(self) -> tuple[str, ...]:
-        """Return what the certificate lists as public."""
+        """Return the lines that the certificate lists as public."""
         return (
             row_count_sentence(self.source.rows, public=not self.source.drops_rows),
             f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
@@ -249,7 +289,7 @@ def _source(features: Any, labels: Any) -> Source:
 
 
 def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:
-    """Return gradient(theta, rows), refusing what certainly does not fit the domain."""
+    """Return gradient(theta, rows); refuse a loss or a function that does not fit the domain."""
     if isinstance(loss, Loss):
         require(
             columns == polytope.dimension + 1,
@@ -272,6 +312,7 @@ def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -
 
 
 def _fits(values: Any, rows: int, dimension: int) -> bool:
+    """Return whether `values` are numbers with one gradient for each row."""
     return bool(values.dtype.kind in "biuf" and values.shape == (rows, dimension))
 
 
@@ -281,8 +322,8 @@ def step_epsilon(
     """Return ε₀ such that T exponential-mechanism steps of ε₀ are (ε, δ)-DP together.
 
     "advanced": ε₀ = √(8ρ/T), ρ the largest zCDP that gives (ε, δ): the paper's advanced
-    composition without its constants. "best": at least ε/T, basic composition, which is more as
-    soon as ln(1/δ) > 2T or so: always for the δ of Algorithm 7.
+    composition without its constants. "best": the larger of that and ε/T, basic composition, which
+    wins from about ln(1/δ) > 2T on: always for the δ of Algorithm 7.
 
     >>> float(step_epsilon(epsilon=1, log_delta=-20.0, iterations=1000)) > 1 / 1000
     True
@@ -301,7 +342,7 @@ def step_epsilon(
     # theory A11: with Gumbel noise a step is ε₀²/8-zCDP; the printed scale spends ε + ε²/(4 ln 1/δ)
     rho = calibrate(epsilon=target, log_delta=goal).rho
     share = Fraction(lower(lambda: ball(8 * rho / steps).sqrt()))
-    margin = Fraction(1, 10**12)  # the certificate searches the Rényi order on its own
+    margin = Fraction(1, 10**12)  # the certificate's search for the Rényi order may end elsewhere
     while transcript_claim([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
         share, margin = share * (1 - margin), 2 * margin
     return max(share, target / steps) if composition == "best" else share
@@ -310,14 +351,14 @@ def step_epsilon(
 Method: TypeAlias = Literal["auto", "composition", "transcript"]
 _METHODS = ("auto", "composition", "transcript")
 
-_ALMOST_CERTAIN = -0.01
-"""Where mixing could take any δ, the steps still aim at an ln δ below 0."""
+_LARGEST_LOG_DELTA = -0.01
+"""The ln δ that steps aim at where mixing allows any δ; it must be below 0."""
 
 
 def best_iterations(
     *, rows: int, epsilon: Rational, smoothness: Rational, lipschitz: Rational, domain: Domain
 ) -> int:
-    """Return T = √(Γ n ε/(2 L₁ ‖C‖₁ ln|S|)), at least 1: the two terms of the error are equal.
+    """Return T = √(Γ n ε/(2 L₁ ‖C‖₁ ln|S|)), at least 1, which makes the error's terms equal.
 
     >>> from zerodelta.spaces import Ball
     >>> ball = Ball(50, 1, norm=1)
@@ -334,7 +375,7 @@ def best_iterations(
 def transcript_step_epsilon(
     *, epsilon: Rational, vertices: int, iterations: int, mixing_weight: Rational
 ) -> Fraction:
-    """Return ε₀ of T exponential-mechanism steps whose mixed transcript is pure ε-DP (B1).
+    """Return the ε₀ of T exponential-mechanism steps whose mixed transcript is pure ε-DP (B1).
 
     >>> weights = {"iterations": 400, "mixing_weight": "0.01", "epsilon": 1}
     >>> [round(float(400 * transcript_step_epsilon(vertices=v, **weights)), 1) for v in (2, 4, 8)]
@@ -343,7 +384,7 @@ def transcript_step_epsilon(
     channel = _transcripts(vertices, iterations, mixing_weight)
     return step_epsilon(
         epsilon=epsilon,
-        log_delta=min(channel.log_delta_required(epsilon), _ALMOST_CERTAIN),
+        log_delta=min(channel.log_delta_required(epsilon), _LARGEST_LOG_DELTA),
         iterations=iterations,
         composition="advanced",
     )
@@ -368,9 +409,9 @@ def frank_wolfe_pure(
     diagnostics: Rational | Diagnosis | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
+    """Release an approximate minimizer of the mean loss over a polytope conv(S) under pure DP.
 
-    Use it for sparse solutions over an l1 ball, or over any polytope of few vertices.
+    Use it for sparse solutions over an l1 ball, or over any polytope with few vertices.
 
     Parameters
     ----------
@@ -382,13 +423,13 @@ def frank_wolfe_pure(
         A built-in loss (`zerodelta.models`), or a function gradient(theta, rows) that returns one
         gradient for each row. A row on which it fails counts as a zero gradient.
     domain : Ball or array
-        An l1 ball around 0, or the vertices S, one line each.
+        An l1 ball around 0, or an array with one vertex of S in each row.
     lipschitz : number
-        L₁, a bound on the entries of a gradient, to which larger ones are clipped.
+        L₁, the bound to which the entries of a gradient are clipped.
     iterations : int, optional
         The number T of steps; by default the best one, which needs `smoothness`.
     smoothness : number, optional
-        Of the loss, for the best T and the forecast of the error.
+        The smoothness β of the loss in l1, for the best T and the forecast of the error.
     method : "composition", "transcript" or "auto"
         T choices by permute-and-flip, ε/T each; or T choices by the exponential mechanism with ε₀
         of `transcript_step_epsilon`, and a uniform transcript with probability `mixing_weight`; or
@@ -398,8 +439,8 @@ def frank_wolfe_pure(
     steps : int
         Gradients are quantized to integers of at most this size.
     path : number, optional
-        For an l1 ball: steps from 0 that shrink linearly and add up to so many radii, instead of
-        the paper's, whose last point jumps about as T grows.
+        For an l1 ball: take steps from 0 that shrink linearly and add up to `path` radii. The
+        paper's steps, the default, end at a point that changes abruptly with T.
     rowwise : bool
         Whether a function is called with one row at a time.
     diagnostics : number, optional
@@ -431,14 +472,30 @@ def frank_wolfe_pure(
 
     """
     if iterations is None:
-        iterations = _best(features, domain, epsilon, smoothness, lipschitz)
+        require(
+            smoothness is not None,
+            "iterations",
+            None,
+            expected="the number of steps, or smoothness",
+            remedy="pass iterations=, or smoothness= of the loss in l1 for the best number",
+        )
+
+    def default_iterations(plan: VertexSteps) -> int:
+        return best_iterations(
+            rows=plan.source.rows,
+            epsilon=epsilon,
+            smoothness=plan.smoothness(smoothness),
+            lipschitz=lipschitz,
+            domain=domain,
+        )
+
     vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=iterations,
+        iterations=default_iterations if iterations is None else iterations,
         steps=steps,
         path=path,
         rowwise=rowwise,
@@ -447,9 +504,9 @@ def frank_wolfe_pure(
     diagnosis = as_diagnosis(diagnostics, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
     target *= 1 if diagnosis is None else 1 - diagnosis.share
-    plain = target / vertices.iterations
+    composed = target / vertices.iterations  # ε of a step, by either method
     mixed = transcript_step_epsilon(
-        epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
+        epsilon=target, vertices=size, iterations=vertices.iterations, mixing_weight=mixing_weight
     )
     require(
         is_name(method, _METHODS),
@@ -458,11 +515,11 @@ def frank_wolfe_pure(
         expected='"auto", "composition" or "transcript"',
         remedy=did_you_mean(method, _METHODS, "pass one of these"),
     )
-    by_transcript = method == "transcript" or (method == "auto" and mixed > plain)
-    mechanism = vertices.exponential(mixed) if by_transcript else vertices.flip(plain)
-    channel = _transcripts(size, iterations, mixing_weight)
+    by_transcript = method == "transcript" or (method == "auto" and mixed > composed)
+    mechanism = vertices.exponential(mixed) if by_transcript else vertices.flip(composed)
+    channel = _transcripts(size, vertices.iterations, mixing_weight)
     error = vertices.error(mechanism, smoothness)
-    if by_transcript and isinstance(error, float):  # a uniform transcript may cost all of it
+    if by_transcript and isinstance(error, float):  # a uniform transcript learns nothing
         error += channel.expected_error() * 2 * float(vertices.lipschitz * vertices.polytope.length)
 
     def answer(rows: Rows, bits: BitSource) -> Floats:
@@ -471,40 +528,15 @@ def frank_wolfe_pure(
             chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))
         return vertices.iterate(chosen)
 
-    plan: ReleasePlan[Rows] = ReleasePlan(
+    plan = vertices.release_plan(
+        mechanism,
+        (channel.step(),) if by_transcript else (),
+        answer,
         claim=PureDP(target),
-        steps=(vertices.step(mechanism), *([channel.step()] if by_transcript else [])),
-        answer=answer,
         error=error,
-        seconds=vertices.seconds(),
-        public=vertices.public(),
-        assumed=vertices.assumed,
     )
     planned_diagnosis = plan_diagnosis(diagnosis, epsilon)
     return run(plan.protecting(protection), vertices.source, diagnosis=planned_diagnosis)
-
-
-def _best(
-    features: Any,
-    domain: Domain,
-    epsilon: Rational,
-    smoothness: Rational | None,
-    lipschitz: Rational,
-) -> int:
-    if smoothness is None:
-        raise ParameterError(
-            "iterations",
-            expected="the number of steps, or smoothness",
-            remedy="pass iterations=, or smoothness= of the loss in l1 for the best number",
-        )
-    source = features if isinstance(features, Source) else ArraySource(features)
-    return best_iterations(
-        rows=source.rows,
-        epsilon=epsilon,
-        smoothness=smoothness,
-        lipschitz=lipschitz,
-        domain=domain,
-    )
 
 
 def _transcripts(vertices: int, iterations: int, mixing_weight: Rational) -> FiniteMix:
@@ -523,6 +555,7 @@ def _number(chosen: list[int], base: int) -> int:
 
 
 def _digits(number: int, base: int, length: int) -> list[int]:
+    """Return the transcript of an integer: the inverse of `_number`."""
     digits = []
     for _ in range(length):
         number, digit = divmod(number, base)

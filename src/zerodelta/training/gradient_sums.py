@@ -1,7 +1,7 @@
-"""Exact integer sums of clipped gradients, row by row or unit by unit (theory C1, A6.2, V2).
+"""Sum clipped gradients exactly in integers, row by row or unit by unit (theory C1, A6.2, V2).
 
-Every row gives an integer vector of l2 norm at most `bound`, a function of that row alone, so the
-sum over a batch has sensitivity 2·bound when a row of it is replaced.
+The summand of a row is an integer vector of l2 norm at most `bound`, a function of that row alone,
+so the sum over a batch has sensitivity 2·bound when a row is replaced.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _Self = TypeVar("_Self", bound="Gradients")
 class Examples:
     """The rows that gradients are computed from, one of whose columns may be the label.
 
-    `source` is read once a ticket has opened it (`Gradients.on`); until then its size is all that
-    is used. `label` is a position.
+    Before a ticket opens the rows (`Gradients.on`) only the size of `source` is used.
     """
 
     source: Source | Rows
     label: int | None
+    """The position of the label's column; None: no label."""
 
     @classmethod
     def of(cls, source: Source | Rows, *, label: Column | None = None) -> Examples:
-        """Return the rows of a source; the label is a column by name or position (None: no label).
+        """Return the examples of a source whose label is the column of this name or position.
 
-        A negative position counts from the end, so that -1 is the last column.
+        A negative position counts from the end, so that -1 is the last column. None: no label.
         """
         names = source.columns
         require(
@@ -76,7 +76,7 @@ class Examples:
 
     @classmethod
     def of_arrays(cls, features: Any, labels: Any = None) -> Examples:
-        """Return features, with a column of labels behind them if there are any."""
+        """Return the examples of arrays of features and, optionally, labels."""
         require(
             features is not None, "features", expected="an array or a data frame", remedy="pass one"
         )
@@ -86,22 +86,22 @@ class Examples:
 
     @property
     def rows(self) -> int:
-        """The number of rows, or where that is private one to plan with; public."""
+        """The public number of rows, or the expected number where the exact one is private."""
         return self.source.rows
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all columns, in the order in which a function sees them: the label last."""
+        """The names of all columns in the order that a function sees: the label last."""
         return tuple(self.source.columns[i] for i in self.order)
 
     @property
     def width(self) -> int:
-        """The number of features: columns that are not the label."""
+        """The number of features: all columns but the label."""
         return len(self.source.columns) - (self.label is not None)
 
     @property
     def row_count_is_public(self) -> bool:
-        """Whether there are just `rows` rows."""
+        """Whether `rows` is the exact number of rows."""
         return self.source.row_count_is_public
 
     @property
@@ -116,14 +116,15 @@ class Examples:
         return self._ordered(self.opened.blocks())
 
     def blocks_once(self) -> Iterator[Block]:
-        """Yield all rows, for the last time."""
+        """Yield all rows for the last time, so that they need not be kept."""
         return self._ordered(self.opened.blocks_once())
 
     def _ordered(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Move the label to the last column of each block."""
         order = self.order
-        moved = order != sorted(order)
+        label_last = order == sorted(order)
         for block in blocks:
-            yield block[:, order] if moved else block
+            yield block if label_last else block[:, order]
 
     @property
     def order(self) -> list[int]:
@@ -133,9 +134,10 @@ class Examples:
 
 
 class Gradients(ABC):
-    """Where gradient sums come from; everything but `total` is public, and made of public numbers.
+    """A source of exact gradient sums.
 
-    No row is read before the first `total`, which needs opened rows: see `on`.
+    All attributes are computed from public numbers. No row is read before the first `total`, which
+    needs opened rows: see `on`.
     """
 
     examples: Examples
@@ -144,21 +146,21 @@ class Gradients(ABC):
     bound: int
     """The largest l2 norm of one row's integer gradient."""
     quantum: Fraction
-    """What one integer step stands for."""
+    """The gradient that the integer 1 stands for."""
     callers_function: bool
-    """Whether the gradient is code of the caller's, which sees rows."""
+    """Whether the gradient is a function of the caller's, which sees rows."""
     weight: int | None = None
-    """Like how many rows a unit counts at most; None: each row counts by itself."""
+    """The number of rows to which the sum of a unit is clipped; None: each row is clipped alone."""
     _loaded: Any = None
-    """What was made of the rows, at the first `total`."""
+    """The quantized rows, kept from the first `total` on."""
 
     @property
     def status(self) -> Status:
-        """Asserted if code that we did not write sees rows, also one at a time."""
+        """Asserted if the caller's code sees rows, even one at a time; else proven."""
         return Status.ASSERTED if self.callers_function else Status.PROVEN
 
     def assumed(self) -> tuple[str, ...]:
-        """Return what a certificate must list as caller-asserted."""
+        """Return the premises that a certificate must list as caller-asserted."""
         return (GRADIENT,) if self.callers_function else ()
 
     @property
@@ -168,35 +170,35 @@ class Gradients(ABC):
 
     @property
     def source(self) -> Source | Rows:
-        """What a ticket opens."""
+        """The rows, which a ticket opens."""
         return self.examples.source
 
     def on(self: _Self, rows: Rows) -> _Self:
-        """Return the same gradients, of the rows that a ticket has opened."""
-        bound = copy.copy(self)
-        bound.examples, bound._loaded = replace(self.examples, source=rows), None
-        return bound
+        """Return a copy for the rows that a ticket has opened."""
+        opened = copy.copy(self)
+        opened.examples, opened._loaded = replace(self.examples, source=rows), None
+        return opened
 
     def without_rows(self: _Self) -> _Self:
-        """Return the same gradients without any rows, to be sent to where these are."""
+        """Return a copy without rows, small enough to send to a cluster that holds the rows."""
         sent = copy.copy(self)
         sent.__dict__.pop("examples")
         sent._loaded = None
         return sent
 
     def weighing(self: _Self, weight: int | None) -> _Self:
-        """Return the same gradients, the sum of a unit's clipped to so many times the bound."""
-        found = copy.copy(self)
-        found.weight = weight
-        return found
+        """Return a copy that clips the sum of each unit to `weight` times the bound of a row."""
+        weighed = copy.copy(self)
+        weighed.weight = weight
+        return weighed
 
     @abstractmethod
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
-        """Return the integer gradient sum at θ over the chosen rows (None: all of them)."""
+        """Return the integer gradient sum at θ over the chosen rows (None: all rows)."""
 
 
 def public_bound(value: Rational | None, name: str) -> Fraction:
-    """Return a bound that the caller must state, as an exact number above 0."""
+    """Return a bound that the caller must pass, as an exact number above 0."""
     if value is None:
         raise ParameterError(
             name,
@@ -207,20 +209,19 @@ def public_bound(value: Rational | None, name: str) -> Fraction:
     return as_positive(value, name)
 
 
-# -- The gradients of all rows of a unit, added up and clipped together (theory V2) ---------------
-# Exact integers: a unit's sum is cut to an l2 norm that is checked in integers, rounded up, so
-# that the sum over all units has sensitivity twice that bound when the rows of one unit are
-# replaced.
+# -- The gradients of all rows of a unit, summed and clipped together (theory V2) -----------------
+# A unit's sum is clipped to an l2 norm that is checked in integers and rounded up. So the sum over
+# all units has sensitivity twice that bound when the rows of one unit are replaced.
 
 _CHECKED_BITS = 26
-"""Norms are compared to so many bits, so that squares add up in 64: for more than 2^10 columns to
-fewer."""
+"""The number of leading bits in which norms are compared, so that sums of squares fit 64 bits. With
+more than 2^10 columns there are fewer (`_bits`)."""
 
 
-def unit_blocks(examples: Examples, *, most: int) -> Iterator[tuple[Block, Integers]]:
-    """Yield the rows of whole units, about `most` rows at a time, and where each unit starts.
+def unit_blocks(examples: Examples, *, batch: int) -> Iterator[tuple[Block, Integers]]:
+    """Yield blocks of about `batch` rows that hold all rows of their units, and the units' starts.
 
-    Features come first, the label last. Where no units are known each row is one.
+    Features come first, the label last. If the rows have no units each row is one.
     """
     numbered = examples.opened.by_unit()
     if numbered is None:
@@ -228,25 +229,25 @@ def unit_blocks(examples: Examples, *, most: int) -> Iterator[tuple[Block, Integ
             yield block, np.arange(len(block))
         return
     table = np.concatenate([np.empty((0, len(numbered.columns))), *numbered.blocks()])
-    table = table[np.argsort(table[:, -1], kind="stable")]
-    begins = np.flatnonzero(np.diff(table[:, -1], prepend=-1.0))
-    place = 0
-    while place < len(begins):
-        first = begins[place]
-        after = max(place + 1, int(np.searchsorted(begins, first + most)))
-        last = begins[after] if after < len(begins) else len(table)
-        yield table[first:last, examples.order], begins[place:after] - first
-        place = after
+    table = table[np.argsort(table[:, -1], kind="stable")]  # the last column numbers the units
+    starts = np.flatnonzero(np.diff(table[:, -1], prepend=-1.0))
+    unit = 0
+    while unit < len(starts):
+        first = starts[unit]
+        next_unit = max(unit + 1, int(np.searchsorted(starts, first + batch)))
+        last = starts[next_unit] if next_unit < len(starts) else len(table)
+        yield table[first:last, examples.order], starts[unit:next_unit] - first
+        unit = next_unit
 
 
 def clipped_units(gradients: npt.NDArray[Any], starts: Integers, bound: int) -> list[int]:
-    """Return the sum over units of their rows' integer gradients, each unit's cut to the bound.
+    """Return the sum over units of their rows' integer gradients, each unit's clipped to `bound`.
 
     >>> gradients = np.array([[3, 0], [0, 4], [6, 8]])
     >>> clipped_units(gradients, np.array([0, 2]), 100), clipped_units(gradients, np.array([0]), 10)
     ([9, 12], [5, 7])
 
-    A cut sum is a little shorter than it could be.
+    A clipped sum is slightly shorter than the bound.
     """
     if not len(starts):
         return [0] * gradients.shape[1]
@@ -255,24 +256,31 @@ def clipped_units(gradients: npt.NDArray[Any], starts: Integers, bound: int) -> 
     if over.any():
         cut = sums[over].astype(np.float64)
         lengths = np.sqrt((cut * cut).sum(axis=1, keepdims=True))
-        # a little short of the bound, so that it passes the check, which rounds up
+        # slightly below the bound, so that the sum passes the check, which rounds up
         margin = 1 - (math.sqrt(sums.shape[1]) + 2) * 2.0 ** (3 - _bits(sums.shape[1]))
         shrunk = np.trunc(cut * (bound * margin / lengths)).astype(np.int64)
-        shrunk[~_inside(shrunk, bound)] = 0  # never, and decided in integers
+        # floats cannot fail here, but privacy must not rest on that: the check is in integers
+        shrunk[~_inside(shrunk, bound)] = 0
         sums[over] = shrunk
-    return [sum(column) for column in sums.T.tolist()]  # how many units there are is private
+    # Python integers: whether int64 overflows would depend on the number of units, which is private
+    return [sum(column) for column in sums.T.tolist()]
 
 
 def _bits(columns: int) -> int:
+    """Return the number of bits of a norm such that `columns` squares add up in 62 bits."""
     return min(_CHECKED_BITS, (62 - columns.bit_length()) // 2)
 
 
 def _inside(sums: Integers, bound: int) -> npt.NDArray[np.bool_]:
-    """Tell in integers whether ‖sum‖ <= bound certainly holds: entries are rounded up, it down."""
+    """Return the mask of sums with ‖sum‖ <= bound, decided in integers.
+
+    Entries are rounded up and the bound down, so that a sum near the bound may be rejected, but no
+    sum beyond it is accepted.
+    """
     shift = max(0, bound.bit_length() - _bits(sums.shape[1]))
     rounded = -(-np.abs(sums) >> shift)
-    most = bound >> shift
-    small: npt.NDArray[np.bool_] = np.logical_and.reduce(rounded <= most, axis=1)
+    limit = bound >> shift
+    small: npt.NDArray[np.bool_] = np.logical_and.reduce(rounded <= limit, axis=1)
     squares = np.where(small[:, None], rounded, 0) ** 2
-    inside: npt.NDArray[np.bool_] = small & (squares.sum(axis=1) <= most**2)
+    inside: npt.NDArray[np.bool_] = small & (squares.sum(axis=1) <= limit**2)
     return inside

@@ -1,4 +1,4 @@
-"""Gradients of a loss or of a function, clipped and quantized row by row (theory C1, A6.2, C0)."""
+"""Clip and quantize gradients of a loss or a function, row by row (theory C1, A6.2, C0)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from zerodelta.data.pieces import as_one_table, copied_blocks
 from zerodelta.data.row_queries import public_rows, row_query
-from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, evaluate, whole_rows, without_blanks
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
@@ -33,9 +32,9 @@ from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial,
 from zerodelta.training.models import TanhNetwork
 
 # -- Gradients of linear predictors, exact and as fast as floats: integers in float64 BLAS --------
-# Rows are integers of at most 2^16, parameters of at most 2^36, slopes of at most 2^14: every
-# margin and every sum of a block is an integer below 2^53, which float64 holds, whatever BLAS does
-# (C0).
+# Rows are integer vectors of norm at most 2^16, parameters of at most 2^36, slopes integers of at
+# most 2^14. A margin is at most 2^16 · 2^36 = 2^52, a sum over 2^13 rows at most 2^16 · 2^14 · 2^13
+# = 2^43: all partial sums are integers below 2^53, which float64 adds exactly in any order (C0).
 
 _Single: TypeAlias = npt.NDArray[np.float32]
 
@@ -44,23 +43,26 @@ _SLOPE_STEPS = 1 << 14
 _PARAMETER_STEPS = 1 << 36
 
 _BLOCK_ENTRIES = 1 << 17
-"""Entries of rows worked on at a time: 1 MiB, so that both products find them in the cache."""
+"""The number of entries of a block of rows: 1 MiB, so that it stays in the cache."""
 
-_MOST_ROWS = 1 << 13
+_MAXIMUM_ROWS = 1 << 13
+"""The largest number of rows of a block."""
+
 _LANES = 32
-"""Blocks have a multiple of this many rows, so that no row is left over from a vector loop."""
+"""The number of rows of a block is a multiple of this. SIMD loops treat the last rows of an odd
+block by other instructions, which may round a row's slope differently by its position."""
 
 
 @final
 class _RowBlocks:
-    """Rows, labels and caps, block by block."""
+    """Blocks of integer rows, labels and caps (the largest slope of each row)."""
 
     def __init__(self, blocks: list[tuple[_Single, Floats, _Single]]) -> None:
         self.blocks = blocks
         self._joined: tuple[_Single, Floats, _Single] | None = None
 
     def joined(self) -> tuple[_Single, Floats, _Single]:
-        """Return all of them in one piece, for batches of chosen rows."""
+        """Return all blocks as one, for batches of chosen rows."""
         if self._joined is None:
             rows, labels, caps = zip(*self.blocks, strict=True)
             self._joined = np.concatenate(rows), np.concatenate(labels), np.concatenate(caps)
@@ -71,12 +73,12 @@ class _RowBlocks:
 class LinearGradients(Gradients):
     """Gradients slope(⟨θ, x⟩, y) ⊗ x, with rows, slopes and parameters as integers.
 
-    Rows are clipped to the norm `data_norm` and quantized; a row with a NaN, or with a label that
-    does not count, is the zero row. The margin ⟨k, θ⟩ of integers is exact, the slope is an
-    elementwise function of it, quantized and cut so that ‖slope ⊗ k‖ <= bound holds in integers.
-    So the sum is a function of the *set* of rows: their order and blocks change nothing.
+    Rows are clipped to the norm `data_norm` and quantized; a row with a NaN, or with an unusable
+    label, is the zero row. The margin ⟨k, θ⟩ of integers is exact. The slope is an elementwise
+    function of it, quantized and clipped so that ‖slope ⊗ k‖ <= bound holds in integers. So the sum
+    is a function of the *set* of rows: their order and blocks change nothing.
 
-    In memory rows are float32 (exact up to 2^24), half of what the data takes.
+    In memory rows are float32 (exact up to 2^24), half the size of the data.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class LinearGradients(Gradients):
             examples.label is not None and examples.width,
             "labels",
             examples.label,
-            expected="a column of labels beside at least one feature",
+            expected="a column of labels and at least one feature",
             remedy="pass labels=, or name the column of the label",
         )
         self.examples = examples
@@ -121,33 +123,33 @@ class LinearGradients(Gradients):
                 expected="at least about a millionth of slope bound times data_norm",
                 remedy="lower data_norm or label_bound, or clip less",
             )
-        most = min(_MOST_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
-        self._block = _whole_lanes(min(most, self.rows + 1))
+        size = min(_MAXIMUM_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
+        self._block = _round_to_lanes(min(size, self.rows + 1))
 
     def _table(self) -> _RowBlocks:
-        """Return what is made of the rows, which are read at the first call, once."""
+        """Return the quantized rows, which are read at the first call and kept."""
         if self._loaded is None:
             arrays = copied_blocks(self._blocks(), self.examples.opened.keeping)
-            columns = (lines.T for lines in arrays[::3])
-            self._loaded = _RowBlocks(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
+            rows = (columns.T for columns in arrays[::3])
+            self._loaded = _RowBlocks(list(zip(rows, arrays[1::3], arrays[2::3], strict=True)))
         loaded: _RowBlocks = self._loaded
         return loaded
 
     def _blocks(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield rows (as columns), labels and caps of `_block` rows at a time, one by one.
+        """Yield three arrays for each `_block` rows, one after another: rows.T, labels and caps.
 
-        Zero rows fill the last block, which has at least one.
+        Zero rows fill the last block, which has at least one: `_parts` pads batches with it.
         """
         size, start = self._block, 0
         rows, labels, caps = self._zeros()
         for block in self.examples.blocks_once():  # the label is the last column
-            integers, found, most = self._quantized(block)
+            new_rows, new_labels, new_caps = self._quantized(block)
             done = 0
             while done < len(block):
-                taken = min(size - start, len(block) - done)
-                here, there = slice(start, start + taken), slice(done, done + taken)
-                rows[here], labels[here], caps[here] = integers[there], found[there], most[there]
-                start, done = start + taken, done + taken
+                count = min(size - start, len(block) - done)
+                to, of = slice(start, start + count), slice(done, done + count)
+                rows[to], labels[to], caps[to] = new_rows[of], new_labels[of], new_caps[of]
+                start, done = start + count, done + count
                 if start == size:
                     yield from (rows.T, labels, caps)
                     start, (rows, labels, caps) = 0, self._zeros()
@@ -157,12 +159,13 @@ class LinearGradients(Gradients):
         """Return integer rows, labels and caps; a row with a missing cell is the zero row."""
         lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
         integers = lattice.quantize(whole_rows(block[:, :-1]))
-        read = self.loss.read(block[:, -1])
-        counted = np.isfinite(read)
+        labels = self.loss.read(block[:, -1])
+        counted = np.isfinite(labels)
         integers[~counted] = 0
-        return integers, np.where(counted, read, 0.0), _caps(integers, self.bound)
+        return integers, np.where(counted, labels, 0.0), _caps(integers, self.bound)
 
     def _zeros(self) -> tuple[_Single, Floats, _Single]:
+        """Return an empty block: zero rows, labels and caps."""
         size = self._block
         rows = np.zeros((size, self.width), dtype=np.float32)
         return rows, np.zeros(size), np.zeros(size, dtype=np.float32)
@@ -171,10 +174,10 @@ class LinearGradients(Gradients):
         """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
         if self.weight is not None:
             return self._total_of_units(theta, self.weight)
-        if chosen is None and not self.examples.opened.adds_here:  # no copy is made here
+        if chosen is None and not self.examples.opened.adds_here:  # rows stay on their cluster
             return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
-        # a number of rows that is not public must not decide anything
+        # a private number of rows must not decide the type of the sums
         fits = (
             self.examples.row_count_is_public
             and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
@@ -182,76 +185,79 @@ class LinearGradients(Gradients):
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         for rows, labels, caps in self._parts(chosen):
-            # theory A6.2: per-example clipping, in integers, instead of assuming f Lipschitz.
+            # theory A6.2: per-example clipping, in integers, instead of assuming a Lipschitz loss
             slopes = self._slopes(rows @ lattice, labels, caps)
-            total += (rows.T @ slopes).reshape(-1).astype(np.int64)  # all sums exact
+            total += (rows.T @ slopes).reshape(-1).astype(np.int64)  # exact integers below 2^53
         return total
 
     def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
-        """Return the sum over units of Σ m_i ⊗ k_i, that of each unit clipped (theory V2)."""
+        """Return the sum over units of their clipped sums Σ m_i ⊗ k_i (theory V2)."""
         if self._loaded is None:
             self._loaded = [
                 (*self._quantized(block), starts)
-                for block, starts in unit_blocks(self.examples, most=self._block)
+                for block, starts in unit_blocks(self.examples, batch=self._block)
             ]
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
         for integers, labels, caps, starts in self._loaded:
             rows = integers.astype(np.float64)
             slopes = self._slopes(rows @ lattice, labels, caps.astype(np.float64))
-            each = (rows[:, :, None] * slopes[:, None, :]).reshape(len(rows), -1)  # exact
-            total += np.array(clipped_units(each, starts, weight * self.bound), dtype=np.object_)
+            gradients = (rows[:, :, None] * slopes[:, None, :]).reshape(len(rows), -1)  # exact
+            clipped = clipped_units(gradients, starts, weight * self.bound)
+            total += np.array(clipped, dtype=np.object_)
         return total
 
     def total_once(self, theta: Floats) -> IntegerArray:
-        """Return the same `total` of all rows in one pass over them, of which nothing is kept."""
-        if not isinstance(self.examples.source, Rows):
-            raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
+        """Return the same `total` in one pass over all rows, without keeping quantized rows."""
+        source = self.examples.opened
         parameters = self._parameters(theta.reshape(self.width, self.loss.outputs)).T
         lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
-        there = self.without_rows()
+        sent = self.without_rows()
 
-        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most; may run elsewhere
-            total = np.zeros((there.width, there.loss.outputs), dtype=np.int64)
-            read = there.loss.read(block[:, -1])
+        def part(block: Floats) -> IntegerArray:  # may run on a cluster, on at most 2^22 rows
+            total = np.zeros((sent.width, sent.loss.outputs), dtype=np.int64)
+            read = sent.loss.read(block[:, -1])
             counted = np.isfinite(read)
             labels = np.where(counted, read, 0.0)
-            for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
+            for start, rows in lattice.blocks(
+                block[:, :-1], joint=True, largest_block=_MAXIMUM_ROWS
+            ):
                 here = slice(start, start + rows.shape[1])
                 if not counted[here].all():
                     rows[:, ~counted[here]] = 0.0
                 caps = np.full(rows.shape[1], float(_SLOPE_STEPS))
-                if there.bound < _ROW_STEPS * _SLOPE_STEPS:
+                if sent.bound < _ROW_STEPS * _SLOPE_STEPS:
                     squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
-                    caps = _largest_slopes(squares, there.bound).astype(np.float64)
-                slopes = there._slopes((parameters @ rows).T, labels[here], caps)
+                    caps = _largest_slopes(squares, sent.bound).astype(np.float64)
+                slopes = sent._slopes((parameters @ rows).T, labels[here], caps)
                 total += (rows @ slopes).astype(np.int64)
             return total.reshape(-1)
 
-        return self.examples.source.total(
+        return source.total(
             part, self.examples.order, shape=(self.dimension,), bound=_ROW_STEPS * _SLOPE_STEPS
         )
 
     def _parts(self, chosen: Indices | None) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield float64 rows, labels and caps, block by block, in buffers that are used again."""
+        """Yield blocks of float64 rows, labels and caps; the array of rows is reused."""
         table = self._table()
         block = self._block
         if chosen is None:
-            wide = np.empty((block, self.width))
+            buffer = np.empty((block, self.width))
             for rows, labels, caps in table.blocks:
-                np.copyto(wide, rows)
-                yield wide, labels, caps.astype(np.float64)
+                np.copyto(buffer, rows)
+                yield buffer, labels, caps.astype(np.float64)
             return
-        filled = np.full(_whole_lanes(len(chosen)), self.rows, dtype=np.int64)  # a zero row
-        filled[: len(chosen)] = chosen
-        every, every_label, every_cap = table.joined()
-        for start in range(0, len(filled), block):
-            part_of = filled[start : start + block]
-            taken, cut = every.take(part_of, axis=0), every_cap.take(part_of)
-            yield taken.astype(np.float64), every_label.take(part_of), cut.astype(np.float64)
+        # pad with the row after the last one, a zero row
+        padded = np.full(_round_to_lanes(len(chosen)), self.rows, dtype=np.int64)
+        padded[: len(chosen)] = chosen
+        all_rows, all_labels, all_caps = table.joined()
+        for start in range(0, len(padded), block):
+            indices = padded[start : start + block]
+            rows, caps = all_rows.take(indices, axis=0), all_caps.take(indices)
+            yield rows.astype(np.float64), all_labels.take(indices), caps.astype(np.float64)
 
     def _slopes(self, exact: Floats, labels: Floats, caps: Floats) -> Floats:
-        """Return integer slopes m with m²‖k‖² <= bound², one line for each row."""
+        """Return the integer slopes m of each row, with m²‖k‖² <= bound²."""
         margins = exact * self._unit
         if self.loss.outputs == 1:
             slopes = self.loss.slope(margins[:, 0], labels)
@@ -265,25 +271,27 @@ class LinearGradients(Gradients):
             cut = slopes[over]
             length = np.sqrt((cut * cut).sum(axis=1))
             cut = np.trunc(cut * (caps[over] / length * (1 - 2.0**-40))[:, None])
-            cut[(cut * cut).sum(axis=1) > caps[over] ** 2] = 0.0  # never, and decided in integers
+            # floats cannot fail here, but privacy must not rest on that: the check is in integers
+            cut[(cut * cut).sum(axis=1) > caps[over] ** 2] = 0.0
             slopes[over] = cut
         return slopes
 
     @property
     def _unit(self) -> float:
+        """The margin that the integer 1 stands for."""
         return float(self.norm / _ROW_STEPS) * (float(self.radius) / _PARAMETER_STEPS)
 
     def _parameters(self, columns: Floats) -> Floats:
-        """Return (d, m) parameters on their lattice; all of them together projected on the ball."""
+        """Project (d, m) parameters, as one vector, to the ball and round them to their lattice."""
         inside = float((columns * columns).sum()) <= float(self.radius) ** 2 * (1 + 1e-9)
         if not inside:
             columns = self.ball.project(columns.reshape(-1)).reshape(columns.shape)
         return np.rint(columns / (float(self.radius) / _PARAMETER_STEPS))
 
     def margins(self, theta: Floats) -> Floats:
-        """Return ⟨θ, x_i⟩ for θ on the parameter lattice, the same whatever the layout of rows.
+        """Return ⟨θ, x_i⟩ for θ on the parameter lattice; the blocks of rows do not matter.
 
-        `theta` may also be a (d, m) matrix of m parameters; each is projected onto the ball.
+        `theta` may also be a (d, m) matrix of m points; each is projected to the ball.
         """
         columns = theta.reshape(self.width, -1)
         lattice = np.hstack([self._parameters(columns[:, [j]]) for j in range(columns.shape[1])])
@@ -297,12 +305,13 @@ class LinearGradients(Gradients):
         return self.loss.value(self.margins(thetas), labels[: self.rows, None])
 
 
-def _whole_lanes(rows: int) -> int:
+def _round_to_lanes(rows: int) -> int:
+    """Round a number of rows up to a multiple of `_LANES`."""
     return -(-rows // _LANES) * _LANES
 
 
 def _caps(integers: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:
-    """Return for each row the largest integer m <= 2^14 with m²‖k‖² <= bound²."""
+    """Return the largest integer m <= 2^14 with m²‖k‖² <= bound² for each row."""
     return _largest_slopes((integers * integers).sum(axis=1), bound)  # at most 2^32
 
 
@@ -323,10 +332,10 @@ GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
 
 Layers: TypeAlias = Sequence[tuple[int, Rational]]
-"""Sizes and clipping norms of consecutive parts of the parameters."""
+"""The size and the clipping norm of each consecutive part of the parameters."""
 
 _GRADIENT_STEPS = 1 << 20
-_ROWS_OF_UNITS = 1 << 13
+_UNIT_BATCH = 1 << 13
 
 
 def gradients_of(
@@ -341,7 +350,7 @@ def gradients_of(
 ) -> Gradients:
     """Return the gradients of a built-in loss (needs `data_norm`) or of a function (needs `clip`).
 
-    A function sees rows whose last column is the label, if labels are given. No row is read: run
+    A function sees rows whose last column is the label, if there are labels. No row is read: run
     the plan on `gradients.source`, and sum `gradients.on(rows)`.
     """
     examples = Examples.of_arrays(features, labels)
@@ -354,9 +363,9 @@ def gradients_of(
 class CallableGradients(Gradients):
     """Gradients of a function, clipped to `clip`, or each of `layers` to its own norm.
 
-    The function is asserted to treat rows one by one, also if it only ever sees one row at a time
+    The function is asserted to treat rows one by one, even if it is called with single rows
     (`rowwise`), unless it is that of a `TanhNetwork`. It is tried on public rows first (`probe`). A
-    row for which it raises, or returns something else than d finite numbers, counts as nothing.
+    row for which it raises, or does not return d finite numbers, has gradient 0.
     """
 
     def __init__(
@@ -388,7 +397,7 @@ class CallableGradients(Gradients):
         self._rowwise = rowwise and self.callers_function
         parts = [(self.dimension, public_bound(clip, "clip"))] if layers is None else layers
         self._lattices, self.quantum = _lattices(parts, self.dimension)
-        # joined, the layers of a row are at most this long: √(Σ steps²), rounded up
+        # the norm of a row's integer gradient, over all layers: √(Σ steps²), rounded up
         squares = sum(lattice.steps**2 for lattice in self._lattices)
         self.bound = math.isqrt(squares - 1) + 1
         self._gradient = gradient
@@ -398,7 +407,7 @@ class CallableGradients(Gradients):
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return the exact sum of the quantized gradients."""
-        blanks = self.examples.source.may_miss  # a row that was dropped counts nowhere
+        blanks = self.examples.source.may_miss  # then a row of missing cells must add nothing
         if chosen is not None:
             if self._loaded is None:
                 width, rows = len(self.examples.columns), self.examples.opened
@@ -413,14 +422,14 @@ class CallableGradients(Gradients):
         if self.weight is not None:
             return self._total_of_units(theta, self.weight)
         if not self.examples.opened.adds_here:
-            there = self.without_rows()
+            sent = self.without_rows()
             return self.examples.opened.total(
-                lambda block: there._sum(theta, block, blanks=blanks),
+                lambda block: sent._sum(theta, block, blanks=blanks),
                 self.examples.order,
                 shape=(self.dimension,),
                 bound=self.bound,
             )
-        # a number of rows that is not public must not decide anything
+        # a private number of rows must not decide the type of the sums
         fits = self.examples.row_count_is_public and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
@@ -428,28 +437,31 @@ class CallableGradients(Gradients):
         return total
 
     def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
-        """Return the sum over units of their rows' gradients, that of each clipped (theory V2)."""
+        """Return the sum over units of their rows' clipped gradient sums (theory V2)."""
         if self._loaded is None:
-            self._loaded = list(unit_blocks(self.examples, most=_ROWS_OF_UNITS))
+            self._loaded = list(unit_blocks(self.examples, batch=_UNIT_BATCH))
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
         for rows, starts in self._loaded:
             values = self._values(theta, rows, blanks=self.examples.source.may_miss)
-            each = [k.quantize(part) for k, part in self._layers(values)]
-            clipped = clipped_units(np.hstack(each), starts, weight * self.bound)
+            layers = [lattice.quantize(part) for lattice, part in self._layers(values)]
+            clipped = clipped_units(np.hstack(layers), starts, weight * self.bound)
             total += np.array(clipped, dtype=np.object_)
         return total
 
     def _sum(self, theta: Floats, rows: Floats, *, blanks: bool) -> npt.NDArray[Any]:
+        """Return the exact integer sum of one block."""
         values = self._values(theta, rows, blanks=blanks)
         return np.concatenate([lattice.sum(part) for lattice, part in self._layers(values)])
 
     def _layers(self, values: Floats) -> Iterator[tuple[FixedPoint, Floats]]:
+        """Yield each layer's lattice and its columns of the gradients."""
         start = 0
         for lattice in self._lattices:
             yield lattice, values[:, start : start + lattice.dimension]
             start += lattice.dimension
 
     def _values(self, theta: Floats, rows: Floats, *, blanks: bool) -> Floats:
+        """Return the function's gradients; NaN where it fails, or if `blanks` for missing rows."""
         values = evaluate(
             lambda block: self._gradient(theta.copy(), block),
             rows,
@@ -462,7 +474,7 @@ class CallableGradients(Gradients):
 
 
 def _is_network(gradient: GradientFunction) -> bool:
-    """Tell whether this is the gradient of our own network; a subclass may do anything."""
+    """Return whether this is the gradient of `TanhNetwork` itself; a subclass may do anything."""
     return (
         type(gradient) is MethodType
         and type(gradient.__self__) is TanhNetwork
@@ -478,13 +490,13 @@ def try_gradient(
     *,
     probe: Floats | None = None,
 ) -> None:
-    """Refuse a gradient that never works on public rows, or does not fit, before data is read.
+    """Try a gradient on public rows; refuse it if it fails on all or has a wrong shape.
 
-    Without `probe` these are a row of zeros and some made-up ones.
+    The rows are `probe`, by default a row of zeros and some made-up rows. No data is read.
     """
     if probe is None:
-        made_up = public_rows(len(columns), None, None)
-        probe = np.concatenate([np.zeros((1, len(columns))), made_up])
+        made_up_rows = public_rows(len(columns), None, None)
+        probe = np.concatenate([np.zeros((1, len(columns))), made_up_rows])
 
     def lattice(width: int) -> FixedPoint:
         require(
@@ -503,12 +515,12 @@ def try_gradient(
         probe=probe,
         rowwise=False,
         lattice=lattice,
-        quiet=False,  # there are no internal answers yet
+        quiet=False,  # an error may be shown: no row has been read, so it depends on none
     )
 
 
 def _lattices(parts: Layers, dimension: int) -> tuple[tuple[FixedPoint, ...], Fraction]:
-    """Return a lattice for each layer, all with the same quantum, and that."""
+    """Return a lattice for each layer and their common quantum."""
     sizes = [as_count(size, "layers", minimum=1) for size, _ in parts]
     clips = [as_positive(clip, "clip") for _, clip in parts]
     require(

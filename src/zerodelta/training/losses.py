@@ -1,7 +1,7 @@
-"""Losses of a linear predictor ⟨θ, x⟩ of empirical risk minimization, and their gradients.
+"""Define losses of a linear predictor ⟨θ, x⟩ and their gradients.
 
 A loss is a function of one margin (or one for each class) and one label, so the gradient of a row
-is its slope times the row. What is computed from a row never depends on another row.
+is its slope times the row. The numbers of a row never depend on another row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Loss(ABC):
 
     @abstractmethod
     def read(self, labels: Floats) -> Floats:
-        """Return the labels as the loss uses them; NaN for a row that is to count as nothing."""
+        """Return the labels as numbers that the loss uses; NaN for an unusable label."""
 
     @abstractmethod
     def value(self, margins: Floats, labels: Floats) -> Floats:
@@ -43,19 +43,19 @@ class Loss(ABC):
         """Return a bound on |slope| for margins of at most this magnitude."""
 
     def curvature_bound(self) -> Fraction | None:
-        """Return a bound on ∂²ψ/∂margin², None if there is none."""
+        """Return a bound on ∂²ψ/∂margin², or None if it is unbounded."""
         return None
 
     def gradients(self, theta: Floats, features: Floats, labels: Floats) -> Floats:
-        """Return the (n, d) gradients of ψ(⟨θ, x_i⟩, y_i) in θ; zero for rows that do not count.
+        """Return the (n, d) gradients of ψ(⟨θ, x_i⟩, y_i) in θ; zeros for unusable rows.
 
         >>> rows = np.array([[1.0, 3.0], [0.0, 2.0]])
         >>> Squared(label_bound=1).gradients(np.array([0.5, 0.5]), rows, np.array([1.0, 0.0]))
         array([[1., 3.],
                [0., 2.]])
         """
-        read = self.read(labels)
-        counted = np.isfinite(read) & np.isfinite(features).all(axis=1)
+        numbers = self.read(labels)
+        counted = np.isfinite(numbers) & np.isfinite(features).all(axis=1)
         rows = np.where(counted[:, None], features, 0.0)
         weights = theta.reshape(rows.shape[1], self.outputs)
         margins = np.zeros((len(rows), self.outputs))
@@ -63,7 +63,7 @@ class Loss(ABC):
             margins += rows[:, [j]] * weight
         if self.outputs == 1:
             margins = margins[:, 0]
-        slopes = self.slope(margins, np.where(counted, read, 0.0)).reshape(len(rows), -1)
+        slopes = self.slope(margins, np.where(counted, numbers, 0.0)).reshape(len(rows), -1)
         gradients: Floats = rows[:, :, None] * slopes[:, None, :]
         return gradients.reshape(len(rows), -1)
 
@@ -94,8 +94,8 @@ class _BoundedLabels(Loss):
 
     def read(self, labels: Floats) -> Floats:
         """Return the clipped labels; NaN stays NaN."""
-        most = float(as_rational(self.label_bound, "label_bound"))
-        return np.clip(labels, -most, most)
+        bound = float(as_rational(self.label_bound, "label_bound"))
+        return np.clip(labels, -bound, bound)
 
     def curvature_bound(self) -> Fraction:
         """Return 1."""
@@ -109,7 +109,7 @@ class Logistic(_TwoClasses):
     Parameters
     ----------
     classes : tuple of two numbers
-        The public labels; a row with any other label counts as nothing.
+        The public labels; a row with any other label has gradient 0.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Logistic(_TwoClasses):
 
     def slope(self, margins: Floats, labels: Floats) -> Floats:
         """Return -y/(1 + e^(y m)), without overflow."""
-        with np.errstate(over="ignore"):  # 1/(1 + inf) is the 0 that is meant
+        with np.errstate(over="ignore"):  # 1/(1 + inf) is 0, the correct limit
             slope: Floats = -labels / (1.0 + np.exp(labels * margins))
         return slope
 
@@ -144,7 +144,7 @@ class Hinge(_TwoClasses):
     Parameters
     ----------
     classes : tuple of two numbers
-        The public labels; a row with any other label counts as nothing.
+        The public labels; a row with any other label has gradient 0.
 
     """
 
@@ -168,7 +168,7 @@ class Squared(_BoundedLabels):
     Parameters
     ----------
     label_bound : number
-        Labels are clipped to ± this public bound; a row whose label is NaN counts as nothing.
+        Labels are clipped to ± this public bound; a row whose label is NaN has gradient 0.
 
     """
 
@@ -199,7 +199,7 @@ class Huber(_BoundedLabels):
     Parameters
     ----------
     label_bound : number
-        Labels are clipped to ± this public bound; a row whose label is NaN counts as nothing.
+        Labels are clipped to ± this public bound; a row whose label is NaN has gradient 0.
     threshold : number
         The residual from which the loss is linear.
 
@@ -235,12 +235,12 @@ class Huber(_BoundedLabels):
 class Multinomial(Loss):
     """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each class.
 
-    What is trained is the (features, classes) matrix, flattened.
+    The parameters are the (features, classes) matrix, flattened.
 
     Parameters
     ----------
     classes : tuple of numbers
-        The public labels; a row with any other label counts as nothing.
+        The public labels; a row with any other label has gradient 0.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class Multinomial(Loss):
     classes: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _check_classes(self.classes, least=2, most=1 << 16)
+        _check_classes(self.classes, maximum=1 << 16)
 
     @property
     def outputs(self) -> int:
@@ -261,7 +261,7 @@ class Multinomial(Loss):
         return len(self.classes)
 
     def read(self, labels: Floats) -> Floats:
-        """Return the position of the class, or NaN."""
+        """Return the index of the class, or NaN."""
         positions = np.full(len(labels), np.nan)
         for i, label in enumerate(self.classes):
             positions[labels == float(as_rational(label, "classes"))] = i
@@ -270,19 +270,19 @@ class Multinomial(Loss):
     def value(self, margins: Floats, labels: Floats) -> Floats:
         """Return ln Σ e^(m_c - m_y), without overflow."""
         shifted = margins - margins.max(axis=1, keepdims=True)
-        own = shifted[np.arange(len(shifted)), labels.astype(np.int64)]
-        value: Floats = np.log(_total(np.exp(shifted))) - own
+        of_label = shifted[np.arange(len(shifted)), labels.astype(np.int64)]
+        value: Floats = np.log(_total(np.exp(shifted))) - of_label
         return value
 
     def slope(self, margins: Floats, labels: Floats) -> Floats:
-        """Return softmax(m) - e_y, one line for each row."""
+        """Return softmax(m) - e_y for each row."""
         slope: Floats = np.exp(margins - margins.max(axis=1, keepdims=True))
         slope /= _total(slope)[:, None]
         slope[np.arange(len(slope)), labels.astype(np.int64)] -= 1.0
         return slope
 
     def slope_bound(self, margin: Fraction) -> Fraction:
-        """Return 3/2, more than √2 and what rounding to integers may add."""
+        """Return 3/2: more than the exact bound √2 plus the error of rounding to integers."""
         return Fraction(3, 2)
 
     def curvature_bound(self) -> Fraction:
@@ -290,8 +290,9 @@ class Multinomial(Loss):
         return Fraction(1, 2)
 
 
-def _check_classes(classes: Sequence[float], *, least: int = 2, most: int = 2) -> None:
-    good = isinstance(classes, tuple) and least <= len(classes) <= most
+def _check_classes(classes: Sequence[float], *, maximum: int = 2) -> None:
+    """Refuse classes that are not a tuple of 2 to `maximum` different numbers."""
+    good = isinstance(classes, tuple) and 2 <= len(classes) <= maximum
     if not good or len({float(as_rational(label, "classes")) for label in classes}) < len(classes):
         raise ParameterError(
             "classes",
@@ -302,7 +303,7 @@ def _check_classes(classes: Sequence[float], *, least: int = 2, most: int = 2) -
 
 
 def _total(columns: Floats) -> Floats:
-    """Add the columns in their order: np.sum chooses its own by the shape of the batch."""
+    """Add the columns in their order; np.sum adds in an order that depends on the batch's shape."""
     total: Floats = columns[:, 0].copy()
     for j in range(1, columns.shape[1]):
         total += columns[:, j]

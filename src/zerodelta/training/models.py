@@ -1,8 +1,7 @@
-"""Models that a study can train: linear, a small network of tanh units, and a caller's in PyTorch.
+"""Define models that a study can train: linear, a small tanh network, and a PyTorch module.
 
-Features are scaled to [-1, 1] by public bounds. The start is deterministic: ridges in evenly spread
-directions through quasi-random points, so that every part of the input is seen by some unit before
-any data is. Only elementwise operations touch rows, so a row never depends on another (theory C0).
+Features are scaled to [-1, 1] by public bounds. Only elementwise operations touch rows, so the
+numbers of a row never depend on another row (theory C0).
 """
 
 from __future__ import annotations
@@ -29,24 +28,30 @@ from zerodelta.training.features import column_position
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.value import value
 
-_MOST_UNITS = 1 << 16
+_MAXIMUM_UNITS = 1 << 16
+
+# The constants of the network were chosen by hand; they set the scale of its parameters, and
+# privacy does not depend on them. `bench/study_training.py` prints the accuracy.
+
 _STEEPNESS = 4.0
-"""Hidden units are tanh of this times Wx + b, and have weights of this size at the start:"""
-_WEIGHT_IN_PLANE, _WEIGHT_ABOVE = 3.0, 1.0
-"""Few ridges cover every direction of a plane; above, they must be smooth to see all of it."""
+"""Hidden units are tanh(steepness · (Wx + b))."""
+
+_PLANE_WEIGHT, _HIGHER_WEIGHT = 3.0, 1.0
+"""The norm of a hidden unit's weights at the start. In a plane a few steep units cover every
+direction; with more features units must be smoother to respond to all of the input."""
 
 _GAIN = 22.0
-"""Logits are multiplied by this over √units, so that parameters of size 1 decide."""
+"""Logits are multiplied by gain/√units, so that parameters of size 1 give confident predictions."""
 
 _LANES = 32
-"""Rows are worked on in multiples of this, so that none is left over from a vector loop."""
+"""The number of rows of a block is a multiple of this, so that SIMD loops round all rows alike."""
 
 
 @value
 class TanhNetwork:
     """One hidden layer, tanh(4(Wx + b)), and one logit (two classes) or one for each class.
 
-    The label is the last column of a row. A row with a NaN, or another label, counts as nothing.
+    The label is the last column of a row. A row with a NaN, or another label, has gradient 0.
 
     Parameters
     ----------
@@ -72,7 +77,7 @@ class TanhNetwork:
 
     def __post_init__(self) -> None:
         units = as_count(self.units, "units", minimum=1)
-        require(units <= _MOST_UNITS, "units", units, "at most 2^16", "pass 8, say")
+        require(units <= _MAXIMUM_UNITS, "units", units, "at most 2^16", "pass 8, say")
         require(
             self.lower and len(self.lower) == len(self.upper),
             "lower, upper",
@@ -85,7 +90,7 @@ class TanhNetwork:
             "lower, upper",
             (self.lower, self.upper),
             expected="lower < upper for each feature",
-            remedy="drop constant columns and do not swap the ends",
+            remedy="drop constant columns, and pass the lower bounds first",
         )
         require(
             len(set(map(float, self.classes))) == len(self.classes) >= 2,
@@ -115,35 +120,40 @@ class TanhNetwork:
         require(
             features == self.inputs,
             "rows",
-            f"{features} features beside the label",
-            expected=f"the {self.inputs} that the network's bounds are for",
-            remedy="pass those columns and the label, or bounds for all of them",
+            f"{features} features and the label",
+            expected=f"the {self.inputs} features that the network has bounds for",
+            remedy="pass those columns and the label, or bounds for all columns",
         )
 
     @property
     def path(self) -> float:
-        """How far descent is worth going without noise: the sum of all steps, gradients of 1."""
+        """The sum of the step sizes of a descent without noise, for gradients of norm 1."""
         return 160.0
 
     def start(self) -> Floats:
-        """Return the public parameters from which descent starts, and around which it publishes."""
+        """Return the public start of a descent, which is the center of the published ball.
+
+        The start is deterministic. Hidden units are ridges in evenly spread directions through
+        quasi-random points, so that some unit responds to every part of the input. Each unit votes
+        for one class.
+        """
         points = 2 * _halton(self.units, self.inputs) - 1
-        steepest = _WEIGHT_IN_PLANE if self.inputs <= 2 else _WEIGHT_ABOVE
-        weights = _directions(self.units, self.inputs) * steepest
+        norm = _PLANE_WEIGHT if self.inputs <= 2 else _HIGHER_WEIGHT
+        weights = _directions(self.units, self.inputs) * norm
         biases = -(weights * points).sum(axis=1)
         unit = np.arange(self.units)
         if self.outputs == 1:
             outward = np.where(2 * unit < self.units, 1.0, -1.0)[None, :]
         else:
-            own = unit * self.outputs // self.units == np.arange(self.outputs)[:, None]
-            outward = np.where(own, 1.0, -1.0 / (self.outputs - 1))
+            is_class = unit * self.outputs // self.units == np.arange(self.outputs)[:, None]
+            outward = np.where(is_class, 1.0, -1.0 / (self.outputs - 1))
         outward = outward / math.sqrt(self.units)
         return np.concatenate(
             [weights.reshape(-1), biases, outward.reshape(-1), np.zeros(self.outputs)]
         )
 
     def gradient(self, theta: Floats, rows: Floats) -> Floats:
-        """Return the (n, parameters) gradients of the log-loss; NaN for rows that do not count."""
+        """Return the (n, parameters) gradients of the log loss; NaN for unusable rows."""
         outward = self._parts(theta)[2]
         scaled, hidden = self._hidden(theta, rows[:, : self.inputs])
         errors = self._errors(self._logits(theta, hidden), _in_lanes(rows[:, self.inputs :])[0])
@@ -151,14 +161,14 @@ class TanhNetwork:
         result = np.empty((self.parameters, hidden.shape[1]))
         size = self.units * self.inputs
         for j in range(self.units):
-            back = np.zeros(hidden.shape[1])
+            propagated = np.zeros(hidden.shape[1])  # the derivative in unit j's input
             for c in range(self.outputs):
-                back += errors[c] * outward[c, j]
+                propagated += errors[c] * outward[c, j]
                 result[size + self.units + c * self.units + j] = errors[c] * hidden[j]
-            back *= _STEEPNESS * (1 - hidden[j] * hidden[j])
+            propagated *= _STEEPNESS * (1 - hidden[j] * hidden[j])
             for i in range(self.inputs):
-                result[j * self.inputs + i] = back * scaled[i]
-            result[size + j] = back
+                result[j * self.inputs + i] = propagated * scaled[i]
+            result[size + j] = propagated
         for c in range(self.outputs):
             result[c - self.outputs] = errors[c]
         gradients: Floats = result[:, : len(rows)].T
@@ -171,13 +181,14 @@ class TanhNetwork:
         return logits
 
     def predict(self, theta: Floats, features: Floats) -> Floats:
-        """Return the likeliest class of each row."""
+        """Return the most likely class of each row."""
         logits = self.logits(theta, features)
         chosen = logits[:, 0] > 0 if self.outputs == 1 else logits.argmax(axis=1)
         labels: Floats = np.array(self.classes, dtype=np.float64)[chosen.astype(np.int64)]
         return labels
 
     def _ends(self) -> tuple[Floats, Floats]:
+        """Return the lower and the upper bounds as floats."""
         lower, upper = (
             np.array([float(as_rational(value, name)) for value in ends])
             for ends, name in ((self.lower, "lower"), (self.upper, "upper"))
@@ -185,7 +196,7 @@ class TanhNetwork:
         return lower, upper
 
     def _parts(self, theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return W, b, V, c."""
+        """Split θ into the weights W and biases b of units, and V and c of logits."""
         sizes = [self.units * self.inputs, self.units, self.outputs * self.units]
         weights, biases, outward, offsets = np.split(theta, np.cumsum(sizes))
         return (
@@ -196,7 +207,7 @@ class TanhNetwork:
         )
 
     def _hidden(self, theta: Floats, features: Floats) -> tuple[Floats, Floats]:
-        """Return the scaled features, cut to [-1, 1], and the hidden units, one line each."""
+        """Return arrays with a row for each feature, scaled to [-1, 1], and each hidden unit."""
         weights, biases, _, _ = self._parts(theta)
         lower, upper = self._ends()
         scaled = (_in_lanes(features) - lower[:, None]) * (2 / (upper - lower))[:, None] - 1
@@ -210,6 +221,7 @@ class TanhNetwork:
         return scaled, np.tanh(hidden, out=hidden)
 
     def _logits(self, theta: Floats, hidden: Floats) -> Floats:
+        """Return an array with a row for each logit."""
         _, _, outward, offsets = self._parts(theta)
         logits = np.empty((self.outputs, hidden.shape[1]))
         for c in range(self.outputs):
@@ -220,7 +232,7 @@ class TanhNetwork:
         return logits
 
     def _errors(self, logits: Floats, labels: Floats) -> Floats:
-        """Return ∂loss/∂logit, one line each; NaN where the label is no class."""
+        """Return ∂loss/∂logit, an array row for each logit; NaN where the label is not a class."""
         positions = np.full(len(labels), np.nan)
         for i, label in enumerate(self.classes):
             positions[labels == float(label)] = i
@@ -239,14 +251,14 @@ class TanhNetwork:
 
 
 def _in_lanes(columns: Floats) -> Floats:
-    """Return the columns as lines, filled up with zeros to a whole number of lanes."""
-    lines = np.zeros((columns.shape[1], -(-len(columns) // _LANES) * _LANES))
-    lines[:, : len(columns)] = columns.T
-    return lines
+    """Return the transposed array, padded with zeros to a multiple of `_LANES`."""
+    padded = np.zeros((columns.shape[1], -(-len(columns) // _LANES) * _LANES))
+    padded[:, : len(columns)] = columns.T
+    return padded
 
 
 def _directions(count: int, dimension: int) -> Floats:
-    """Return unit vectors spread evenly: equal angles in the plane, quasi-random above."""
+    """Return evenly spread unit vectors: at equal angles in a plane, quasi-random above."""
     if dimension == 2:
         angles = math.pi * np.arange(count) / count
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -256,7 +268,7 @@ def _directions(count: int, dimension: int) -> Floats:
 
 
 def _halton(count: int, dimension: int, skip: int = 1) -> Floats:
-    """Return the Halton points number skip, skip + 1, … of the unit cube."""
+    """Return the Halton points skip, skip + 1, … in the unit cube, a quasi-random sequence."""
     points = np.empty((count, dimension))
     for i, base in enumerate(primes(dimension)):
         for j in range(count):
@@ -269,19 +281,20 @@ def _halton(count: int, dimension: int, skip: int = 1) -> Floats:
     return points
 
 
-# -- Models that a study can train: each knows its own descent, and scores rows one by one --------
+# -- Models that a study can train: a descent, and a score of each row ----------------------------
 
 _AVERAGED = 5
-"""One in so many iterates of a descent, the last ones, are averaged."""
+"""The last fifth of the iterates of a descent is averaged."""
 
-_STAY = 0.25
-"""The noise that a descent may gather in each direction."""
+_MAXIMUM_NOISE = 0.25
+"""The noise that a descent may accumulate in each direction; a longer path is shortened. It was
+chosen by hand; `bench/study_selection.py` prints the choice among models that are trained so."""
 
 
 class Model(ABC):
-    """A candidate that is trained inside a study, by noisy gradients, and scores rows.
+    """A model that a study trains by noisy gradients, and that scores rows from 0 to 1.
 
-    Built-in models touch rows elementwise only, so what they ask is `proven`.
+    Built-in models touch rows elementwise only, so their queries are `proven`.
     """
 
     features: Sequence[Column]
@@ -289,7 +302,7 @@ class Model(ABC):
 
     @abstractmethod
     def start(self, columns: tuple[str, ...]) -> Floats:
-        """Return the public parameters to start from; refuses columns that are not there."""
+        """Return the public start of a descent; refuse columns that do not exist."""
 
     @abstractmethod
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
@@ -297,7 +310,7 @@ class Model(ABC):
 
     @abstractmethod
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
-        """Return how well each row is predicted, from 0 to 1."""
+        """Return a score of each row's prediction, from 0 to 1."""
 
     @property
     @abstractmethod
@@ -308,31 +321,32 @@ class Model(ABC):
         """Return parameters after `rounds` noisy steps of linearly decreasing length.
 
         Along a path of length L the noise adds up to 2L/(μ n) in each direction, however many
-        steps it takes; so L is at most what the μ of this model can bear.
+        steps it takes. So L is limited by `_MAXIMUM_NOISE` and this model's μ.
         """
-        theta, kept = self.start(columns), []
+        theta, averaged = self.start(columns), []
         clip, longest = self.travel
-        length = min(longest, _STAY * mu * study.plan.rows / 2)
+        length = min(longest, _MAXIMUM_NOISE * mu * study.plan.rows / 2)
         for t in range(rounds):
             step = length / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
             query = self._gradient_at(theta, columns)
             theta = theta - step * reveal(study.gradient(query, clip=clip))
             if (rounds - t) * _AVERAGED <= rounds + _AVERAGED:
-                kept.append(theta)
-        return np.asarray(np.mean(kept, axis=0), dtype=np.float64)
+                averaged.append(theta)
+        return np.asarray(np.mean(averaged, axis=0), dtype=np.float64)
 
     def _gradient_at(self, parameters: Floats, columns: tuple[str, ...]) -> Rowwise:
+        """Return the query of the gradients at these parameters."""
         return Rowwise(lambda rows: self.gradient(parameters, rows, columns))
 
     def _positions(self, columns: tuple[str, ...]) -> list[int]:
-        """Return the places of the features, and of the label."""
-        places = [column_position(column, columns, "features") for column in self.features]
-        return [*places, column_position(self.label, columns, "label")]
+        """Return the column indices of the features and, last, the label."""
+        features = [column_position(column, columns, "features") for column in self.features]
+        return [*features, column_position(self.label, columns, "label")]
 
 
 @value
 class NetworkModel(Model):
-    """A small tanh network on some of the columns; its score is 1 for a row it classifies right.
+    """A small tanh network on some columns; its score is 1 for a correctly classified row.
 
     Parameters
     ----------
@@ -343,7 +357,7 @@ class NetworkModel(Model):
     lower, upper : tuple of numbers
         Public bounds of each feature.
     classes : tuple of numbers
-        The public labels; a row with any other label counts as nothing.
+        The public labels; a row with any other label has gradient and score 0.
     units : int
         The number of hidden units.
     clip : number
@@ -367,15 +381,15 @@ class NetworkModel(Model):
     network: TanhNetwork = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        made = TanhNetwork(
+        network = TanhNetwork(
             lower=self.lower, upper=self.upper, classes=self.classes, units=self.units
         )
-        object.__setattr__(self, "network", made)
+        object.__setattr__(self, "network", network)
         as_positive(self.clip, "clip")
 
     @property
     def travel(self) -> tuple[float, float]:
-        """The clipping norm, and 320 of it."""
+        """The clipping norm, and a path of length 320 for gradients of norm 1."""
         return float(as_positive(self.clip, "clip")), 320.0
 
     def start(self, columns: tuple[str, ...]) -> Floats:
@@ -384,20 +398,20 @@ class NetworkModel(Model):
         return self.network.start()
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
-        """Return the gradients of the log-loss."""
+        """Return the gradients of the log loss."""
         return self.network.gradient(parameters, rows[:, self._positions(columns)])
 
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
-        """Return 1 for rows that are classified right."""
-        taken = rows[:, self._positions(columns)]
-        right = self.network.predict(parameters, taken[:, :-1]) == taken[:, -1]
-        scores: Floats = np.where(np.isnan(taken).any(axis=1), np.nan, right)
+        """Return 1 for correctly classified rows, else 0; NaN for rows with missing cells."""
+        used = rows[:, self._positions(columns)]
+        correct = self.network.predict(parameters, used[:, :-1]) == used[:, -1]
+        scores: Floats = np.where(np.isnan(used).any(axis=1), np.nan, correct)
         return scores
 
 
 @value
 class LinearPredictor(Model):
-    """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
+    """A linear predictor on some columns and a constant, trained by a built-in loss.
 
     Parameters
     ----------
@@ -406,11 +420,11 @@ class LinearPredictor(Model):
     label : column
         The label's name or position; the last column by default.
     loss : Logistic, Multinomial, Hinge, Squared or Huber
-        What is minimized.
+        The loss that is minimized.
     data_norm : number
         A public bound on the l2 norm of a row's features, to which rows are clipped.
     radius : number
-        Of the l2 ball onto which parameters are projected before a gradient is taken.
+        The radius of the l2 ball to which parameters are projected before a gradient is taken.
     worst : number
         The score of a row is 1 - loss/`worst`, clipped to [0, 1].
 
@@ -442,14 +456,14 @@ class LinearPredictor(Model):
 
     @property
     def travel(self) -> tuple[float, float]:
-        """The loss's own bound on a gradient, and twice the diameter of the ball."""
+        """The loss's bound on a gradient, and twice the diameter of the ball."""
         norm, radius = as_positive(self.data_norm, "data_norm"), as_positive(self.radius, "radius")
         slope = self.loss.slope_bound(2 * norm * radius)
         # a row with its constant is √2 times longer
         return float(slope) * math.sqrt(2) * float(norm), 4.0 * float(radius)
 
     def start(self, columns: tuple[str, ...]) -> Floats:
-        """Return zeros."""
+        """Return zeros, one for each parameter."""
         return np.zeros(len(self._positions(columns)) * self.loss.outputs)
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
@@ -471,19 +485,19 @@ class LinearPredictor(Model):
         return scores
 
     def _read(self, rows: Floats, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
-        taken = rows[:, self._positions(columns)]
-        features, norm = taken[:, :-1].copy(), float(as_positive(self.data_norm, "data_norm"))
+        """Return features clipped to the norm with a constant column, and the labels."""
+        used = rows[:, self._positions(columns)]
+        features, norm = used[:, :-1].copy(), float(as_positive(self.data_norm, "data_norm"))
         squares = np.zeros(len(rows))
         for j in range(features.shape[1]):
             squares += features[:, j] * features[:, j]
         features *= np.minimum(1.0, norm / np.sqrt(np.maximum(squares, 1e-300)))[:, None]
-        return np.column_stack([features, np.full(len(rows), norm)]), taken[:, -1]
+        return np.column_stack([features, np.full(len(rows), norm)]), used[:, -1]
 
 
 # -- Torch model ----------------------------------------------------------------------------------
-# Per-sample gradients of a torch module, in float64 on the CPU; the only file that uses torch.
-#
-# torch is imported when a gradient is first needed (`pip install zerodelta[torch]`).
+# Gradients of each row of a torch module, in float64 on the CPU. torch is imported when it is first
+# needed (`pip install zerodelta[torch]`); no other file uses it.
 
 
 @final
@@ -491,9 +505,9 @@ class LinearPredictor(Model):
 class TorchModel:
     """A torch module and its loss, for `Study.minimize`; the label is the last column of a row.
 
-    What is trained are those of ``module.parameters()`` that require a gradient, flattened one
-    after the other. That the module treats rows one by one is `asserted`, and so is that torch
-    rounds them so.
+    The trained vector consists of the flattened tensors of ``module.parameters()`` that require a
+    gradient. It is `asserted` that the module treats rows one by one, and that torch's rounding
+    does, too.
 
     Parameters
     ----------
@@ -503,8 +517,8 @@ class TorchModel:
     loss : callable
         loss(output, label) of one row, such as ``torch.nn.functional.cross_entropy``.
     classes : int, optional
-        If given, labels are the integers 0..classes-1, and a row with another label counts as
-        nothing; otherwise labels are floats.
+        If passed, labels are the integers 0..classes-1, and a row with another label has gradient
+        0; otherwise labels are floats.
 
     """
 
@@ -535,16 +549,16 @@ class TorchModel:
         return sum(size for _, size in self.layers())
 
     def layers(self) -> list[tuple[str, int]]:
-        """Return the name and size of each tensor of parameters, in the order of the vector."""
+        """Return the name and the size of each parameter tensor, in the order of the vector."""
         return [(name, tensor.numel()) for name, tensor in self._named()]
 
     def start(self) -> Floats:
-        """Return the module's present parameters: the public start, if they are public."""
+        """Return the module's current parameters, the start of a descent: they must be public."""
         flat = [tensor.detach().numpy().reshape(-1) for _, tensor in self._named()]
         return np.concatenate(flat).astype(np.float64)
 
     def load(self, theta: Floats) -> Any:
-        """Return a copy of the module with these parameters, in its own precision."""
+        """Return a copy of the module with these parameters, in the module's precision."""
         torch = _torch()
         trained = copy.deepcopy(self.module)
         named, start = dict(trained.named_parameters()), 0
@@ -556,7 +570,7 @@ class TorchModel:
         return trained
 
     def gradient(self, theta: Floats, rows: Floats) -> Floats:
-        """Return the (n, parameters) gradients of the rows; NaN for rows that do not count."""
+        """Return the (n, parameters) gradients of the rows; NaN for unusable rows."""
         torch = _torch()
         values, start = {}, 0
         for name, tensor in self._named():
@@ -573,9 +587,9 @@ class TorchModel:
             counted &= (labels >= 0) & (labels < self.classes) & (labels == np.floor(labels))
         labels[~counted] = 0.0
         features[torch.from_numpy(~counted)] = 0.0
-        answers = torch.from_numpy(labels)
+        targets = torch.from_numpy(labels)
         if self.classes is not None:
-            answers = answers.long()
+            targets = targets.long()
 
         def row_loss(parameters: Any, x: Any, y: Any) -> Any:
             output = torch.func.functional_call(
@@ -583,18 +597,20 @@ class TorchModel:
             )
             return self.loss(output.squeeze(0), y).sum()
 
-        each = torch.func.vmap(torch.func.grad(row_loss), in_dims=(None, 0, 0))
-        found = each(values, features, answers)
-        flat = [found[name].reshape(len(rows), -1).detach().numpy() for name in values]
+        row_gradients = torch.func.vmap(torch.func.grad(row_loss), in_dims=(None, 0, 0))
+        tensors = row_gradients(values, features, targets)
+        flat = [tensors[name].reshape(len(rows), -1).detach().numpy() for name in values]
         gradients: Floats = np.concatenate(flat, axis=1).astype(np.float64)
         gradients[~counted] = np.nan
         return gradients
 
     def _named(self) -> list[tuple[str, Any]]:
+        """Return the names and tensors of the parameters that are trained."""
         return [(n, p) for n, p in self._double.named_parameters() if p.requires_grad]
 
 
 def _torch() -> Any:
+    """Import torch, or refuse with the command that installs it."""
     try:
         return importlib.import_module("torch")
     except ImportError as error:

@@ -1,7 +1,8 @@
-"""Domains of Frank-Wolfe, conv(S): the l1 ball around 0, or the hull of a few public vertices.
+"""Define the domains of Frank-Wolfe: the l1 ball around 0, or the hull of a few public vertices.
 
-A polytope turns per-example gradients into rows of bounded integers, their sum into one integer
-score for each vertex, and a list of chosen vertices into the iterate (paper, Algorithms 5 to 7).
+A polytope conv(S) turns per-example gradients into rows of bounded integers, their sum into one
+integer score for each vertex, and a list of chosen vertices into the iterate (paper, Algorithms 5
+to 7).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from zerodelta.spaces import Ball
 from zerodelta.value import value
 
 Domain: TypeAlias = Ball | Sequence[Sequence[float]] | Floats
-"""`Ball(dimension, radius, norm=1)`, or the vertices, one line each."""
+"""`Ball(dimension, radius, norm=1)`, or an array with one vertex in each row."""
 
 
 def step_size(step: int) -> Fraction:
@@ -32,7 +33,7 @@ def step_size(step: int) -> Fraction:
 
 
 class Polytope(ABC):
-    """conv(S) with its vertices numbered 0..size-1; all of it is public."""
+    """The convex hull of public vertices, numbered 0..size-1."""
 
     dimension: int
 
@@ -52,34 +53,34 @@ class Polytope(ABC):
 
     @abstractmethod
     def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
-        """Return the lattice of one example's rows: every integer is at most `steps` in size."""
+        """Return the lattice of an example's `row`, of integers at most `steps` in magnitude."""
 
     @abstractmethod
     def row(self, gradients: Floats) -> Floats:
-        """Return what is summed over examples, given (n, dimension) per-example gradients."""
+        """Return the summand of each example, given (n, dimension) per-example gradients."""
 
     @abstractmethod
     def scores(self, sums: Any) -> Any:
-        """Return the score of each vertex, largest where ⟨s, gradient⟩ is smallest.
+        """Return the score -⟨s, gradient⟩ of each vertex s, up to a common factor.
 
-        Integers for integer sums, floats for a row of floats.
+        Integer sums have integer scores.
         """
 
     def toward(self, theta: Floats, step: int, index: int) -> Floats:
-        """Return (1 - η_t) θ + η_t s for step t and the vertex s of that number."""
+        """Return (1 - η_t) θ + η_t s for step t and the vertex s with this index."""
         eta = float(step_size(step))
         moved: Floats = (1 - eta) * theta + eta * self.vertex(index)
         return moved
 
 
 def shrinking_parts(count: int, path: Rational) -> list[Fraction]:
-    """Return parts that shrink linearly and add up to `path`, the largest first.
+    """Return `count` numbers that shrink linearly and add up to `path`, the largest first.
 
     >>> [str(part) for part in shrinking_parts(3, 1)]
     ['1/2', '1/3', '1/6']
     """
     length = as_positive(path, "path")
-    return [length * 2 * left / (count * (count + 1)) for left in range(count, 0, -1)]
+    return [length * 2 * k / (count * (count + 1)) for k in range(count, 0, -1)]
 
 
 @value
@@ -110,14 +111,14 @@ class L1Ball(Polytope):
         return vertex
 
     def along(self, theta: Floats, part: Fraction, index: int) -> Floats:
-        """Return θ + part · s, clipped to the ball if it is beyond.
+        """Return θ + part · s, scaled down to the ball if it is outside.
 
         >>> L1Ball(dimension=2, radius=Fraction(1)).along(np.array([0.5, 0.5]), Fraction(1, 2), 2)
         array([0.66666667, 0.33333333])
         """
         moved: Floats = theta + float(part) * self.vertex(index)
-        beyond = float(np.abs(moved).sum()) / float(self.radius)
-        return moved / beyond if beyond > 1 else moved
+        ratio = float(np.abs(moved).sum()) / float(self.radius)
+        return moved / ratio if ratio > 1 else moved
 
     def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
         """Return the lattice of gradients clipped to `lipschitz` in linf (the dual of l1)."""
@@ -136,7 +137,10 @@ class L1Ball(Polytope):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Hull(Polytope):
-    """The convex hull of public vertices, which must hold the origin (where the paper starts)."""
+    """The convex hull of an array of public vertices.
+
+    It must contain the origin, where the paper's iterates start; this is not checked.
+    """
 
     vertices: Floats
 
@@ -157,11 +161,12 @@ class Hull(Polytope):
 
     @property
     def _exact(self) -> list[list[float]]:
+        """The vertices as lists of Python floats, which convert to fractions exactly."""
         exact: list[list[float]] = self.vertices.tolist()
         return exact
 
     def vertex(self, index: int) -> Floats:
-        """Return a line of `vertices`."""
+        """Return a row of `vertices`."""
         return np.array(self.vertices[index])
 
     def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
@@ -170,7 +175,11 @@ class Hull(Polytope):
         return FixedPoint.ball(dimension=self.size, bound=bound, norm=math.inf, steps=steps)
 
     def row(self, gradients: Floats) -> Floats:
-        """Return ⟨s, gradient⟩ for every vertex, added in a fixed order: one row moves no other."""
+        """Return ⟨s, gradient⟩ for each vertex s.
+
+        Products are added in a fixed order, not by BLAS, whose rounding of one example depends on
+        the others in its block.
+        """
         products = np.zeros((len(gradients), self.size))
         for j in range(self.dimension):
             products += gradients[:, j : j + 1] * self.vertices[:, j]
@@ -182,7 +191,7 @@ class Hull(Polytope):
 
 
 def as_polytope(domain: Domain) -> Polytope:
-    """Return the polytope a caller means by `domain`.
+    """Return the polytope of a ball or an array of vertices.
 
     >>> as_polytope(Ball(3, 2, norm=1)).size, as_polytope([[1.0], [-1.0]]).size
     (6, 2)
@@ -199,18 +208,20 @@ def as_polytope(domain: Domain) -> Polytope:
     return Hull(_as_vertices(domain))
 
 
-def _as_vertices(given: Any) -> Floats:
+def _as_vertices(domain: Any) -> Floats:
+    """Return a read-only array with one vertex in each row; refuse anything else."""
     try:
-        vertices = np.array(given, dtype=np.float64)
+        vertices = np.array(domain, dtype=np.float64)
     except (TypeError, ValueError):
         vertices = np.zeros((0, 0))
     good = vertices.ndim == 2 and min(vertices.shape) > 0 and bool(np.isfinite(vertices).all())
     if not good or not vertices.any():
         raise ParameterError(
             "domain",
-            given,
-            expected="Ball(dimension, radius, norm=1), or finite vertices, one line each",
-            remedy="pass the corners of the domain, not all of them 0",
+            domain,
+            expected="Ball(dimension, radius, norm=1), or an array with one finite vertex in each "
+            "row",
+            remedy="pass the vertices of the domain, at least one of them not 0",
         )
     vertices.setflags(write=False)
     return vertices
@@ -228,7 +239,7 @@ def curvature(*, smoothness: Rational, length: Rational) -> Fraction:
 
 
 def optimization_error(*, curvature: Rational, iterations: int) -> float:
-    """Return 2Γ/(T + 2): what is left after T exact steps of size 2/(t + 2).
+    """Return 2Γ/(T + 2), the excess loss after T exact steps of size 2/(t + 2).
 
     >>> optimization_error(curvature=1, iterations=18)
     0.1

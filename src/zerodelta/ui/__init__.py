@@ -1,4 +1,4 @@
-"""The planner page: what each method would cost and how well it would do, before there is data."""
+"""Serve the planner page, which forecasts errors and compares methods before there is data."""
 
 from zerodelta.ui.server import serve
 

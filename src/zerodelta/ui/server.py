@@ -1,9 +1,9 @@
-"""The planner page: what it asks, the plans it answers with, its server on the loopback address.
+"""Serve the planner page on the loopback address, and compute its answers.
 
-It has four static files and two answers, takes no data, writes nothing, and is no part of any
-privacy claim. A page of another origin can neither ask it, nor read its answers, nor be one of its
-frames. Answers are computed one at a time, each for a few seconds at most. Which numbers a task
-asks for, and how it is called, its own file says: `zerodelta.tasks.task.Planner`.
+It serves static files and answers about public numbers; it reads no data, writes nothing, and no
+privacy claim depends on it. Pages of other origins can neither send requests, nor read answers, nor
+embed the page. Answers are computed one at a time, for at most a few seconds each. Each task
+describes its own form: `zerodelta.tasks.task.Planner`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from zerodelta.tasks.registry import COMMANDS, TASKS, address
 from zerodelta.tasks.task import Planner, Task
 from zerodelta.value import value
 
-# -- The numbers: names, limits, and what they start with -----------------------------------------
-# Limits are there because a forecast must come back while one moves a slider; the library itself
-# takes larger numbers.
+# -- The numbers of the form: names, limits and initial values ------------------------------------
+# The limits keep forecasts fast enough for a slider; the library itself accepts larger numbers.
 
 
 @value
@@ -40,126 +39,130 @@ class Field:
     """One number of the form."""
 
     label: str
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     start: str
-    whole: bool = True
+    integer: bool = True
     hint: str = ""
-    passed: Callable[[Any], Mapping[str, Any]] | None = None
-    """How `advise` is given it, where that is not by its own name."""
+    as_arguments: Callable[[Any], Mapping[str, Any]] | None = None
+    """Converts the number to arguments of `advise`, if it is not one by its own name."""
 
 
 FIELDS: Mapping[str, Field] = {
     "epsilon": Field(
-        label="ε, the privacy parameter", least=0.001, most=100, start="1", whole=False
+        label="ε, the privacy parameter", minimum=0.001, maximum=100, start="1", integer=False
     ),
-    "n": Field(label="n, the number of rows", least=1, most=10**9, start="10000"),
-    "dimension": Field(label="columns", least=1, most=1000, start="5"),
+    "n": Field(label="n, the number of rows", minimum=1, maximum=10**9, start="10000"),
+    "dimension": Field(label="columns", minimum=1, maximum=1000, start="5"),
     "width": Field(
         label="width of the bounds",
-        least=0.001,
-        most=10**12,
+        minimum=0.001,
+        maximum=10**12,
         start="100",
-        whole=False,
+        integer=False,
         hint="values lie between 0 and this",
-        passed=lambda width: {"bounds": (0, width)},
+        as_arguments=lambda width: {"bounds": (0, width)},
     ),
     "groups": Field(
-        label="groups", least=1, most=2000, start="12", passed=lambda groups: {"by": groups}
+        label="groups",
+        minimum=1,
+        maximum=2000,
+        start="12",
+        as_arguments=lambda groups: {"by": groups},
     ),
-    "options": Field(label="options to choose from", least=2, most=500, start="10"),
-    "universe": Field(label="items that can occur", least=2, most=10**6, start="100"),
-    "k": Field(label="keys to publish", least=1, most=1000, start="10"),
+    "options": Field(label="options to choose from", minimum=2, maximum=500, start="10"),
+    "universe": Field(label="items that can occur", minimum=2, maximum=10**6, start="100"),
+    "k": Field(label="keys to publish", minimum=1, maximum=1000, start="10"),
     "letters": Field(
         label="letters of a key",
-        least=1,
-        most=40,
+        minimum=1,
+        maximum=40,
         start="10",
-        passed=lambda letters: {"universe": text(letters, alphabet=string.ascii_lowercase)},
+        as_arguments=lambda letters: {"universe": text(letters, alphabet=string.ascii_lowercase)},
     ),
     "levels": Field(
         label="quantiles",
-        least=1,
-        most=50,
+        minimum=1,
+        maximum=50,
         start="3",
         hint="evenly spaced levels",
-        passed=lambda count: {"q": [f"{place}/{count + 1}" for place in range(1, count + 1)]},
+        as_arguments=lambda count: {"q": [f"{place}/{count + 1}" for place in range(1, count + 1)]},
     ),
     "values": Field(
         label="values of the curve",
-        least=2,
-        most=500,
+        minimum=2,
+        maximum=500,
         start="10",
-        passed=lambda values: {"at": values},
+        as_arguments=lambda values: {"at": values},
     ),
-    "classes": Field(label="classes", least=2, most=100, start="3"),
-    "thresholds": Field(label="thresholds of all columns", least=1, most=80, start="4"),
-    "clusters": Field(label="clusters", least=1, most=100, start="5"),
-    "size": Field(label="features to choose", least=1, most=50, start="3"),
+    "classes": Field(label="classes", minimum=2, maximum=100, start="3"),
+    "thresholds": Field(label="thresholds of all columns", minimum=1, maximum=80, start="4"),
+    "clusters": Field(label="clusters", minimum=1, maximum=100, start="5"),
+    "size": Field(label="features to choose", minimum=1, maximum=50, start="3"),
     "rounds": Field(
         label="internal queries",
-        least=1,
-        most=10**6,
+        minimum=1,
+        maximum=10**6,
         start="1000",
-        passed=lambda rounds: {"questions": rounds},
+        as_arguments=lambda rounds: {"questions": rounds},
     ),
     "outcomes": Field(
         label="size of the result",
-        least=2,
-        most=10**15,
+        minimum=2,
+        maximum=10**15,
         start="16",
-        hint="one of so many outcomes is published",
-        passed=lambda outcomes: {"publish": outcomes},
+        hint="number of outcomes, one of which is published",
+        as_arguments=lambda outcomes: {"publish": outcomes},
     ),
 }
-"""Every number by its name in a request."""
+"""The numbers of the form by their names in a request."""
 
 
 def as_value(name: str, text: str) -> Any:
-    """Return the number that a text spells: an integer, or the text of an exact decimal.
+    """Return the number in a text: an integer, or the text of an exact decimal or fraction.
 
     >>> as_value("n", "2000"), as_value("epsilon", "1/4")
     (2000, '1/4')
     """
-    field, told = FIELDS[name], text.strip().replace("_", "").replace(" ", "")
-    expected = f"{'a whole number' if field.whole else 'a number'} from {field.least:,.12g} to "
-    expected += f"{field.most:,.12g}"
+    field, digits = FIELDS[name], text.strip().replace("_", "").replace(" ", "")
+    expected = f"{'a whole number' if field.integer else 'a number'} from {field.minimum:,.12g} to "
+    expected += f"{field.maximum:,.12g}"
     try:
-        require(len(told) <= 40, name, expected=expected, remedy="pass fewer digits")
-        number = as_positive(told, name)
+        require(len(digits) <= 40, name, expected=expected, remedy="pass fewer digits")
+        number = as_positive(digits, name)
     except ParameterError:
         raise ParameterError(
             name, text[:40], expected=expected, remedy="correct this field"
         ) from None
-    least = Fraction(str(field.least))  # as it is written: 0.001 itself is allowed
-    fits = least <= number <= field.most and not (field.whole and number.denominator > 1)
+    minimum = Fraction(str(field.minimum))  # exactly 0.001, not the float nearest to it
+    fits = minimum <= number <= field.maximum and not (field.integer and number.denominator > 1)
     require(fits, name, text[:40], expected, "correct this field")
-    return int(number) if field.whole else told
+    return int(number) if field.integer else digits
 
 
 # -- The tasks ------------------------------------------------------------------------------------
 
 
 def planners() -> dict[str, Planner]:
-    """Return what is asked for each task that the page has."""
-    found = ((name, task.planner) for name, task in TASKS.items())
-    return {name: planner for name, planner in found if planner is not None}
+    """Return the forms of all tasks that have one."""
+    forms = ((name, task.planner) for name, task in TASKS.items())
+    return {name: planner for name, planner in forms if planner is not None}
 
 
-def numbers_asked(planner: Planner, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `advise` is asked with the numbers of the page."""
-    found: dict[str, Any] = dict(planner.fixed)
-    for name, number in planner.asks(given).items():
-        passed = FIELDS[name].passed if name in FIELDS else None
-        found |= {name: number} if passed is None else passed(number)
-    return found
+def advise_arguments(planner: Planner, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `advise` for the numbers of the form."""
+    arguments: dict[str, Any] = dict(planner.fixed)
+    for name, number in planner.asks(numbers).items():
+        as_arguments = FIELDS[name].as_arguments if name in FIELDS else None
+        arguments |= {name: number} if as_arguments is None else as_arguments(number)
+    return arguments
 
 
 _OUT = "--epsilon {epsilon} --schema people.toml --out out"
-_CODE = "# no command: the job needs a function of yours, see the Python"
+_CODE = "# no command: this job needs a function of yours, see the Python code"
 
 
-def snippets(task: Task, given: Mapping[str, Any], best: str) -> dict[str, str]:
+def snippets(task: Task, numbers: Mapping[str, Any], best: str) -> dict[str, str]:
     """Return the job in Python and on the command line, for the best method."""
     planner = task.planner
     assert planner is not None
@@ -176,37 +179,34 @@ def snippets(task: Task, given: Mapping[str, Any], best: str) -> dict[str, str]:
     python = f"{imports}\n{planner.people}{call}{save}"
     shell = f"zerodelta {_command(task, estimator)} people.csv {planner.shell} {_OUT}"
     shell = shell if planner.shell else _CODE
-    for name, number in {**given, **_lists(given)}.items():
+    for name, number in {**numbers, **_lists(numbers)}.items():
         python, shell = (text.replace("{" + name + "}", str(number)) for text in (python, shell))
     return {"python": python, "shell": shell}
 
 
 def _command(task: Task, estimator: str) -> str:
-    """Return the command of a task, or of the estimator that its best method is."""
+    """Return the name of a task's command, or of the estimator that is its best method."""
     for command, name in COMMANDS.items():
-        found = TASKS[name]
-        if found is task or (task.command is None and found.estimator == estimator):
+        described = TASKS[name]
+        if described is task or (task.command is None and described.estimator == estimator):
             return command
     return ""
 
 
-def _lists(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return what stands for several columns, levels or values on the command line."""
-    columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
-    cuts = given.get("thresholds", 1)
+def _lists(numbers: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns, levels, cuts and values of a snippet, as texts for the command line."""
+    columns, levels, values = (numbers.get(name, 1) for name in ("dimension", "levels", "values"))
+    cuts = numbers.get("thresholds", 1)
     return {
-        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
-        "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
-        "cuts": ",".join(f"{100 * place / (cuts + 1):.4g}" for place in range(1, cuts + 1)),
-        "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
+        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell expands it
+        "parts": ",".join(f"{i / (levels + 1):.4g}" for i in range(1, levels + 1)),
+        "cuts": ",".join(f"{100 * i / (cuts + 1):.4g}" for i in range(1, cuts + 1)),
+        "edges": ",".join(f"{100 * i / values:.4g}" for i in range(values)),
     }
 
 
-# -- Planned --------------------------------------------------------------------------------------
-# The planner's answers: forecasts, curves, what a wished accuracy takes, break-even, snippets.
-#
-# Everything is a function of the public numbers in a request; `advise` reads no rows, and neither
-# does anything here.
+# -- Answers: forecasts, curves, the ε and n for a wished accuracy, break-even, snippets ----------
+# All of them are functions of the public numbers in a request; nothing here reads rows.
 
 _T = TypeVar("_T")
 
@@ -217,7 +217,7 @@ _SIZES = tuple(10**power for power in range(1, 16))
 
 
 class _LateError(Exception):
-    """A search asks for one more forecast when the time for the answer is over."""
+    """A search needs another forecast, but the time for the answer is over."""
 
 
 def _never() -> bool:
@@ -225,7 +225,7 @@ def _never() -> bool:
 
 
 def _unless(late: Callable[[], bool], forecast: Callable[[Any], _T]) -> Callable[[Any], _T]:
-    """Return the forecast, of which none begins once it is late."""
+    """Return the forecast, which raises `_LateError` once it is late."""
 
     def timely(numbers: Any) -> _T:
         if late():
@@ -236,14 +236,14 @@ def _unless(late: Callable[[], bool], forecast: Callable[[Any], _T]) -> Callable
 
 
 def form_of_all() -> dict[str, Any]:
-    """Return the tasks, their numbers, and what the page says of each number."""
+    """Return the tasks and their numbers, with labels, limits and hints."""
     fields = {
         name: {
             "label": field.label,
-            "least": field.least,
-            "most": field.most,
+            "minimum": field.minimum,
+            "maximum": field.maximum,
             "start": field.start,
-            "whole": field.whole,
+            "integer": field.integer,
             "hint": field.hint,
         }
         for name, field in FIELDS.items()
@@ -256,16 +256,16 @@ def form_of_all() -> dict[str, Any]:
 
 
 def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
-    """Return what the page shows for one task at these numbers; once it is late, without the rest.
+    """Return the answer for one task at the numbers of a request; leave out parts once it is late.
 
-    >>> found = answer({"task": "mean", "n": "10000", "dimension": "5", "width": "100"})
-    >>> found["methods"][0]["name"], found["complete"]["name"], found["axes"]
+    >>> plan = answer({"task": "mean", "n": "10000", "dimension": "5", "width": "100"})
+    >>> plan["methods"][0]["name"], plan["complete"]["name"], plan["axes"]
     ('partition', 'k-norm-max', ['n', 'epsilon'])
     """
-    task, planner = _asked_about(request.get("task", ""))
-    given = _numbers(request, planner.fields)
-    advice = advise(task, **numbers_asked(planner, given))
-    axes = [name for name in _AXES if name in given]
+    task, planner = _known_task(request.get("task", ""))
+    numbers = _numbers(request, planner.fields)
+    advice = advise(task, **advise_arguments(planner, numbers))
+    axes = [name for name in _AXES if name in numbers]
     timely = replace(
         advice,
         forecast=_unless(late, advice.forecast),
@@ -292,29 +292,29 @@ def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dic
             for method in advice
         ],
         "axes": axes,
-        "curves": {name: _curve(planner, given, name, advice, late) for name in axes},
+        "curves": {name: _curve(planner, numbers, name, advice, late) for name in axes},
         "late": late(),
         "wish": wish,
-        **snippets(TASKS[task], given, advice.best.name),
+        **snippets(TASKS[task], numbers, advice.best.name),
     }
 
 
 def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
-    """Return from how many internal queries on purification pays, and how much.
+    """Return the number of internal queries from which purification pays, and the gain.
 
-    >>> found = break_even({"epsilon": "1", "rounds": "1000", "outcomes": "16"})
-    >>> found["from"], round(found["gain"], 1)
+    >>> pays = break_even({"epsilon": "1", "rounds": "1000", "outcomes": "16"})
+    >>> pays["from"], round(pays["gain"], 1)
     (6, 14.1)
     """
-    given = _numbers(request, ("rounds", "outcomes"))
-    epsilon, size = given["epsilon"], given["outcomes"]
-    noise = _study_noise(epsilon, size, given["rounds"])
-    steps = _steps("rounds", given["rounds"])
+    numbers = _numbers(request, ("rounds", "outcomes"))
+    epsilon, size = numbers["epsilon"], numbers["outcomes"]
+    noise = _study_noise(epsilon, size, numbers["rounds"])
+    steps = _steps("rounds", numbers["rounds"])
     pairs = [_study_noise(epsilon, size, value) for value in steps]
     return {
         "from": _pays_from(epsilon, size),
         "gain": noise["pure composition"] / noise["study"],
-        "asked": given["rounds"],
+        "asked": numbers["rounds"],
         "noise": {
             "x": steps,
             "lines": {name: [pair[name] for pair in pairs] for name in pairs[0]},
@@ -328,7 +328,7 @@ def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) ->
     }
 
 
-def _asked_about(task: str) -> tuple[str, Planner]:
+def _known_task(task: str) -> tuple[str, Planner]:
     known = planners()
     if task not in known:
         expected = f"one of {', '.join(sorted(known))}"
@@ -338,46 +338,51 @@ def _asked_about(task: str) -> tuple[str, Planner]:
 
 
 def _numbers(request: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
-    """Return ε and other numbers as the page sends them, or as they start."""
+    """Return ε and other numbers of a request, or their initial values."""
     return {
         name: as_value(name, request.get(name, FIELDS[name].start)) for name in ("epsilon", *names)
     }
 
 
-def _steps(name: str, asked: Any) -> list[Any]:
-    """Return numbers around the one that was asked, evenly spaced in logarithms."""
-    field, center = FIELDS[name], float(_number(asked))
-    exponents = [2 * place / (_POINTS - 1) - 1 for place in range(_POINTS)]
-    values = [min(max(center * _REACH**e, field.least), field.most) for e in exponents]
-    if field.whole:
+def _steps(name: str, center: Any) -> list[Any]:
+    """Return numbers around a center, evenly spaced in logarithms."""
+    field, middle = FIELDS[name], float(_number(center))
+    exponents = [2 * i / (_POINTS - 1) - 1 for i in range(_POINTS)]
+    values = [min(max(middle * _REACH**e, field.minimum), field.maximum) for e in exponents]
+    if field.integer:
         return sorted({max(1, round(value)) for value in values})
     return sorted({float(f"{value:.4g}") for value in values})
 
 
 def _curve(
     planner: Planner,
-    given: Mapping[str, Any],
+    numbers: Mapping[str, Any],
     name: str,
     advice: Advice,
     late: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Return the errors of all methods against one of the numbers."""
-    values = _steps(name, given[name])
+    """Return the errors of all methods as functions of one of the numbers."""
+    values = _steps(name, numbers[name])
     lines: dict[str, list[float | None]] = {method.name: [] for method in advice}
     for number in values:
-        found: dict[str, float] = {}
+        errors: dict[str, float] = {}
         if not late():
-            # so few rows, or so small an ε, that no method applies
+            # no method may apply to few rows or a small ε
             with suppress(ZeroDeltaError):
-                numbers = numbers_asked(planner, {**given, name: number})
-                found = {m.name: m.error for m in advise(advice.task, **numbers)}
+                arguments = advise_arguments(planner, {**numbers, name: number})
+                errors = {m.name: m.error for m in advise(advice.task, **arguments)}
         for label, line in lines.items():
-            line.append(_finite(found.get(label, math.inf)))
-    return {"title": _AXES[name], "x": values, "asked": float(_number(given[name])), "lines": lines}
+            line.append(_finite(errors.get(label, math.inf)))
+    return {
+        "title": _AXES[name],
+        "x": values,
+        "asked": float(_number(numbers[name])),
+        "lines": lines,
+    }
 
 
 def _useful(advice: Advice) -> int | None:
-    """Return from how many rows on the answer is useful; None, too, once it is late."""
+    """Return the number of rows from which the answer is useful; None if there is none, or late."""
     try:
         return advice.useful_from
     except _LateError:
@@ -385,37 +390,37 @@ def _useful(advice: Advice) -> int | None:
 
 
 def _wish(advice: Advice, text: str) -> dict[str, Any] | None:
-    """Return which ε, and how many rows, a wished error takes, as `advise` solves for it.
+    """Return the ε, and the number of rows, that a wished error needs.
 
     None without a wish.
     """
     if not text:
         return None
 
-    def found(sought: str) -> dict[str, Any]:
+    def solution(sought: str) -> dict[str, Any]:
         def error(value: Any) -> float:
             return advice.forecast({**advice.numbers, sought: value})[0].error
 
         try:
-            wanted = float(as_positive(text, "error"))
-            return {"value": solved(error, sought, wanted, advice.unit)}
+            wished = float(as_positive(text, "error"))
+            return {"value": solved(error, sought, wished, advice.unit)}
         except ParameterError as refused:
             return {"refused": str(refused)}
         except _LateError:
-            return {"refused": "that takes too long to find here; ask zd.advise."}
+            return {"refused": "this takes too long here; call zd.advise."}
 
-    return {name: found(name) for name in ("epsilon", *(["n"] if "n" in advice.numbers else []))}
+    return {name: solution(name) for name in ("epsilon", *(["n"] if "n" in advice.numbers else []))}
 
 
 def _study_noise(epsilon: str, size: int, rounds: int) -> dict[str, float]:
-    found = advise("study", questions=rounds, publish=size, epsilon=epsilon)
-    return {method.name: method.error for method in found}
+    advice = advise("study", questions=rounds, publish=size, epsilon=epsilon)
+    return {method.name: method.error for method in advice}
 
 
 def _pays_from(epsilon: str, size: int) -> int:
-    """Return the least number of internal queries from which on a study has less noise.
+    """Return the smallest number of internal queries at which a study has less noise.
 
-    Noise grows like the square root of their number, and by pure composition like the number.
+    Its noise grows with the square root of that number, that of pure composition linearly.
     """
     low, high = 0, 1
     while not _pays(epsilon, size, high):
@@ -432,11 +437,11 @@ def _pays(epsilon: str, size: int, rounds: int) -> bool:
 
 
 def _number(value: Any) -> float:
-    """Return a number that may be the text of a fraction."""
+    """Return a number, or the text of a number or fraction, as a float."""
     if not isinstance(value, str):
         return float(value)
-    above, _, below = value.partition("/")
-    return float(above) / float(below or 1)
+    numerator, _, denominator = value.partition("/")
+    return float(numerator) / float(denominator or 1)
 
 
 def _finite(error: float) -> float | None:
@@ -448,10 +453,10 @@ def _ratio(error: float, best: float) -> float | None:
 
 
 HOST = "127.0.0.1"
-_LONGEST = 2000
-"""Characters of an address; requests of the page have a few hundred."""
+_MAXIMUM_ADDRESS = 2000
+"""Maximum length of a request's address; those of the page have a few hundred characters."""
 _SECONDS = 3.0
-"""After so many an answer is sent without what it lacks."""
+"""Seconds after which an answer is sent without its missing parts."""
 _PATIENCE = 20.0
 """Seconds that a request waits for others, or a connection for its next bytes."""
 
@@ -462,8 +467,8 @@ _STATIC = {
     "/chart.js": ("chart.js", "text/javascript; charset=utf-8"),
     "/favicon.ico": ("planner.svg", "image/svg+xml"),
 }
-_Ask: TypeAlias = Callable[[Mapping[str, str], Callable[[], bool]], dict[str, Any]]
-_ANSWERS: Mapping[str, _Ask] = {
+_Answer: TypeAlias = Callable[[Mapping[str, str], Callable[[], bool]], dict[str, Any]]
+_ANSWERS: Mapping[str, _Answer] = {
     "/api/form": lambda _request, _late: form_of_all(),
     "/api/plan": answer,
     "/api/break-even": break_even,
@@ -480,7 +485,7 @@ _HEADERS = {
 
 @final
 class PlannerServer(ThreadingHTTPServer):
-    """Serves the planner on a port of this computer; 0 takes a free one."""
+    """Serves the planner on a port of this computer; 0 means any free port."""
 
     daemon_threads = True
 
@@ -490,7 +495,7 @@ class PlannerServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where to look."""
+        """The address of the page."""
         return f"http://{HOST}:{self.server_port}/"
 
 
@@ -506,11 +511,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer one request."""
         parts = urlsplit(self.path)
         names = {f"{host}:{self.server.server_port}" for host in (HOST, "localhost")}
-        if self.headers.get("Host") not in names:  # another name that leads here: not our page
+        if self.headers.get("Host") not in names:  # DNS rebinding: another name for this address
             self._send(403, "text/plain; charset=utf-8", b"not served under this name")
         elif self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             self._send(403, "text/plain; charset=utf-8", b"not served to other pages")
-        elif len(self.path) > _LONGEST:
+        elif len(self.path) > _MAXIMUM_ADDRESS:
             self._send(414, "text/plain; charset=utf-8", b"too long")
         elif parts.path in _STATIC:
             name, kind = _STATIC[parts.path]
@@ -520,17 +525,17 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(404, "text/plain; charset=utf-8", b"there is no such page")
 
-    def _answer(self, ask: _Ask, request: Mapping[str, str]) -> None:
-        status, found = 503, {"refused": "the planner is busy with other requests."}
+    def _answer(self, compute: _Answer, request: Mapping[str, str]) -> None:
+        status, content = 503, {"refused": "the planner is busy with other requests."}
         if self.server.one_at_a_time.acquire(timeout=_PATIENCE):
-            until = time.monotonic() + _SECONDS
+            deadline = time.monotonic() + _SECONDS
             try:
-                status, found = 200, ask(request, lambda: time.monotonic() > until)
+                status, content = 200, compute(request, lambda: time.monotonic() > deadline)
             except (ZeroDeltaError, ValueError, ArithmeticError) as error:
-                status, found = 200, {"refused": str(error)}  # half typed is no failure of the page
+                status, content = 200, {"refused": str(error)}  # numbers may be half typed
             finally:
                 self.server.one_at_a_time.release()
-        body = json.dumps(found, ensure_ascii=False).encode("utf-8")
+        body = json.dumps(content, ensure_ascii=False).encode("utf-8")
         self._send(status, "application/json; charset=utf-8", body)
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
@@ -547,7 +552,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(port: int, started: Callable[[str], None]) -> None:
-    """Serve the planner until interrupted; `started` is told its address."""
+    """Serve the planner until it is interrupted; `started` is called with its address."""
     with PlannerServer(port) as server:
         started(server.address)
         try:

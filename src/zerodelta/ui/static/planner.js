@@ -6,10 +6,10 @@ const STEPS = 400;
 let form, waiting, latest = 0;
 
 const toText = (field, value) =>
-  field.whole ? String(Math.round(value)) : String(Number(value.toPrecision(2)));
+  field.integer ? String(Math.round(value)) : String(Number(value.toPrecision(2)));
 const toPlace = (field, value) =>
-  Math.round(STEPS * Math.log(value / field.least) / Math.log(field.most / field.least));
-const toValue = (field, place) => field.least * (field.most / field.least) ** (place / STEPS);
+  Math.round(STEPS * Math.log(value / field.minimum) / Math.log(field.maximum / field.minimum));
+const toValue = (field, place) => field.minimum * (field.maximum / field.minimum) ** (place / STEPS);
 
 function number(text) {
   const [above, below] = text.replaceAll(/[\s_]/g, "").split("/");
