@@ -220,8 +220,8 @@ def test_a_score_moves_by_at_most_the_sensitivity_of_its_choice(
 # --- what is refused -----------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[Callable[[Study], Any], str]] = {
-    "no bounds": (lambda s: s.sum(0), r"bounds=\(lower, upper\)"),
-    "no bounds of a choice": (lambda s: s.select([0, 1]), r"bounds=\(lower, upper\)"),
+    "no bounds": (lambda s: s.sum(0), r"bounds=\(0, 1\)"),
+    "no bounds of a choice": (lambda s: s.select([0, 1]), r"bounds=\(0, 1\)"),
     "no norm": (lambda s: s.covariance(), "data_norm=1.0"),
     "no clipping": (lambda s: s.gradient(0, clip=None), "clip=1.0"),  # type: ignore[arg-type]
     "a negative norm": (lambda s: s.sum(0, norm_bound=-1), "bound"),

@@ -37,7 +37,7 @@ from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import ReleasePlan, row_count_sentence
-from zerodelta.spine.run import Diagnosis, run
+from zerodelta.spine.run import Diagnosis, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import GradientFunction, try_gradient
