@@ -7,7 +7,7 @@ VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo docs test check bridges lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo docs test quick check bridges lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ docs: env ## the documentation site, into site/: open site/index.html, no networ
 
 test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+quick: env ## in a minute: completeness, and the tests that reach what differs from REF (HEAD)
+	$(BIN)/python tests/quick.py $(REF)
 
 check: lint types layers test ## exactly what CI runs
 
