@@ -88,7 +88,7 @@ def test_what_it_buys_is_printed_for_every_cell_of_a_table() -> None:
         ({"n": 1000, "error": -1}, "pass an int"),
         ({"n": 1000, "error": "much"}, "pass an int"),
         ({"n": 0, "error": 1}, "n"),
-        ({"n": 1000, "error": 1, "bounds": (5, 1)}, "do not swap the ends"),
+        ({"n": 1000, "error": 1, "bounds": (5, 1)}, "lower end first"),
     ],
 )
 def test_what_cannot_be_solved_is_refused_with_the_remedy(

@@ -249,13 +249,6 @@ def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
         zd.covariance(texts, epsilon=1)
 
 
-def test_diagnostics_are_a_part_of_the_same_certificate() -> None:
-    release = zd.covariance(np.zeros((500, 2)), bounds=(-1, 1), epsilon=5, diagnostics="1/5")
-    assert zd.verify(release.certificate, epsilon=5)
-    assert release.diagnostics is not None
-    assert release.diagnostics.used > 0.9
-
-
 def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None:
     """Of two columns the l∞ noise is less on variances, and more where a correlation needs it."""
     rng, errors = np.random.default_rng(7), {"max": 0.0, "frobenius": 0.0}

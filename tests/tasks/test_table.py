@@ -580,18 +580,6 @@ def test_many_columns_are_one_block() -> None:
 # Certificates and what is kept.
 
 
-@pytest.mark.parametrize("relation", ["replace", "add-remove"])
-def test_certificates_hold_and_parts_add_up(relation: str) -> None:
-    data = people(neighbors=relation, expected_rows=N)
-    asked_for: dict[str, Any] = {"income": ["std"], "age": ["std", "mean"], "member": "mean"}
-    for by in (None, "city", {"age": zd.bins([0, 50, 100])}):
-        release = zd.table(data, by=by, of=asked_for, epsilon="1/3", diagnostics="1/100")
-        assert zd.verify(release.certificate, epsilon="1/3", neighbors=relation)
-        assert release.diagnostics is not None
-        claim: Any = release.certificate.claim
-        assert claim.exact_epsilon == Fraction(1, 3)
-
-
 def test_noisy_sums_are_kept_with_their_law_and_give_the_table_back() -> None:
     release = zd.table(people(), by="city", of={"income": ["mean"], "age": ["sum"]}, epsilon=1)
     (sums,) = release.sums

@@ -409,7 +409,7 @@ def as_query(
     expected = "a function of the rows, or a StableQuery"
     require(callable(query), "query", query, expected=expected, remedy="pass query=")
     remedy = "pass bounds=(lower, upper), where the answer of the query can be"
-    lower, upper = needed(bounds, "bounds", remedy)
+    lower, upper = as_pair(needed(bounds, "bounds", remedy))
     grid = Box(lower, upper).grid(as_count(cells, "cells", minimum=2))
     return CustomQuery(function=query, grid=grid, stability=stability, local=local, change=change)
 

@@ -308,4 +308,4 @@ def plan_keys(
         wish=FOR_COUNTS if counts and not statistics else FOR_KEYS,
         neighbors=neighbors,
     )
-    return KeysPlan(mechanism=mechanism, kinds=source.kinds, remaining_epsilon=exact - spent)
+    return KeysPlan(mechanism=mechanism, kinds=dict(source.kinds), remaining_epsilon=exact - spent)

@@ -475,7 +475,8 @@ class ScoredQuestion:
             epsilon=exact, k=k, sensitivity=sensitivity, monotone=self.monotone
         )
         methods = _scored_methods(joint, single, count)
-        chosen = choose(methods, self.method) if self.method != "auto" else methods[0]
+        default = is_name(self.method, ["auto"])
+        chosen = methods[0] if default else choose(methods, self.method)
         peeled = chosen.name == "peeling"
 
         def answer(scores: Any, bits: BitSource) -> list[Any]:
