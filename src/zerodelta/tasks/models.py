@@ -429,7 +429,7 @@ class VoteQuestion:
         """Return the error that a release states, as a sentence."""
         sentence = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
         if not can_decide(len(self.options), epsilon, blocks):
-            sentence += ": too few votes to decide; pass a larger epsilon, or more rows"
+            sentence += ": so few votes cannot decide; pass a larger epsilon, or more rows"
         return sentence
 
 
