@@ -7,7 +7,7 @@ VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo docs test check bridges lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo docs test quick check bridges lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ docs: env ## the documentation site, into site/: open site/index.html, no networ
 
 test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+quick: env ## in a minute: completeness, and the tests that reach what differs from REF (HEAD)
+	$(BIN)/python tests/quick.py $(REF)
 
 check: lint types layers test ## exactly what CI runs
 
@@ -93,11 +96,11 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/mixing_time.py
 	$(BIN)/python bench/ledger.py
 
-reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
-	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)
+reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; KEEP=1: the site shows it)
+	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(KEEP),--keep .)
 
-architecture: env ## trace docs/architecture.md again
-	$(BIN)/python bench/architecture.py --write
+architecture: env ## trace calls through the files, and write the rooms of docs/architecture.md again
+	$(BIN)/python bench/architecture.py
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-lowest .venv-bridges dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import zerodelta as zd
-from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
+from golden.on_people import table
+from golden.rows import COLUMNS
+from tasks.test_diagnostics_of_every_task import CASES
 
 every = pytest.mark.parametrize("case", CASES)
 
@@ -29,5 +31,4 @@ def _columns() -> Iterator[tuple[str, Any]]:
 
 def run(case: str, data: Any, **options: Any) -> Any:
     """Release a case at ε = 2."""
-    verb: Callable[..., Any] = CASES[case][1]
-    return verb(data, epsilon=2, **options)
+    return CASES[case](data, epsilon=2, **options)

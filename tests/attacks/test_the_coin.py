@@ -16,12 +16,12 @@ import pytest
 import zerodelta as zd
 from channels.cases import BODIES, MIXING, F, algorithm_one, algorithm_two
 from channels.channel_laws import values_of
+from sampling import Replace, holders
 from zerodelta.channels import channel
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.mechanisms import noisy_test
-from zerodelta.mechanisms import noisy_test as local_sensitivity
+from zerodelta.exact.integers import bernoulli
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Finite
@@ -93,15 +93,13 @@ def falls(side: bool, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-def test_both_sides_of_the_mixing_coin_make_the_same_calls(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_sides_of_the_mixing_coin_make_the_same_calls(name: str, replace: Replace) -> None:
     """Until one of the two is chosen; what follows is one function of the point to publish."""
     purifier = CHANNELS[name]
     value = np.zeros(2, dtype=object) if name == "smooth" else values_of(purifier)[0]
-    real, found = vars(channel)["bernoulli"], []
+    found = []
     for side in (True, False):
-        monkeypatch.setattr(channel, "bernoulli", falls(side, real))
+        replace("bernoulli", falls(side, bernoulli))
         purifier.apply(value, CountedBits("warm up"))  # caches of public numbers
         found.append(calls(lambda bits: purifier.apply(value, bits), until=channel.mix))
     (mixed, read, one), (kept, read_too, other) = found
@@ -124,21 +122,18 @@ def turned(side: bool, real: Callable[..., Any]) -> Callable[..., Any]:
 
 ROWS = np.arange(200.0) % 100
 MIDDLE = Median(bounds=(0, 100), steps=20)
-TESTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+TESTED: dict[str, tuple[str, Callable[..., Any]]] = {
     "propose_test_release": (
-        noisy_test,
         "noisy_test",
         lambda **o: zd.queries.propose_test_release(
             ROWS, query=MIDDLE, proposed_bound=10, epsilon=1, **o
         ),
     ),
     "mode": (
-        noisy_test,
         "noisy_test",
         lambda **o: zd.mode([3] * 90 + [4], universe=16, epsilon=1, method="stability", **o),
     ),
     "bounded_local_sensitivity": (
-        local_sensitivity,
         "bernoulli",
         lambda **o: zd.queries.bounded_local_sensitivity(ROWS, query=MIDDLE, epsilon=1, **o),
     ),
@@ -146,14 +141,13 @@ TESTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", TESTED)
-def test_a_test_that_fails_makes_the_calls_of_one_that_passes(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module, coin, release = TESTED[name]
-    real, found = getattr(module, coin), []
+def test_a_test_that_fails_makes_the_calls_of_one_that_passes(name: str, replace: Replace) -> None:
+    coin, release = TESTED[name]
+    turn = {"noisy_test": turned, "bernoulli": falls}[coin]
+    ((module, _), *_), found = holders(coin), []
+    real = getattr(module, coin)
     for side in (True, False):
-        turn = turned if coin == "noisy_test" else falls
-        monkeypatch.setattr(module, coin, turn(side, real))
+        replace(coin, turn(side, real))
         release()  # caches of public numbers
         found.append(calls(lambda bits: replayed(bits)(release)()))
     (passed, read, _), (failed, read_too, _) = found

@@ -20,7 +20,8 @@ from flint import ctx
 
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import lattice_of, mixed, published, row, values_of
-from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
+from sampling import replaced
+from tasks.scripted import Ask, ScriptedBits, draw, paths
 from zerodelta.audit.exact import ExpRational
 from zerodelta.channels.channel import NumericalError
 from zerodelta.channels.kernels import KernelMix, SmoothMix
@@ -59,12 +60,11 @@ def coin_exp(exponent: Fraction, *, size: int, bits: Any) -> Any:
 
 
 SCRIPTED = {
-    "channels.channel.bernoulli": coin,
-    "channels.mixes.uniform_below": below,
-    "channels.mixes.categorical": weighted,
-    "channels.mixes.uniform_below_each": below_each,
-    "paper.algorithm_01_02.uniform_below": below,
-    "paper.algorithm_01_02.bernoulli_exp": coin_exp,
+    "bernoulli": coin,
+    "uniform_below": below,
+    "categorical": weighted,
+    "uniform_below_each": below_each,
+    "bernoulli_exp": coin_exp,
 }
 
 
@@ -175,12 +175,10 @@ class Noises:
 
     def scripted(self) -> dict[str, Any]:
         return SCRIPTED | {
-            "channels.mixes.rounded_gaussian": self.lines("gaussian"),
-            "channels.mixes.rounded_laplace": self.lines("laplace"),
-            "channels.kernels.rounded_gaussian": self.lines("gaussian"),
-            "channels.kernels.rounded_k_norm": self.vector("noise"),
-            "channels.kernels.rounded_uniform_plus_k_norm": self.vector("uniform"),
-            "channels.channel.rounded_k_norm": self.vector("noise"),
+            "rounded_gaussian": self.lines("gaussian"),
+            "rounded_laplace": self.lines("laplace"),
+            "rounded_k_norm": self.vector("noise"),
+            "rounded_uniform_plus_k_norm": self.vector("uniform"),
         }
 
 

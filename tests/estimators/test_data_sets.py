@@ -210,50 +210,6 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
 # -- rows that count nowhere ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (LinearRegression(epsilon=2, method="huber"), "spent"),
-        (LinearRegression(epsilon=2, method="statistics"), "spent"),
-        (LogisticRegression(epsilon=2), "member"),
-        (LogisticRegression(epsilon=2), "city"),
-        (SparseRegression(epsilon=2), "spent"),
-        (MLPClassifier(epsilon=2, rounds=3), "member"),
-        (KMeans(epsilon=2, n_clusters=2), None),
-        (NearestCentroid(epsilon=2), "member"),
-        (NearestCentroid(epsilon=2, block="l2"), "city"),
-        (RandomForestClassifier(epsilon=2), "city"),
-        (PCA(epsilon=2), None),
-    ],
-    ids=str,
-)
-def test_a_dropped_row_is_a_row_of_missing_cells(estimator: Any, label: str | None) -> None:
-    """And all that is shown but the model is the same whether none or all rows are dropped."""
-    table = frame()
-    kept = table.astype(object)
-    kept.loc[~(table["age"] > 50), ["age", "income", "city", "member", "spent"]] = None
-    selections = [
-        people().where("age > 50"),
-        zd.open(kept, columns=COLUMNS),
-        people().where("age < 0"),
-        people().where("age >= 0 or not age >= 0"),
-    ]
-    names = ["age", "income"]
-    with same_noise_in_every_fit():
-        fitted = [
-            clone(estimator).fit(data[names], None if label is None else data[label])
-            for data in selections
-        ]
-    for ours, theirs in zip(*(published(m.release_.value) for m in fitted[:2]), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    shown = {(str(m.release_.error), m.certificate_.to_json()) for m in fitted}
-    assert len(shown) == 1
-    told = " ".join(fitted[0].certificate_.public)
-    assert "the number of all rows" in told or "number of rows to plan with, 400" in told
-    assert "the number of rows," not in told
-    assert "the number of rows" not in fitted[0].certificate_.public
-
-
 def test_more_rows_than_were_expected_are_all_read() -> None:
     data = people()
     few = data.where("age >= 0 or not age >= 0", expected_rows=3)
@@ -283,44 +239,6 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
 # -- units ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (LinearRegression(method="huber"), "spent"),
-        (LinearRegression(method="statistics"), "spent"),
-        (LinearRegression(), "spent"),
-        (LogisticRegression(), "member"),
-        (LogisticRegression(), "city"),
-        (SparseRegression(), "spent"),
-        (KMeans(n_clusters=2), None),
-        (NearestCentroid(), "member"),
-        (NearestCentroid(block="l2"), "city"),
-        (RandomForestClassifier(), "city"),
-        (PCA(), None),
-    ],
-    ids=str,
-)
-def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(
-    estimator: Any, label: str | None
-) -> None:
-    data, alone = people(unit="who", max_rows=2), people()
-    with same_noise_in_every_fit():
-        by_unit, by_row = (
-            clone(estimator)
-            .set_params(epsilon=epsilon)
-            .fit(d[["age", "income"]], None if label is None else d[label])
-            for d, epsilon in ((data, 1), (alone, Fraction(1, 2)))
-        )
-    certificate = by_unit.certificate_
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
-    assert certificate.row == "one who, at most 2 of its rows"
-    *steps, last = certificate.steps
-    assert tuple(steps) == by_row.certificate_.steps
-    assert last.theorem == "units"
-    with pytest.raises(zd.errors.CertificateError, match="who"):
-        zd.verify(certificate, epsilon=1)
-
-
 def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most() -> None:
     """Every set of up to three rows of one unit against every other; two of them count."""
     values = [(0.0, 0.0), (100.0, 500.0), (100.0, 0.0), (np.nan, 500.0)]
@@ -343,23 +261,6 @@ def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most()
     weights = np.array([1, 2, 1, 1, 1])
     most = max(float(((a - b) ** 2 * weights).sum()) for a, b in itertools.combinations(found, 2))
     assert 4 < most <= 4 * 4.5
-
-
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (LogisticRegression(epsilon=1, method="descent"), "member"),
-        (MLPClassifier(epsilon=1, rounds=3), "member"),
-    ],
-    ids=str,
-)
-def test_a_study_of_units_has_all_of_epsilon(estimator: Any, label: str) -> None:
-    data = people(unit="who", max_rows=2)
-    certificate = clone(estimator).fit(data[["age"]], data[label]).certificate_
-    assert zd.verify(certificate, unit="who", epsilon=1) == zd.purification.PureDP(1)
-    *_, units, _channel = certificate.steps
-    assert (units.theorem, units.numbers) == ("units", {"max_rows": 2})
-    assert certificate.row == "one who, at most 2 of its rows"
 
 
 UNIT_ROWS: list[tuple[Any, Any]] = [(0, 0), (100, 500), (100, 0), (0, 500), (None, 0), (1e9, None)]
@@ -506,60 +407,6 @@ def test_features_and_labels_come_from_one_data_set() -> None:
         assert "words" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (LinearRegression(epsilon=1), "spent"),
-        (LogisticRegression(epsilon=1), "member"),
-        (SparseRegression(epsilon=1), "spent"),
-        (KMeans(epsilon=1), None),
-    ],
-    ids=str,
-)
-def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) -> None:
-    data = people(neighbors="add-remove", expected_rows=400)
-    with pytest.raises(zd.errors.ParameterError, match="replace"):
-        estimator.fit(data[["age"]], None if label is None else data[label])
-
-
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (NearestCentroid(epsilon=1), "member"),
-        (NearestCentroid(epsilon=1, block="l2"), "city"),
-        (RandomForestClassifier(epsilon=1), "city"),
-        (PCA(epsilon=1), None),
-    ],
-    ids=str,
-)
-def test_sums_of_rows_that_come_and_go_are_released(estimator: Any, label: str | None) -> None:
-    data = people(neighbors="add-remove", expected_rows=400)
-    model = estimator.fit(data[["age", "income"]], None if label is None else data[label])
-    assert zd.verify(model.certificate_, epsilon=1, neighbors="add-remove")
-    assert "the number of rows" not in str(model.certificate_.public)
-    frame_rows = frame()[["age", "income"]]
-    found = model.transform(frame_rows) if label is None else model.predict_proba(frame_rows)
-    assert np.isfinite(found).all()
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        NearestCentroid(epsilon=1),
-        RandomForestClassifier(epsilon=1),
-        PCA(epsilon=1),
-    ],
-    ids=str,
-)
-def test_diagnostics_of_a_data_set_are_a_part_of_the_certificate(estimator: Any) -> None:
-    data = people()
-    label = None if isinstance(estimator, PCA) else data["member"]
-    model = clone(estimator).set_params(diagnostics="1/10").fit(data[["age", "income"]], label)
-    assert len(model.certificate_.parts) == 2
-    assert zd.verify(model.certificate_, epsilon=1)
-    assert model.diagnostics_.unreadable >= 0
-
-
 def test_principal_components_are_those_of_the_task() -> None:
     data, table = people(), frame()
     names = ["age", "income"]
@@ -602,33 +449,6 @@ def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> N
             RandomForestClassifier(epsilon=1, **size).fit(data[["age"]], data["member"])
     with pytest.raises(zd.errors.ParameterError, match="block"):
         NearestCentroid(epsilon=1, block="l1").fit(data[["age"]], data["member"])
-
-
-@pytest.mark.parametrize(
-    ("estimator", "label"),
-    [
-        (LogisticRegression(epsilon=1, method="descent"), "member"),
-        (MLPClassifier(epsilon=1, rounds=3), "member"),
-    ],
-    ids=str,
-)
-def test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves(
-    estimator: Any, label: str
-) -> None:
-    customers = people(unit="who", max_rows=2)
-    release = clone(estimator).fit(customers[["age"]], customers[label]).release_
-    assert zd.verify(release.certificate, epsilon=1, unit="who") == zd.purification.PureDP(1)
-    assert [step.theorem for step in release.certificate.parts[0].steps][-2] == "units"
-    some = people().where("age > 20", expected_rows=300)
-    release = clone(estimator).fit(some[["age"]], some[label]).release_
-    assert zd.verify(release.certificate, epsilon=1) == zd.purification.PureDP(1)
-
-
-def test_a_network_protects_rows_that_come_and_go() -> None:
-    data = people(neighbors="add-remove", expected_rows=400)
-    fitted = MLPClassifier(epsilon=1, rounds=3).fit(data[["age"]], data["member"])
-    claim = zd.verify(fitted.release_.certificate, epsilon=1, neighbors="add-remove")
-    assert claim == zd.purification.PureDP(1, neighbors=zd.records.Neighbors.ADD_REMOVE)
 
 
 def test_bounds_that_are_declared_are_not_given_again() -> None:

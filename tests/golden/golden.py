@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import zerodelta as zd
 from golden import channels, estimators, papers, sources, studies, verbs
@@ -59,11 +62,24 @@ def made(name: str) -> dict[str, Any]:
     with warnings.catch_warnings(), replayed(label), spied(lambda h: handed.append(handed_text(h))):
         warnings.simplefilter("error")
         found = CASES[name](called, **options)
+    release = getattr(found, "release_", found)
+    if isinstance(release, zd.records.Release):
+        proves_its_claim(release.certificate)
     told = described(found, handed)
     if "forecast" in told:
         told["foreseen"] = plain(_foreseen(name))
     kept: dict[str, Any] = json.loads(json.dumps(told))
     return kept
+
+
+def proves_its_claim(certificate: Any) -> None:
+    """Assert that a certificate proves its claim, for those it names, and no smaller ε."""
+    claim = certificate.claim
+    who = {"neighbors": claim.neighbors, "unit": certificate.unit}
+    assert zd.verify(certificate, **who) == claim
+    if isinstance(claim, zd.purification.PureDP) and claim.exact_epsilon:
+        with pytest.raises(zd.errors.CertificateError, match="ε"):
+            zd.verify(certificate, epsilon=claim.exact_epsilon * Fraction(99, 100), **who)
 
 
 def _foreseen(name: str) -> dict[str, Any]:

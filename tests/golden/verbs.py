@@ -163,6 +163,7 @@ CASES: dict[str, Case] = {
         lambda f, **o: f(NUMBERS[:, 0], trim="1/10", bounds=(0, 1), spread=1, epsilon=1, **o),
         *("smooth-sensitivity", "propose-test-release", "laplace"),
     ),
+    "trimmed_mean, data set": lambda f: f(people(), "age", trim="1/10", epsilon=1),
     # -- counts of keys ---------------------------------------------------------------------------
     **with_methods(
         "histogram",
@@ -183,6 +184,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "mode, many", lambda f, **o: f(range(120), universe=200, epsilon=4, **o), "asymmetric"
     ),
+    "mode, data set": lambda f: f(people(), "city", epsilon=1),
     "mode, where": lambda f: f(people().where("age < 50"), "town", epsilon=1),
     **with_methods(
         "top_k",

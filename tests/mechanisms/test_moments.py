@@ -13,7 +13,7 @@ import pytest
 from data.opening import opened
 from mechanisms.estimates import estimate, forecast
 from reference.row_polynomials import coordinates, weights
-from tasks.scripted import replaced
+from sampling import replaced
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
@@ -137,7 +137,7 @@ def test_a_known_number_of_rows_gets_no_noise(degree: Any, missing: bool) -> Non
     )
     sums = added.sum(axis=0)[None, :]
     quiet: dict[str, Any] = {
-        f"mechanisms.partition_noise.{name}": lambda **_: np.zeros(sums.size - 1, dtype=int)
+        name: lambda **_: np.zeros(sums.size - 1, dtype=int)
         for name in ("rounded_count_noise", "discrete_laplace", "rounded_k_norm")
     }
     with replaced(quiet):
@@ -200,8 +200,8 @@ def test_noisy_sums_have_the_noise_of_the_plan_to_the_sums(columns: int) -> None
     plan = plan_for(columns)
     sums = sums_of(plan, PRESENT)
     quiet: dict[str, Any] = {
-        "mechanisms.partition_noise.rounded_count_noise": lambda **_: np.ones(sums.size, dtype=int),
-        "mechanisms.partition_noise.rounded_k_norm": lambda **_: np.ones(sums.shape, dtype=int),
+        "rounded_count_noise": lambda **_: np.ones(sums.size, dtype=int),
+        "rounded_k_norm": lambda **_: np.ones(sums.shape, dtype=int),
     }
     with replaced(quiet):
         moments = estimate(plan, plan.noisy(sums, ReplayBits("not read")))

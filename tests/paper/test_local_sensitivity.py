@@ -17,6 +17,7 @@ import zerodelta as zd
 from channels.channel_laws import row
 from paper.free_releases import bounded_local_sensitivity
 from reference.chi_square import goodness_of_fit
+from sampling import Replace
 from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
@@ -28,7 +29,6 @@ from zerodelta.audit.exact import (
 from zerodelta.channels.kernels import Body
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.logs import ball
-from zerodelta.mechanisms import noisy_test as local_sensitivity
 from zerodelta.mechanisms.noisy_test import BoundedRelease
 from zerodelta.mechanisms.stable_queries import CustomQuery, TrimmedMean
 from zerodelta.paper.algorithm_01_02 import AlgorithmOne
@@ -283,7 +283,7 @@ def test_what_is_missing_is_asked_for() -> None:
 
 
 def test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, replace: Replace
 ) -> None:
     """change/ε₁ on the local sensitivity; on the answer that, with its margin, over ε₂."""
     query = TrimmedMean(bounds=(0, 10), steps=5, trim=1)
@@ -302,7 +302,7 @@ def test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound(
             scales.append(scale)
             return np.full(size, drawn)
 
-        monkeypatch.setattr(local_sensitivity, "rounded_laplace", laplace)
+        replace("rounded_laplace", laplace)
         monkeypatch.setattr(TrimmedMean, "read", lambda self, given: given)
         base.draft(rows, ReplayBits("unused"))
         first, second = scales[-2:]

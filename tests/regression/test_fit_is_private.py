@@ -16,10 +16,10 @@ from scipy.stats import beta
 import zerodelta as zd
 from privacy.chains import forged
 from regression.fits import fit_linear, fit_logistic, fit_multinomial
+from sampling import Replace
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import RealKNorm
 from zerodelta.privacy.steps import Status
-from zerodelta.regression import objective as objective_plan
 from zerodelta.regression.objective import Shape, plan_huber, plan_logistic, plan_multinomial
 from zerodelta.testing import replayed
 
@@ -137,13 +137,13 @@ def test_an_audit_finds_no_violation(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_an_audit_finds_a_quarter_of_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_finds_a_quarter_of_the_noise(name: str, replace: Replace) -> None:
     true = RealKNorm
 
     def quiet(*, scale_squared: Fraction, **others: Any) -> Any:
         return true(scale_squared=scale_squared / 16, **others)
 
-    monkeypatch.setattr(objective_plan, "RealKNorm", quiet)
+    replace("RealKNorm", quiet)
     assert audited(name, drawn, MUTANT_FITS) > 1
 
 

@@ -18,10 +18,10 @@ import pytest
 from flint import arb, arb_mat
 
 from regression.fits import fit_multinomial
+from sampling import Replace
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.exact.logs import ball, precision
 from zerodelta.privacy.theorems.regression import SoftmaxObjectivePerturbation
-from zerodelta.regression import objective as objective_plan
 from zerodelta.regression.certified_losses import STEPS, Softmax
 from zerodelta.regression.objective import Shape, plan_multinomial
 
@@ -182,7 +182,7 @@ class Handed(Exception):  # noqa: N818  (not an error: what the solver was hande
     pass
 
 
-def handed(rows: Any, labels: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Fit, list[Record]]:
+def handed(rows: Any, labels: Any, replace: Replace) -> tuple[Fit, list[Record]]:
     """What `fit_multinomial` gives to its noise and its solver: exact rows, labels and scales."""
     seen: dict[str, Any] = {}
 
@@ -193,8 +193,8 @@ def handed(rows: Any, labels: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Fit
         seen.update(integers=integers, loss=loss, strength=strength)
         raise Handed
 
-    monkeypatch.setattr(objective_plan, "RealKNorm", noise)
-    monkeypatch.setattr(objective_plan, "certified_minimum", solver)
+    replace("RealKNorm", noise)
+    replace("certified_minimum", solver)
     with pytest.raises(Handed):
         fit_multinomial(
             rows, labels, epsilon=EPSILON, data_norm=1, classes=[0, 1, 2], intercept=False
@@ -213,7 +213,7 @@ UNIVERSE = [(-1.0, 0), (0.6, 1), (1e9, 2), (1.0, 0), (math.nan, 1), (0.5, 7)]
 """Rows that are too long, missing, or of no class."""
 
 
-def test_a_real_fit_spends_less_than_what_theorem_n_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_fit_spends_less_than_what_theorem_n_leaves(replace: Replace) -> None:
     """Rows and scales as the solver gets them; the rest of ε is for its error (theory N)."""
     plan = plan_multinomial(
         Shape.of(rows=2, dimension=1, epsilon=EPSILON, intercept=False), classes=3
@@ -222,7 +222,7 @@ def test_a_real_fit_spends_less_than_what_theorem_n_leaves(monkeypatch: pytest.M
     tables, fits = {}, set()
     for rows in datasets(UNIVERSE, 2):
         features = np.array([[x] for x, _ in rows])
-        fit, tables[rows] = handed(features, [label for _, label in rows], monkeypatch)
+        fit, tables[rows] = handed(features, [label for _, label in rows], replace)
         fits.add(fit)
     (fit,) = fits
     loss = largest_loss(fit, SHAPES["3 classes"][1], tables)

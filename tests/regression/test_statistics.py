@@ -15,6 +15,7 @@ import zerodelta as zd
 from data.opening import opened
 from reference.chi_square import goodness_of_fit
 from regression.fits import fit_linear
+from sampling import Replace
 from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_k_norm
@@ -26,7 +27,6 @@ from zerodelta.privacy.theorems.regression import (
     KNormSufficientStatistics,
 )
 from zerodelta.privacy.verify import verify
-from zerodelta.regression import statistics as module
 from zerodelta.regression.features import Features
 from zerodelta.regression.objective import Shape
 from zerodelta.regression.rows import LabeledRows
@@ -98,7 +98,7 @@ def test_scale_and_epsilon_are_inverse() -> None:
 Drawn = tuple[list[Fraction], list[Fraction]]
 
 
-def noised(monkeypatch: pytest.MonkeyPatch, rows: Any, targets: Any, **options: Any) -> Drawn:
+def noised(replace: Replace, rows: Any, targets: Any, **options: Any) -> Drawn:
     """What a real fit adds noise to, in lattice spacings, and the scales of that noise.
 
     The released sum is whole + round(center + z): the statistics are whole + center.
@@ -115,8 +115,8 @@ def noised(monkeypatch: pytest.MonkeyPatch, rows: Any, targets: Any, **options: 
         wholes.append(sums)
         return sums + noise
 
-    monkeypatch.setattr(module, "rounded_k_norm", draw)
-    monkeypatch.setattr(module, "add_exactly", add)
+    replace("rounded_k_norm", draw)
+    replace("add_exactly", add)
     fit_statistics(rows, targets, epsilon=EPSILON, data_norm=1, bounds_y=(-1, 1), **options)
     (center, scale), whole = calls[0], wholes[0]
     return [int(w) + c for w, c in zip(whole, center, strict=True)], scale
@@ -143,24 +143,24 @@ HARD = [
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_all_neighbors_of_the_real_pipeline_are_within_epsilon(
-    monkeypatch: pytest.MonkeyPatch, intercept: bool
+    replace: Replace, intercept: bool
 ) -> None:
     others = [([0.3, -0.2], 0.5), ([0.9, 0.1], -0.7)]
     found = []
     for row, target in HARD:
         rows = np.array([row, *(x for x, _ in others)])
         targets = np.array([target, *(y for _, y in others)])
-        found.append(noised(monkeypatch, rows, targets, intercept=intercept))
+        found.append(noised(replace, rows, targets, intercept=intercept))
     losses = [loss(one, two) for one, two in itertools.combinations(found, 2)]
     assert max(losses) <= EPSILON**2
     assert max(losses) > (EPSILON * Fraction(9, 10)) ** 2  # a tenth less noise would be found
 
 
-def test_less_noise_on_one_kind_of_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_noise_on_one_kind_of_entry_is_found(replace: Replace) -> None:
     pair = [np.array([HARD[0][0]]), np.array([HARD[1][0]])]
     targets = [np.array([-1.0]), np.array([1.0])]
     one, two = (
-        noised(monkeypatch, rows, y, intercept=False) for rows, y in zip(pair, targets, strict=True)
+        noised(replace, rows, y, intercept=False) for rows, y in zip(pair, targets, strict=True)
     )
     scales = one[1]
     assert len(scales) == 5  # two features: three products, two moments

@@ -205,7 +205,7 @@ def test_what_no_program_can_know_is_asked_even_if_all_is_proven(page: str) -> N
         assert claimed not in page
     assert "with none of the code that made it" not in page
     assert "with the functions of zerodelta that planned it" in page
-    assert "docs/certificate-format.md" in page
+    assert "docs/records.md" in page
 
 
 def test_the_page_says_no_more_than_is_checked(page: str) -> None:

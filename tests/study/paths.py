@@ -23,6 +23,9 @@ from unittest.mock import patch
 import numpy as np
 from flint import arb, ctx
 
+from sampling import replaced
+from tasks.scripted import Law, Verdict, once
+from tasks.scripted import judge as judge_laws
 from zerodelta.audit.exact import (
     exponential_mechanism_law,
     permute_and_flip_law,
@@ -186,45 +189,36 @@ def _key(purifier: Any, value: Any) -> Any:
     return tuple(int(k) for k in purifier.lattice.quantize(value))
 
 
-_made: dict[Any, Any] = {}
-
-
-def _once(make: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
-    """Plans are slow and public: each is made once."""
-
-    def made(subject: Any, **options: Any) -> Any:
-        key = make.__qualname__, repr(subject), repr(options), repr(fixed)
-        if key not in _made:
-            _made[key] = make(subject, **options, **fixed)
-        return _made[key]
-
-    return made
+_issued = ReleasePlan.certificate
 
 
 def _certificate(made: ReleasePlan[Any], bits: BitSource, protection: Any = None) -> Any:
-    key = "certificate", repr((made.claim, made.steps, made.public, made.assumed, protection))
-    if key not in _made:
-        _made[key] = _issued(made, bits, protection)
-    return _made[key]
+    def issued(_proof: Any) -> Any:
+        return _issued(made, bits, protection)
+
+    return once(issued)((made.claim, made.steps, made.public, made.assumed, protection))
 
 
-_issued = ReleasePlan.certificate
+def _planned(channel: str | None) -> Callable[..., Any]:
+    def planned(subject: Any, **options: Any) -> Any:
+        return plan(subject, **options, channel=channel)
+
+    return once(planned, channel)
 
 
 @contextmanager
 def scripted(channel: str | None) -> Iterator[None]:
     """Answer every draw of a study from the current tape."""
     with ExitStack() as stack:
-        for name, replacement in {
-            "mechanisms.sum_noise.rounded_gaussian": _gaussian,
-            "mechanisms.selection.gumbel_argmax": _argmax(exponential_mechanism_law),
-            "mechanisms.selection.exponential_argmax": _argmax(permute_and_flip_law),
-            "channels.channel.bernoulli": _coin,
-            "channels.mixes.uniform_below": _uniform,
-            "channels.mixes.rounded_gaussian": _gaussian,
-            "study.study.plan": _once(plan, channel=channel),
-        }.items():
-            stack.enter_context(patch("zerodelta." + name, replacement))
+        changes = {
+            "rounded_gaussian": _gaussian,
+            "gumbel_argmax": _argmax(exponential_mechanism_law),
+            "exponential_argmax": _argmax(permute_and_flip_law),
+            "bernoulli": _coin,
+            "uniform_below": _uniform,
+            "study.plan": _planned(channel),
+        }
+        stack.enter_context(replaced(changes))
         stack.enter_context(patch.object(ReleasePlan, "certificate", _certificate))
         for kind in (FiniteMix, GridMix, GaussianMix):
             stack.enter_context(patch.object(kind, "apply", _publishing(kind)))
@@ -232,14 +226,6 @@ def scripted(channel: str | None) -> Iterator[None]:
 
 
 # --- laws ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Law:
-    """The mass of each outcome, and the mass of what was cut off."""
-
-    mass: dict[Any, arb]
-    lost: arb
 
 
 @dataclass(frozen=True)
@@ -375,27 +361,8 @@ def neighbors(datasets: Sequence[Rows]) -> list[tuple[Rows, Rows]]:
     ]
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Certainly pure, certainly not, and the largest loss over ε."""
-
-    pure: bool
-    broken: bool
-    tightness: float
-
-
 def judge(case: Case, datasets: Sequence[Rows] | None = None) -> Verdict:
     """Compare the laws of all neighboring datasets, both ways, with the ε of the case."""
     tables = case.datasets() if datasets is None else list(datasets)
     laws = {rows: law(case, rows) for rows in tables}
-    pure, broken, loss = True, False, arb(0)
-    with ctx.workprec(BITS):
-        factor = ball(case.epsilon).exp()
-        for a, b in neighbors(tables):
-            p, q = laws[a], laws[b]
-            for outcome in dict.fromkeys((*p.mass, *q.mass)):
-                here, there = (some.mass.get(outcome, arb(0)) for some in (p, q))
-                pure &= bool(here + p.lost <= factor * there)
-                broken |= bool(here > factor * (there + q.lost))
-                loss = loss.max(((here + p.lost) / there).log() if there > 0 else arb.pos_inf())
-        return Verdict(pure, broken, float(loss / ball(case.epsilon)))
+    return judge_laws(laws, neighbors(tables), case.epsilon)

@@ -19,7 +19,6 @@ from zerodelta.data.source import Protection
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
-from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.steps import Status
 from zerodelta.privacy.verify import verify
@@ -455,13 +454,6 @@ def test_the_start_is_the_center_also_away_from_zero() -> None:
     ball = Ball(2, 3, center=[8, -4])
     release = minimize(Stage(data, ball), Logistic(), data_norm=1)
     assert ball.contains(release.value)
-
-
-def test_certificates_survive_their_file() -> None:
-    stage = Stage(line_data(300), Ball(2, 10))
-    release = minimize(stage, Logistic(), data_norm=1)
-    text = release.certificate.to_json()
-    verify(Certificate.from_json(text))
 
 
 def test_a_descent_spends_the_whole_plan() -> None:

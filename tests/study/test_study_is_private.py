@@ -14,6 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from sampling import replaced
 from study.paths import Case, See, StopError, judge, law
 from zerodelta.data import row_queries
 from zerodelta.data.row_queries import RowQuery
@@ -340,13 +341,13 @@ def count_of_one(self: Any, sums: Any, sensitivity_squared: int, share: Fraction
     return _noised(self, sums, 1 if sensitivity_squared == 2 else sensitivity_squared, share)
 
 
-def gram_of_one(self: Any, sums: Any, sensitivity_squared: int, share: Fraction) -> Any:
+def gram_of_one(self: Any, sensitivity_squared: int, share: Fraction) -> Any:
     """‖xxᵀ - yyᵀ‖² is up to 2, not 1."""
     gram = sensitivity_squared == 2 * row_queries.GRAM_STEPS**4
-    return _noised(self, sums, sensitivity_squared // 2 if gram else sensitivity_squared, share)
+    return _noise(self, sensitivity_squared // 2 if gram else sensitivity_squared, share)
 
 
-_noised = internal_queries.InternalQueries._noised
+_noise, _noised = internal_queries.InternalQueries._noise, internal_queries.InternalQueries._noised
 MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
     "steps for diameter": (
         RowQuery,
@@ -374,19 +375,19 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         ["raising", "raising, one element more"],
     ),
     "no mixing of options": (
-        "zerodelta.channels.mixes",
+        None,
         "mix",
         nothing_is_mixed,
         ["one sum", "silent"],
     ),
     "no mixing of cells": (
-        "zerodelta.channels.mixes",
+        None,
         "mix",
         nothing_is_mixed,
         ["on a line"],
     ),
     "no mixing of a net": (
-        "zerodelta.channels.mixes",
+        None,
         "mix",
         nothing_is_mixed,
         ["in an interval, Gaussian mixing"],
@@ -399,7 +400,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
     ),
     "a matrix moves by one": (
         internal_queries.InternalQueries,
-        "_noised",
+        "_noise",
         gram_of_one,
         ["product of columns"],
     ),
@@ -414,8 +415,8 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
 def test_a_broken_study_is_caught(mutant: str, name: str) -> None:
     home, attribute, replacement, _ = MUTANTS[mutant]
     change = (
-        patch(f"{home}.{attribute}", replacement)
-        if isinstance(home, str)
+        replaced({attribute: replacement})
+        if home is None
         else patch.object(home, attribute, replacement)
     )
     with change:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from study.small_studies import ROWS, made
-from zerodelta.errors import CertificateError, EntropyError, ParameterError
+from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.privacy.certificate import REPLAYED
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box
@@ -76,15 +75,6 @@ def test_the_certificate_verifies_and_says_the_same_whatever_was_asked(
             errors.add(release.error)
             assert release.certificate.claim == PureDP(1)
     assert len(texts) == len(errors) == 1
-
-
-def test_test_bits_are_branded() -> None:
-    with replayed("x"):
-        release = made().run(asks_much, rehearse=False)
-    assert release.certificate.randomness == REPLAYED
-    assert "NOT PRIVATE" in repr(release)
-    with pytest.raises(CertificateError, match="test bits"):
-        verify(release.certificate)
 
 
 def test_a_source_of_bits_that_fails_publishes_nothing() -> None:

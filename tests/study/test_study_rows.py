@@ -6,12 +6,12 @@ import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from sampling import replaced
 from study.small_studies import Watched, made
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
@@ -93,8 +93,12 @@ def looked_at(rows: Any) -> list[Any]:
     study.count(lambda block: block[:, 0] > block[:, 1])
     study.gradient(lambda block: np.tanh(block) - 0.25, clip="1/3")
     study.histogram(lambda block: np.floor(np.abs(block[:, 0]) * 4), size=5)
-    gram = "zerodelta.study.queries.noisy_gram"
-    with patch(gram, lambda sums, *_: seen.append(sums.tolist()) or sums.astype(float)):  # type: ignore[func-returns-value]
+
+    def noisy_gram(sums: Any, *_: Any) -> Any:
+        seen.append(sums.tolist())
+        return sums.astype(float)
+
+    with replaced({"noisy_gram": noisy_gram}):
         study.covariance(data_norm=2)
     return seen
 

@@ -12,6 +12,7 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
+from sampling import Replace
 from study.small_studies import ROWS, Watched, made
 from zerodelta.channels.purification import plan, purify
 from zerodelta.data.arrays import ArraySource
@@ -198,7 +199,7 @@ def test_a_foreign_source_is_read_once(kind: Any) -> None:
     assert FOREIGN_SOURCE in study.publish(1).certificate.assumed
 
 
-def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
+def test_an_interrupt_leaves_no_rows_half_read(replace: Replace) -> None:
     """A table that is only half filled would answer all later questions."""
     read, calls = numbers, []
 
@@ -208,7 +209,7 @@ def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
             raise KeyboardInterrupt
         return read(part, out=out)
 
-    monkeypatch.setattr("zerodelta.data.arrays.numbers", interrupted)
+    replace("arrays.numbers", interrupted)
     kept = opened(ArraySource(ROWS), keep=True)
     with pytest.raises(KeyboardInterrupt):
         list(kept.blocks())

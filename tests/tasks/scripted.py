@@ -8,19 +8,16 @@ the adversary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
-from unittest.mock import patch
 
 import numpy as np
 from flint import arb, ctx
 
 from zerodelta.audit.exact import (
     ExpRational,
-    exponential_mechanism_law,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
@@ -130,11 +127,6 @@ def flipped(scores: Any, *, scale: Fraction, size: int, bits: Any, members: Any 
     return [draw(permute_and_flip_law([int(score) for score in scores], scale=scale))]
 
 
-def tilted(scores: Any, *, scale: Fraction, size: int, bits: Any, members: Any = None) -> Any:
-    assert members is None
-    return [draw(exponential_mechanism_law([int(score) for score in scores], scale=scale))]
-
-
 @cache
 def laplace_chances(scale: Fraction, reach: int, *, joined: bool) -> dict[int, arb]:
     """Rounded Laplace noise up to `reach`; what is beyond stands at reach + 1, or is lost."""
@@ -144,15 +136,6 @@ def laplace_chances(scale: Fraction, reach: int, *, joined: bool) -> dict[int, a
         chances |= {-reach - 1: tail, reach + 1: tail}
     with ctx.workprec(BITS):
         return {k: chance.ball() for k, chance in chances.items()}
-
-
-@contextmanager
-def replaced(places: Mapping[str, Any]) -> Iterator[None]:
-    """Replace names in modules of the library."""
-    with ExitStack() as stack:
-        for name, replacement in places.items():
-            stack.enter_context(patch("zerodelta." + name, replacement))
-        yield
 
 
 _made: dict[str, Any] = {}

@@ -47,7 +47,6 @@ from zerodelta.marginals.strategies import (
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.tasks.marginals import answer_queries, queries_methods
-from zerodelta.testing import replayed
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
@@ -285,27 +284,6 @@ def test_a_purified_sample_is_refused_with_its_place() -> None:
             zd.errors.ParameterError, match=r"'mwem'\].*zerodelta\.paper\.multiset_mwem"
         ):
             release(rows, domain={0: 2, 1: 2}, epsilon=1, method="purified")
-
-
-def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
-    domain, rows = {0: 3, 1: 2, 2: 2}, np.zeros((50, 3), dtype=int)
-    for name in ("k-norm", "laplace", "counts", "mwem"):
-        plain, odd = (
-            answer_queries(data, domain=domain, epsilon=EPSILON, method=name)
-            for data in (rows, np.full((50, 3), math.nan))
-        )
-        assert zd.verify(plain.certificate)
-        assert plain.certificate.status.value == "proven"
-        assert plain.certificate.claim == zd.purification.PureDP(EPSILON)
-        assert plain.certificate.to_json() == odd.certificate.to_json()
-        assert plain.error == odd.error
-        assert {key: table.shape for key, table in plain.value.items()} == {
-            (0, 1): (3, 2),
-            (0, 2): (3, 2),
-            (1, 2): (2, 2),
-        }
-        assert all(table.min() >= 0 for table in odd.value.values())
-        assert all(table.sum() == pytest.approx(1) for table in odd.value.values())
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (3, 2, 4), (5, 3), (6, 2, 2)])
@@ -620,45 +598,6 @@ class Hostile:
         raise KeyError
 
 
-def test_values_never_raise_and_public_inputs_do() -> None:
-    odd = np.array([[Hostile(), [1]], [math.nan, {}], [10**400, None], ["1", 1.0]], dtype=object)
-    good: dict[str, Any] = {"domain": {0: ["a", 1], 1: 3}, "epsilon": 1}
-    for name in ("auto", "laplace", "counts", "mwem"):
-        answer_queries(odd, **good, method=name)
-    answer_queries(np.ma.masked_equal(np.ones((3, 2)), 1), **good)
-    with pytest.raises(
-        zd.errors.ParameterError, match=r"^dtype = "
-    ):  # by its type: no cell could match
-        answer_queries(np.array([["2020-01-01"] * 2], dtype="datetime64[D]"), **good)
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"domain": None}, "domain"),
-        ({"domain": [2, 2]}, "domain"),
-        ({"domain": {0: 1, 1: 2}}, "domain"),
-        ({"domain": {0: 2, 7: 2}}, "columns of the domain"),
-        ({"workload": 3}, "workload"),
-        ({"workload": []}, "workload"),
-        ({"workload": [(0, 9)]}, "workload"),
-        ({"workload": [(0, 1), (1, 0)]}, "workload"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            answer_queries(odd, **{**good, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        answer_queries(np.ones((0, 2)), **good)
-
-
-def test_replayed_bits_repeat_and_are_branded() -> None:
-    rows = binary("chain", 4, 100)
-    one, two = (
-        replayed("marginals")(answer_queries)(rows, domain=dict.fromkeys(range(4), 2), epsilon=1)
-        for _ in range(2)
-    )
-    assert "NOT PRIVATE" in one.certificate.summary
-    assert all((one.value[key] == two.value[key]).all() for key in one.value)
-
-
 def test_categories_that_are_compared_as_texts() -> None:
     """A data set says how its cells are read; categories that numbers would not tell apart, too."""
     rows = [["01", "f"]] * 300 + [["1", "m"]] * 100
@@ -668,5 +607,5 @@ def test_categories_that_are_compared_as_texts() -> None:
     assert found == pytest.approx(np.array([[0.75, 0], [0, 0.25], [0, 0]]), abs=0.01)
     made = zd.synthesize(people, ["0", "1"], epsilon=50).value
     assert np.count_nonzero(made["0"] == "01") == pytest.approx(300, abs=10)
-    with pytest.raises(zd.errors.ParameterError, match="read differently"):
+    with pytest.raises(zd.errors.ParameterError, match="different options"):
         zd.answer_queries(rows, domain={0: ["01", "1"], 1: ["f", "m"]}, epsilon=1)

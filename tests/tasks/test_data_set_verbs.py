@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import zerodelta as zd
+from sampling import Replace
 from zerodelta.data.keys import tally
 from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.spaces import Finite
@@ -125,12 +126,12 @@ def test_scores_are_columns_of_one_range() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 1 << 25])
-def test_items_are_counted_block_by_block(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_items_are_counted_block_by_block(replace: Replace, size: int) -> None:
     """The same tally from any number of blocks, for universes of any size."""
     items = np.random.default_rng(2).integers(-1, 7, 1000)
     wanted = tally(items, Finite(size), unknown=3)
-    monkeypatch.setattr("zerodelta.data.keys._BLOCK", 7)
-    monkeypatch.setattr("zerodelta.data.keys._MOST_WAITING", 20)
+    replace("keys._BLOCK", 7)
+    replace("keys._MOST_WAITING", 20)
     found = tally(items, Finite(size), unknown=3)
     assert found.indices.tolist() == wanted.indices.tolist()
     assert found.counts.tolist() == wanted.counts.tolist()

@@ -104,62 +104,6 @@ def test_what_is_released_is_what_the_frame_gives(task: str) -> None:
     assert (declared.error, declared.certificate.steps) == (plain.error, plain.certificate.steps)
 
 
-@every
-def test_dropped_rows_are_rows_of_missing_cells(task: str) -> None:
-    ask, _ = TASKS[task]
-    table = frame()
-    missing = table.astype(object)
-    missing.loc[~(table["age"] > 50), NUMBERS] = None
-    filtered, cut, none = (
-        replayed("a release")(ask)(data, columns=NUMBERS)
-        for data in (
-            people().where("age > 50"),
-            zd.open(missing, columns=COLUMNS),
-            people().where("age < 0"),
-        )
-    )
-    np.testing.assert_array_equal(filtered.value, cut.value)
-    assert filtered.certificate.to_json() == none.certificate.to_json()
-    assert filtered.error == none.error
-
-
-@every
-def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(task: str) -> None:
-    ask, _ = TASKS[task]
-    data = people(unit="who", max_rows=3)
-    certificate = ask(data, columns=NUMBERS).certificate
-    assert zd.verify(certificate, unit="who", epsilon=2).exact_epsilon <= 2  # type: ignore[attr-defined]
-    *steps, last = certificate.steps
-    if task in STUDIES:  # the channel comes last
-        *steps, last = steps
-    assert (last.theorem, last.numbers) == ("units", {"max_rows": 3})
-    assert certificate.row == "one who, at most 3 of its rows"
-    with pytest.raises(zd.errors.CertificateError, match="who"):
-        zd.verify(certificate, epsilon=2)
-
-
-@every
-def test_rows_that_come_and_go(task: str) -> None:
-    """Their number is used nowhere; a guess ten times too small publishes as well."""
-    ask, _ = TASKS[task]
-    data = people(neighbors="add-remove", expected_rows=30)
-    if task.startswith("k-means"):
-        with pytest.raises(zd.errors.ParameterError, match="replace"):
-            ask(data, columns=NUMBERS)
-        return
-    release = ask(data, columns=NUMBERS)
-    claim = zd.verify(release.certificate, epsilon=2, neighbors="add-remove")
-    assert claim.neighbors is zd.records.Neighbors.ADD_REMOVE
-    with pytest.raises(
-        zd.errors.CertificateError, match="ε"
-    ):  # twice as much where rows are replaced
-        zd.verify(release.certificate, epsilon=claim.exact_epsilon)  # type: ignore[attr-defined]
-    few = frame()[:1]
-    nobody = zd.open(few, columns=COLUMNS, neighbors="add-remove", expected_rows=30)
-    other = ask(nobody.where("age > 100000"), columns=NUMBERS)
-    assert other.certificate.to_json() == release.certificate.to_json()
-
-
 @pytest.mark.parametrize("task", STUDIES)
 def test_a_study_of_a_filtered_data_set_plans_with_what_is_expected(task: str) -> None:
     ask, _ = TASKS[task]

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from data.opening import opened
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Column
-from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.features import decision_tree
-from zerodelta.testing import replayed
 from zerodelta.training.features import DecisionTree, Split, Splits, tree_scores
 
 SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
@@ -103,37 +100,3 @@ def test_named_columns_and_other_classes() -> None:
         frame, label="y", classes=(5, 7), thresholds={"a": [0.5], "b": ["0.3"]}, epsilon=2
     )
     assert (release.value.predict(frame) == labels).all()
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [np.full((3, 3), np.nan), np.full((3, 3), np.inf), np.array([["x", None, "y"]] * 2)],
-    ids=["nan", "inf", "objects"],
-)
-def test_no_value_raises(garbage: Any) -> None:
-    assert decision_tree(garbage, thresholds=THRESHOLDS, epsilon=1).value in trees(SPLITS)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"thresholds": None},
-        {"thresholds": {}},
-        {"thresholds": {0: []}},
-        {"thresholds": {2: [1]}},
-        {"thresholds": {9: [1]}},
-        {"thresholds": {0: list(range(100))}},
-        {"classes": (1, 1)},
-        {"classes": (0, 1, 2)},
-        {"label": "y"},
-        {"epsilon": 0},
-    ],
-)
-def test_missing_and_malformed_parameters_raise(options: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError):
-        decision_tree(np.zeros((4, 3)), **{"thresholds": THRESHOLDS, "epsilon": 1, **options})
-
-
-def test_replayed_bits_are_branded() -> None:
-    release = replayed("tree")(decision_tree)(np.zeros((4, 3)), thresholds=THRESHOLDS, epsilon=1)
-    assert "NOT PRIVATE" in release.certificate.summary

@@ -10,14 +10,14 @@ from typing import Any
 import duckdb
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import zerodelta as zd
 import zerodelta.sklearn
 from data.fake_spark import frame as spark_frame
 from data.opening import opened
-from golden.golden import call_of
+from golden.on_people import RELEASES, table
+from golden.rows import COLUMNS
 from public import CALLABLE, public
 from zerodelta.data import arrays as polars_reader
 from zerodelta.data import readers as duckdb_reader
@@ -25,39 +25,15 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import reveal
 from zerodelta.data.spark import Cluster
 from zerodelta.mechanisms.partition_noise import PartitionNoise
-from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Diagnostics
-from zerodelta.tasks.registry import verbs
 from zerodelta.testing import replayed
 
 SHARE = Fraction(1, 10)
 NO_RELEASE_OF_ROWS = {"ApproxDP", "PureDP", "advise", "calibrate", "is_purifier", "plan", "purify"}
 NO_RELEASE_OF_ROWS |= {"verify"}
 
-COLUMNS: dict[str, Any] = {
-    "age": zd.number(0, 100, missing=None),
-    "income": zd.number(-1000, 3000),
-    "member": zd.boolean(),
-    "city": zd.category(["oslo", "rome"], other=True),
-}
 NUMBERS = ["age", "income", "member"]
-
-
-def table(rows: int = 120) -> pa.Table:
-    """A quarter of the ages is clipped, and a tenth of the incomes cannot be read."""
-    place = np.arange(rows)
-    income = [None if i % 10 == 7 else 10.0 * i for i in place.tolist()]
-    age = np.where(place % 4 == 0, 120.0, place % 100)
-    city = np.array(["oslo", "rome", "bonn"])[place % 3]
-    named = {"who": place // 2, "age": age, "income": income, "member": place % 3 == 0}
-    return pa.table({**named, "city": city})
-
-
-def asked(data: Any, **options: Any) -> Any:
-    publish = zd.Finite(["no", "yes"])
-    study = zd.Study(data[NUMBERS], publish=publish, rounds=2, functions=False, **options)
-    return study.run(lambda s: "yes" if s.mean("age") > 30 else "no")
 
 
 def descended(data: Any, **options: Any) -> Any:
@@ -66,131 +42,13 @@ def descended(data: Any, **options: Any) -> Any:
     return study.minimize(zd.models.Logistic(), data_norm=1)
 
 
-def selected(data: Any, *, train: bool = False, **options: Any) -> Any:
-    if not train:
-        return zd.select_model(
-            data, {"a": 0, "b": 1}, columns=NUMBERS, score=lambda i, rows: rows[:, i], **options
-        )
-    networks = {
-        name: zd.models.NetworkModel(
-            features=["age"], label="member", lower=(0,), upper=(100,), units=units
-        )
-        for name, units in (("one", 1), ("two", 2))
-    }
-    return zd.select_model(data, networks, columns=["age", "member"], rounds=1, **options)
-
-
-def fitted(name: str, *, label: str | None, **parameters: Any) -> Callable[..., Any]:
-    def fit(data: Any, **options: Any) -> Any:
-        model = getattr(zerodelta.sklearn, name)(**parameters, **options)
-        features = data[[name for name in ("age", "income") if name != label]]
-        model.fit(features, *([] if label is None else [data[label]]))
-        assert model.diagnostics_ is model.release_.diagnostics
-        return model.release_
-
-    return fit
-
-
-QUERY = Median(bounds=(0, 100), steps=50)
-THRESHOLDS: Any = {"age": [30, 60]}
-CASES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Study": ("Study", asked),
-    "Study, minimize": ("Study", descended),
-    "answer_queries": ("answer_queries", lambda d, **o: zd.answer_queries(d, ["city"], **o)),
-    "bounded_local_sensitivity": (
-        "bounded_local_sensitivity",
-        lambda d, **o: zd.queries.bounded_local_sensitivity(d, "age", query=QUERY, **o),
-    ),
-    "count": ("count", lambda d, **o: zd.count(d, "income", **o)),
-    "decision_tree": (
-        "decision_tree",
-        lambda d, **o: zd.decision_tree(d, NUMBERS, label="member", thresholds=THRESHOLDS, **o),
-    ),
-    "histogram": ("histogram", lambda d, **o: zd.histogram(d, "city", **o)),
-    "kmeans": ("kmeans", lambda d, **o: zd.kmeans(d, NUMBERS, clusters=2, **o)),
-    "mean": ("mean", lambda d, **o: zd.mean(d, NUMBERS, **o)),
-    "median": ("median", lambda d, **o: zd.median(d, "age", **o)),
-    "mode": ("mode", lambda d, **o: zd.mode(d, "city", **o)),
-    "propose_test_release": (
-        "propose_test_release",
-        lambda d, **o: zd.queries.propose_test_release(
-            d, "age", query=QUERY, proposed_bound=1, **o
-        ),
-    ),
-    "propose_test_release, own query": (
-        "propose_test_release",
-        lambda d, **o: zd.queries.propose_test_release(
-            d["age"],
-            query=lambda rows: np.mean(np.concatenate(list(rows.blocks()))),
-            stability=lambda rows, bound: 0,
-            proposed_bound=1,
-            bounds=(0, 100),
-            **o,
-        ),
-    ),
-    "quantile": ("quantile", lambda d, **o: zd.quantile(d, "income", q="1/4", **o)),
-    "select": (
-        "select",
-        lambda d, **o: zd.select(d, ["age", "member"], bounds=(0, 100), **o),
-    ),
-    "select_features": (
-        "select_features",
-        lambda d, **o: zd.select_features(d, NUMBERS, target="member", size=1, **o),
-    ),
-    "select_features, study": (
-        "select_features",
-        lambda d, **o: zd.select_features(d, NUMBERS, target="member", size=1, method="gram", **o),
-    ),
-    "select_model": ("select_model", selected),
-    "select_model, study": ("select_model", lambda d, **o: selected(d, train=True, **o)),
-    "sum": ("sum", lambda d, **o: zd.sum(d, "income", **o)),
-    "synthesize": ("synthesize", lambda d, **o: zd.synthesize(d, ["city", "member"], **o)),
-    "trimmed_mean": ("trimmed_mean", lambda d, **o: zd.trimmed_mean(d, "age", trim="1/10", **o)),
-    "quantiles": ("quantiles", lambda d, **o: zd.quantiles(d, "age", q=[0.2, 0.5, 0.8], **o)),
-    "cdf": ("cdf", lambda d, **o: zd.cdf(d, "age", at=[20, 50], **o)),
-    "table": ("table", lambda d, **o: zd.table(d, by="city", of={"age": "mean"}, **o)),
-    "table, filtered": (
-        "table",
-        lambda d, **o: zd.table(d.where("age >= 0"), of={"age": ["mean", "std"]}, **o),
-    ),
-    "variance": ("variance", lambda d, **o: zd.variance(d, "age", **o)),
-    "std": ("std", lambda d, **o: zd.std(d, "age", **o)),
-    "covariance": ("covariance", lambda d, **o: zd.covariance(d, ["age", "income"], **o)),
-    "correlation": ("correlation", lambda d, **o: zd.correlation(d, ["age", "income"], **o)),
-    "pca": ("pca", lambda d, **o: zd.pca(d, ["age", "income"], **o)),
-    "top_k": ("top_k", lambda d, **o: zd.top_k(d, "city", k=2, **o)),
-    "heavy_hitters": ("heavy_hitters", lambda d, **o: zd.heavy_hitters(d, "city", **o)),
-    "vote": (
-        "vote",
-        lambda d, **o: zd.queries.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o),
-    ),
-    "KMeans": ("KMeans", fitted("KMeans", label=None, n_clusters=2)),
-    "LinearRegression": ("LinearRegression", fitted("LinearRegression", label="income")),
-    "LogisticRegression": ("LogisticRegression", fitted("LogisticRegression", label="member")),
-    "LogisticRegression, study": (
-        "LogisticRegression",
-        fitted("LogisticRegression", label="member", method="descent"),
-    ),
-    "NearestCentroid": ("NearestCentroid", fitted("NearestCentroid", label="member")),
-    "PCA": ("PCA", fitted("PCA", label=None)),
-    "RandomForestClassifier": (
-        "RandomForestClassifier",
-        fitted("RandomForestClassifier", label="member"),
-    ),
-    "MLPClassifier": ("MLPClassifier", fitted("MLPClassifier", label="member", rounds=2)),
-    "SparseRegression": ("SparseRegression", fitted("SparseRegression", label="income")),
-}
-
-
-def as_in_golden(name: str) -> Callable[..., Any]:
-    """Return a verb asked as in its golden case, of a data set with the same columns."""
-    (_, *others), given = call_of(name)
-    return lambda data, **options: public(name)(data, *others, **{**given, **options})
-
-
-LISTED = {name for name, _ in CASES.values()}
-CASES |= {name: (name, as_in_golden(name)) for name in verbs() if name not in LISTED}
+CASES: dict[str, Callable[..., Any]] = {**RELEASES, "Study, minimize": descended}
 every = pytest.mark.parametrize("case", CASES)
+
+
+def called(case: str) -> str:
+    """Return the public name that a case calls."""
+    return case.partition(", ")[0].removeprefix("sklearn.")
 
 
 def public_names() -> set[str]:
@@ -198,8 +56,8 @@ def public_names() -> set[str]:
     estimators = {name: getattr(zerodelta.sklearn, name) for name in zerodelta.sklearn.__all__}
     asking = {
         name
-        for name, called in {**CALLABLE, **estimators}.items()
-        if "epsilon" in _parameters(called)
+        for name, found in {**CALLABLE, **estimators}.items()
+        if "epsilon" in _parameters(found)
     }
     return asking - NO_RELEASE_OF_ROWS
 
@@ -209,14 +67,16 @@ def _parameters(named: Callable[..., Any]) -> set[str]:
 
 
 def test_every_verb_and_estimator_is_asked_here() -> None:
-    assert public_names() == {name for name, _ in CASES.values()}
+    """Of a whole data set without any option: that is a case of tests/golden."""
+    assert public_names() == set(map(called, CASES))
 
 
 @every
 def test_the_parts_add_up_to_the_epsilon_that_was_asked(case: str) -> None:
-    name, verb = CASES[case]
-    called = getattr(zerodelta.sklearn, name, None) or public(name)
-    assert inspect.signature(called).parameters["diagnostics"].default is None
+    verb = CASES[case]
+    name = called(case)
+    found = getattr(zerodelta.sklearn, name, None) or public(name)
+    assert inspect.signature(found).parameters["diagnostics"].default is None
     release = verb(zd.open(table(), columns=COLUMNS), epsilon=2, diagnostics=SHARE)
     *parts, last = release.certificate.parts
     assert (sum(part.epsilon for part in parts), last.epsilon) == (2 * (1 - SHARE), 2 * SHARE)
@@ -225,7 +85,7 @@ def test_the_parts_add_up_to_the_epsilon_that_was_asked(case: str) -> None:
     assert isinstance(claim, PureDP)
     assert claim.exact_epsilon == 2
     assert isinstance(release.diagnostics, Diagnostics)
-    without = verb(zd.open(table(), columns=COLUMNS), epsilon=2)
+    without = verb(zd.open(table(), columns=COLUMNS), epsilon=2, diagnostics=None)
     assert without.diagnostics is None
     assert len(without.certificate.parts) == len(parts)
 
@@ -235,14 +95,16 @@ def test_without_their_noise_the_fractions_are_those_of_the_rows(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PartitionNoise, "apply", lambda _self, sums, _bits: sums)
-    _, verb = CASES[case]
+    verb = CASES[case]
     options = {"epsilon": 2, "diagnostics": SHARE}
     read = verb(zd.open(table(), columns=COLUMNS), **options).diagnostics
     judged = 1 - np.array([read.clipped, read.unreadable]).sum()
     assert read.used == pytest.approx(judged)
-    # ages alone, incomes alone, cities and members; and both: no income is missing beside an age
-    # that is clipped, 7 is odd
+    # ages alone, incomes alone, cities and members; both: no income is missing beside an age
+    # that is clipped, 7 is odd; notes alone, of which "" and "milk" are no keys, and beside ages;
+    # incomes with bounds of their own
     known = [(1 / 4, 0.0), (0.0, 1 / 10), (0.0, 0.0), (1 / 4, 1 / 10)]
+    known += [(0.0, 2 / 5), (3 / 20, 2 / 5), (9 / 10, 1 / 10)]
     assert (read.clipped, read.unreadable) in [pytest.approx(each) for each in known]
 
 
@@ -275,9 +137,10 @@ SOURCES: dict[str, Callable[[], Any]] = {
 def test_a_query_is_run_once_for_a_ticket(
     case: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, verb = CASES[case]
+    verb = CASES[case]
     runs, data = Runs(monkeypatch), zd.open(SOURCES[source](), columns=COLUMNS)
-    if source == "Spark" and case in ("top_k", "heavy_hitters"):
+    counts_keys = called(case) in ("top_k", "heavy_hitters") or case == "table, text keys"
+    if source == "Spark" and counts_keys:
         with pytest.raises(zd.errors.ParameterError, match="not counted on a cluster"):
             verb(data, epsilon=2, diagnostics=SHARE)
         return

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from sampling import replaced
 from tasks import scripted
-from tasks.scripted import Law, Verdict, judge, law, once, replaced
+from tasks.scripted import Law, Verdict, judge, law, once
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.mechanisms.noisy_test import BoundedRelease, ProposedRelease
 from zerodelta.mechanisms.stable_queries import CustomQuery
@@ -159,21 +160,19 @@ def answer_noise(reach: int) -> Callable[..., Any]:
 
 
 _THRESHOLD = {
-    "privacy.theorems.testing._Tested.with_smallest_threshold": once(
-        PureProposeTestRelease.with_smallest_threshold
-    )
+    "_Tested.with_smallest_threshold": once(PureProposeTestRelease.with_smallest_threshold)
 }
 
 
 def proposed_places(case: Case) -> dict[str, Any]:
     return {
-        "mechanisms.sum_noise.rounded_laplace": answer_noise(case.cells - 1),
-        "mechanisms.noisy_test.bernoulli_exp": scripted.coin_exp,
-        "mechanisms.noisy_test.uniform_below": scripted.uniform,
-        "spaces.lattices.GridLattice.points": scripted.points,
-        "mechanisms.noisy_test.ProposedRelease.draft": drafted,
+        "rounded_laplace": answer_noise(case.cells - 1),
+        "bernoulli_exp": scripted.coin_exp,
+        "uniform_below": scripted.uniform,
+        "GridLattice.points": scripted.points,
+        "ProposedRelease.draft": drafted,
         **_THRESHOLD,
-        "spine.plan.issue": once(issue),
+        "issue": once(issue),
     }
 
 
@@ -211,16 +210,16 @@ def corner(lattice: Any, bits: Any) -> Any:
 
 
 PROPOSED_MUTANTS: dict[str, tuple[str, Patches]] = {
-    "half the noise": ("step", {"mechanisms.sum_noise.rounded_laplace": half_the_noise}),
+    "half the noise": ("step", {"rounded_laplace": half_the_noise}),
     "no room for rounding": (
         "shares",
         {
-            "mechanisms.stable_queries.CustomQuery.bound_in_cells": no_room_for_rounding,
-            "mechanisms.stable_queries.CustomQuery.distance": distance_without_room,
+            "CustomQuery.bound_in_cells": no_room_for_rounding,
+            "CustomQuery.distance": distance_without_room,
         },
     ),
-    "no test": ("steep", {"mechanisms.noisy_test.noisy_test": always_passes}),
-    "no mixing": ("steep", {"mechanisms.noisy_test.uniform_cell": corner}),
+    "no test": ("steep", {"noisy_test": always_passes}),
+    "no mixing": ("steep", {"uniform_cell": corner}),
 }
 
 
@@ -305,13 +304,13 @@ def bounded_drafted(self: BoundedRelease, rows: Any, bits: Any) -> Any:
 
 def bounded_places(case: Case) -> dict[str, Any]:
     return {
-        "mechanisms.noisy_test.rounded_laplace": both_noises(case.cells - 1),
-        "mechanisms.noisy_test.uniform_below": scripted.uniform,
-        "spaces.lattices.GridLattice.points": scripted.points,
-        "mechanisms.noisy_test.bernoulli": scripted.coin,
-        "mechanisms.noisy_test.BoundedRelease.draft": bounded_drafted,
+        "rounded_laplace": both_noises(case.cells - 1),
+        "uniform_below": scripted.uniform,
+        "GridLattice.points": scripted.points,
+        "bernoulli": scripted.coin,
+        "BoundedRelease.draft": bounded_drafted,
         **_THRESHOLD,
-        "spine.plan.issue": once(issue),
+        "issue": once(issue),
     }
 
 
@@ -325,10 +324,8 @@ def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors(name: str)
 
 
 BOUNDED_MUTANTS: dict[str, Patches] = {
-    "half the noise": {"mechanisms.noisy_test.rounded_laplace": both_noises(14, F(1, 2))},
-    "local sensitivity 0": {
-        "mechanisms.stable_queries.CustomQuery.local_sensitivity": lambda *_: 0
-    },
+    "half the noise": {"rounded_laplace": both_noises(14, F(1, 2))},
+    "local sensitivity 0": {"CustomQuery.local_sensitivity": lambda *_: 0},
 }
 
 

@@ -20,12 +20,13 @@ import pytest
 from flint import arb, ctx
 
 from mechanisms.k_norm_laws import cube_pmf
+from purity import assert_pure
+from sampling import replaced
 from tasks import scripted
-from tasks.scripted import once, replaced
+from tasks.scripted import once
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
-    certainly_pure,
     neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
@@ -69,8 +70,8 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 
 PUBLIC: dict[str, Any] = {
-    "training.features._STEPS": 1,
-    "spine.plan.issue": once(issue),
+    "features._STEPS": 1,
+    "issue": once(issue),
 }
 
 
@@ -99,8 +100,8 @@ def noisy_sum(self: KNorm, sums: Any, bits: Any) -> Any:
 
 DRAWN: dict[str, Any] = {
     **PUBLIC,
-    "mechanisms.sum_noise.KNorm.apply": noisy_sum,
-    "mechanisms.selection.exponential_argmax": scripted.flipped,
+    "KNorm.apply": noisy_sum,
+    "exponential_argmax": scripted.flipped,
 }
 
 
@@ -140,14 +141,12 @@ def test_the_published_feature_is_pure_on_every_pair_of_neighbors() -> None:
         }
         assert laws[rows][0] + laws[rows][1] == 1
     pairs = adjacent(PAIR, COUNT)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON * F(2, 5)) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, tight=EPSILON * F(2, 5))
 
 
 def test_fit_and_choice_are_exactly_epsilon() -> None:
     laws, pairs = WALKED(), adjacent(PAIR, COUNT)
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, tight=True)
 
 
 def half(mechanism: Any) -> Any:
@@ -166,7 +165,7 @@ WORST = (0, 0, 1, 2), (0, 0, 2, 2)
 
 @pytest.mark.parametrize("mechanism", [KNorm, PermuteAndFlip])
 def test_half_the_sensitivity_is_caught(mechanism: Any) -> None:
-    laws = walked(WORST, {f"training.features.{mechanism.__name__}": half(mechanism)})
+    laws = walked(WORST, {f"features.{mechanism.__name__}": half(mechanism)})
     one, two = WORST
     assert certainly_impure(laws[one], laws[two], EPSILON)
 

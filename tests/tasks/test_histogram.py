@@ -281,20 +281,6 @@ def test_large_universes_use_laplace_noise_and_larger_ones_are_refused() -> None
         histogram([5], universe=2**27, epsilon=1)
 
 
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"universe": None}, "universe"),
-        ({"universe": 0}, "size"),
-        ({"unknown": 77}, "unknown"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": -1}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            histogram([1], **{"universe": 5, "epsilon": 1, **wrong})
-    assert histogram([], universe=3, epsilon=1).value.shape == (3,)
-
-
 def test_counts_far_beyond_64_bits_never_raise() -> None:
     for _ in range(30):
         release = histogram(

@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from purity import assert_pure
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import first, recorded, zero
 from tasks.test_histogram import law as noise_law
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     permute_and_flip_law,
 )
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -77,8 +76,7 @@ def judged(
         full[scores] = law(scores, scale=mechanism.scale)
         half[scores] = law(scores, scale=mechanism.scale / (4 if slack else 2))
     pairs = {(handed[a][1], handed[b][1]) for a, b in relation.pairs}
-    assert all(certainly_pure(full[a], full[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
 
 
 def certified(release: zd.records.Release, relation: Relation) -> None:
@@ -165,8 +163,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
     pairs = {(found[a], found[b]) for a, b in relation.pairs}
     full = {each: noise_law(*each) for each in set(found.values())}
     half = {each: noise_law(*each, Fraction(1, 2)) for each in full}
-    assert all(certainly_pure(full[a], full[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0, 2), (-1, 1), (1, 2), (-2, -1)])
@@ -190,39 +187,3 @@ def test_scores_of_columns_are_pure_on_every_pair_of_neighbors(
         assert [int(score) for score in scores] == [step * total for total in sums]
         handed[key] = used, tuple(int(score) for score in scores)
     judged(relation, handed, permute_and_flip_law)
-
-
-@each_relation
-def test_an_empty_selection_is_a_release_like_any_other(relation: Relation) -> None:
-    empty = next(key for key in relation.keys if not relation.counted(key))
-    people = relation.open(empty, zd.number(0, 3))
-    assert zd.median(people, "0", epsilon=1, grid=4).value in range(4)
-    people = relation.open(empty, zd.category(["a", "b"]))
-    assert zd.mode(people, "0", epsilon=1).value in ("a", "b")
-    assert len(zd.histogram(people, "0", epsilon=1).value) == 2
-
-
-@each_relation
-@pytest.mark.parametrize(
-    "task",
-    [
-        lambda people: zd.trimmed_mean(people, "0", trim="1/10", epsilon=1),
-        lambda people: zd.queries.propose_test_release(
-            people,
-            query=sum,
-            stability=lambda rows, bound: 0,
-            proposed_bound=1,
-            bounds=(0, 1),
-            epsilon=1,
-        ),
-        lambda people: zd.queries.bounded_local_sensitivity(
-            people, query=sum, local=lambda rows: 1, change=1, bounds=(0, 1), epsilon=1
-        ),
-    ],
-    ids=["trimmed mean", "propose-test-release", "local sensitivity"],
-)
-def test_mechanisms_that_need_every_row_refuse_a_private_number(
-    relation: Relation, task: Any
-) -> None:
-    with pytest.raises(zd.errors.ParameterError, match="missing=None"):
-        task(relation.open(relation.keys[-1], zd.number(0, 3)))

@@ -241,23 +241,3 @@ def test_a_list_of_rows_is_a_table_and_an_odd_row_changes_no_other() -> None:
         zd.median([[1, 2], [3, 4]], bounds=(0, 5), epsilon=1)
     with pytest.raises(zd.errors.ParameterError, match=r"^columns of rows = 2"):
         zd.trimmed_mean([[1, 2], [3, 4]], trim="1/10", bounds=(0, 5), epsilon=1)
-
-
-def test_values_never_raise_and_public_inputs_do() -> None:
-    mean([1.0, math.nan, math.inf, "x", None, [3]], bounds=(0, 1), epsilon=1)
-    mean(np.array([["a", "2"], ["3", "4"]]), bounds=(0, 1), epsilon=1)
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({}, "bounds, data_norm"),
-        ({"bounds": (0, 1), "data_norm": 1}, "bounds, data_norm"),
-        ({"bounds": (1, 0)}, "lower, upper"),
-        ({"bounds": 3}, "bounds"),
-        ({"data_norm": 0}, "data_norm"),
-        ({"data_norm": 1, "norm": 3}, "norm"),
-        ({"bounds": (0, 1), "method": "best"}, "method"),
-        ({"bounds": (0, 1), "epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            mean(np.ones((5, 2)), **{"epsilon": 1, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        mean(np.ones((0, 2)), bounds=(0, 1), epsilon=1)

@@ -12,11 +12,11 @@ import pytest
 
 import zerodelta as zd
 from paper.test_mode import law as stability_law
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import (
     certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
     permute_and_flip_law,
@@ -53,8 +53,7 @@ def test_modes_are_pure_on_every_pair_of_neighbors(
         laws[items] = law(counts, scale=used.scale)
         half[items] = law(counts, scale=used.scale / 2)
     pairs = list(neighbors(laws))
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
-    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON, mistake=half)
 
 
 def test_the_monotone_scale_is_caught() -> None:
@@ -71,7 +70,7 @@ def test_the_stability_method_is_pure_on_every_pair_of_neighbors(size: int) -> N
     certificate = mode([0], universe=size, epsilon=EPSILON, method="stability").certificate
     tau = Fraction(str(certificate.steps[0].numbers["threshold"]))
     laws = {d: stability_law(d, size, EPSILON, tau, "real") for d in datasets(range(size), 4)}
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in neighbors(laws))
+    assert_pure(laws, epsilon=EPSILON)
     lower = {d: stability_law(d, 4, EPSILON, tau / 2, "real") for d in datasets(range(4), 3)}
     assert any(certainly_impure(lower[a], lower[b], EPSILON) for a, b in neighbors(lower))
 
@@ -310,21 +309,3 @@ def test_the_asymmetric_mode_has_its_forecast_error(universe: int) -> None:
     assert method.error / 1.5 < gap * lost / runs < method.error * 1.5
     drawn = mode(items, universe=universe, epsilon=1, method="asymmetric")
     assert zd.verify(drawn.certificate, epsilon=1, proven=True)
-
-
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"universe": None}, "universe"),
-        ({"universe": 2**60}, "universe"),
-        ({"unknown": 77}, "unknown"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            mode([1], **{"universe": 5, "epsilon": 1, **wrong})
-    assert mode([], universe=3, epsilon=1).value in (0, 1, 2)
-    assert mode([0], universe=1, epsilon=1).value == 0
-    release = mode(np.array(["x"] * 50), universe=["x", "y"], epsilon=1)
-    assert zd.verify(release.certificate)
-    assert release.certificate.status.value == "proven"

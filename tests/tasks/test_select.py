@@ -111,27 +111,6 @@ def _wrong(options: int, lead: float) -> float:
     return 1 - float(np.mean((1 - x * grid) ** (options - 1)))
 
 
-@pytest.mark.parametrize(
-    ("release", "method", "known"),
-    [
-        (lambda **o: select([1, 2], sensitivity=1, **o), "exponential", "permute-and-flip"),
-        (lambda **o: zd.mode([0, 1], universe=2, **o), "exponential", "stability"),
-        (lambda **o: zd.median([0, 1], bounds=(0, 1), **o), "exponential", "permute-and-flip"),
-        (lambda **o: zd.histogram([0, 1], universe=2, **o), "k-norm-max", "laplace"),
-        (
-            lambda **o: zd.kmeans(np.eye(2), clusters=1, bounds=(0, 1), **o),
-            "purified",
-            "histogram",
-        ),
-    ],
-)
-def test_a_method_that_never_won_is_refused_with_those_there_are(
-    release: Any, method: str, known: str
-) -> None:
-    with pytest.raises(zd.errors.ParameterError, match=rf"method = '?{method}.*one of .*'{known}'"):
-        release(epsilon=1, method=method)
-
-
 def test_options_are_named_and_odd_scores_never_raise() -> None:
     assert select({"a": 0, "b": 10**6}, sensitivity=1, epsilon=1).value == "b"
     odd = [math.nan, -math.inf, None, "x", Fraction(1, 3), 2.5, np.int64(10**6), 10**400]
@@ -144,27 +123,6 @@ def test_options_are_named_and_odd_scores_never_raise() -> None:
     assert zd.verify(release.certificate)
     rows = np.array([[0.0, math.nan], [math.inf, 7.0]])
     assert select(rows, bounds=(0, 1), epsilon=1).value in (0, 1)
-
-
-def test_public_inputs_are_asked_for() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"sensitivity": None}, "sensitivity, bounds"),
-        ({"bounds": (0, 1)}, "sensitivity, bounds"),
-        ({"sensitivity": 0}, "sensitivity"),
-        ({"monotone": "yes"}, "monotone"),
-        ({"monotone": 1}, "monotone"),
-        ({"method": "best"}, "method"),
-        ({"epsilon": 0}, "epsilon"),
-    ]
-    for wrong, name in cases:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name} = "):
-            select([1, 2], **{"sensitivity": 1, "epsilon": 1, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="monotone"):
-        select(np.ones((2, 2)), bounds=(0, 1), monotone=True, epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match="options"):
-        select([], sensitivity=1, epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match="at least one row"):
-        select(np.ones((0, 2)), bounds=(0, 1), epsilon=1)
 
 
 def test_a_monotone_choice_says_so() -> None:

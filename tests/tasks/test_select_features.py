@@ -16,14 +16,13 @@ import pytest
 from data.opening import opened
 from zerodelta.channels.purification import plan
 from zerodelta.data.arrays import ArraySource
-from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.errors import CertificateError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Subsets
 from zerodelta.tasks.features import MethodName, select_features
-from zerodelta.testing import replayed
 from zerodelta.training.features import (
     FeatureTable,
     Stepwise,
@@ -211,57 +210,6 @@ def test_auto_takes_the_less_noisy_way_by_public_numbers_only() -> None:
 
 def _theorem(release: Release) -> str:
     return release.certificate.steps[0].theorem
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        np.full((5, 5), np.nan),
-        np.full((5, 5), np.inf),
-        np.array([["x", None, 1, 2, object()]] * 4, dtype=object),
-        np.array([[1e308, -1e308, 5e-324, 0, -np.inf]]),
-        np.zeros((1, 5)),
-    ],
-    ids=["nan", "inf", "objects", "extremes", "one row"],
-)
-def test_no_value_raises(method: MethodName, garbage: Any) -> None:
-    release = chosen(garbage, method, epsilon=1)
-    assert len(set(release.value)) == 2
-    assert set(release.value) <= set(range(4))
-
-
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [
-        ({"bounds": None}, "bounds="),
-        ({"target_bounds": None}, "target_bounds="),
-        ({"bounds": None, "data_norm": 1, "method": "stepwise"}, 'method="gram"'),
-        ({"target": "z"}, "name a column"),
-        ({"features": [0, 4]}, "name the columns"),
-        ({"features": [0, 0]}, "name the columns"),
-        ({"size": 5}, "choose fewer"),
-        ({"size": 0}, "plain int"),
-        ({"bounds": (1, -1)}, ""),
-        ({"bounds": ([0, 0], [1, 1])}, ""),
-        ({"method": "guess"}, "one of these"),
-        ({"epsilon": 0}, "pass"),
-    ],
-)
-def test_missing_and_malformed_parameters_raise_with_the_remedy(
-    options: dict[str, Any], remedy: str
-) -> None:
-    with pytest.raises(ParameterError) as caught:
-        chosen(suppressed(20), **options)
-    assert remedy in str(caught.value)
-
-
-@BOTH
-def test_replayed_bits_repeat_and_are_branded(method: MethodName) -> None:
-    rows = suppressed(50)
-    releases = [replayed("features")(chosen)(rows, method, epsilon=1) for _ in range(2)]
-    assert releases[0].value == releases[1].value
-    assert "NOT PRIVATE" in releases[0].certificate.summary
 
 
 def test_exchanges_undo_a_misleading_first_choice() -> None:

@@ -18,7 +18,6 @@ from zerodelta.spaces import Finite
 from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import SCORE, select_model
-from zerodelta.testing import replayed
 from zerodelta.training.losses import Logistic, Squared
 
 LOUD: dict[str, Any] = {"epsilon": 2000, "mixing_probability": "1e-12"}
@@ -180,35 +179,6 @@ def test_no_value_raises(garbage: Any) -> None:
     assert select_model(garbage, FIXED, epsilon=1, score=same).value in FIXED
 
 
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [
-        ({}, "rounds=50"),
-        ({"rounds": 0}, "plain int"),
-        ({"rounds": 2, "scoring": 1}, "scoring=0.2"),
-        ({"rounds": 2, "train": means}, "pass score="),
-        ({"rounds": 2, "score": same}, "leave it out"),
-        ({"rounds": 2, "candidates": {}}, "mapping"),
-        ({"rounds": 2, "candidates": ["a"]}, "mapping"),
-        ({"rounds": 2, "candidates": {"a": 1}}, "train= and score="),
-        (
-            {
-                "rounds": 2,
-                "candidates": {"a": NetworkModel(features=(0, 9), lower=(0, 0), upper=(1, 1))},
-            },
-            "name a column",
-        ),
-    ],
-)
-def test_missing_and_malformed_parameters_raise_with_the_remedy(
-    options: dict[str, Any], remedy: str
-) -> None:
-    given: dict[str, Any] = {"candidates": networks(), "epsilon": 1, **options}
-    with pytest.raises(ParameterError) as caught:
-        select_model(products(10), **given)
-    assert remedy in str(caught.value)
-
-
 def test_only_our_own_models_are_proven() -> None:
     """A model or a loss of the caller's might look at other rows, so it must come as functions."""
 
@@ -242,14 +212,3 @@ def test_what_a_built_in_model_makes_of_a_row_does_not_depend_on_the_batch() -> 
                 parts = [function(theta, rows[i : i + 9], columns) for i in range(0, 300, 9)]
             assert np.array_equal(np.concatenate(parts), whole, equal_nan=True)
             assert np.isfinite(whole).any()
-
-
-def test_replayed_bits_repeat_and_are_branded() -> None:
-    found = [
-        replayed("models")(select_model)(products(30), networks(), epsilon=1, rounds=2)
-        for _ in range(2)
-    ]
-    assert found[0].value == found[1].value
-    assert "NOT PRIVATE" in found[0].certificate.summary
-    flipped = replayed("flip")(select_model)(fixed_rows(9), FIXED, epsilon=1, score=same)
-    assert "NOT PRIVATE" in flipped.certificate.summary

@@ -14,7 +14,6 @@ from tasks.test_answer_queries import binary
 from zerodelta.marginals.domain import as_domain, as_workload, row_writer
 from zerodelta.marginals.fit import rounded_cells, whole_rows
 from zerodelta.tasks.marginals import answer_queries, synthesize
-from zerodelta.testing import replayed
 
 
 def tables(rows: Any, size: int = 2) -> list[Any]:
@@ -81,13 +80,6 @@ def test_every_method_makes_rows_with_the_certificate_of_the_tables(method: str)
     assert set(np.unique(release.value)) <= {0, 1}
     same = answer_queries(rows, domain=domain, epsilon=1, method=method)
     assert release.certificate.to_json() == same.certificate.to_json()
-
-
-def test_rows_follow_from_replayed_bits() -> None:
-    rows, domain = binary("chain", 4, 300), dict.fromkeys(range(4), 2)
-    one, two = (replayed("rows")(synthesize)(rows, domain=domain, epsilon=1) for _ in range(2))
-    assert "NOT PRIVATE" in one.certificate.summary
-    assert (one.value == two.value).all()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -17,9 +17,10 @@ import pytest
 import zerodelta as zd
 from mechanisms.key_laws import published_law
 from mechanisms.partition_laws import laplace_law
+from purity import assert_pure
+from sampling import Replace
 from tasks.test_quantiles import spied
-from tasks.test_table_is_private import HAIR, Handed, handed, norm
-from zerodelta.audit.exact import certainly_impure, certainly_pure
+from tasks.test_table_is_private import Handed, handed, norm
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.key_noise import UnknownKeys
 from zerodelta.tables.grouped import Table
@@ -125,14 +126,13 @@ def test_keys_cost_half_and_statistics_of_whatever_is_found_the_other_half(
         for pair in counts
         for each in pair
     }
-    assert all(certainly_pure(laws[a], laws[b], HALF) for a, b in counts)
+    assert_pure(laws, counts, epsilon=HALF)
     sums = {(a[1][1], b[1][1]) for a, b in pairs}
     sizes = [norm(noise, [x - y for x, y in zip(a, b, strict=True)]) for a, b in sums]
     assert max(sizes) / noise.scale == HALF
     if not keys and relation != "unit":  # by exact laws, too
         exact = {each: laplace_law(each, scale=noise.scale, high=4) for p in sums for each in p}
-        assert all(certainly_pure(exact[a], exact[b], HALF) for a, b in sums)
-        assert any(certainly_impure(exact[a], exact[b], HALF - HAIR) for a, b in sums)
+        assert_pure(exact, sums, epsilon=HALF, tight=True)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -160,18 +160,18 @@ def test_counts_alone_are_the_numbers_that_passed(finding: Any, relation: str) -
         for pair in pairs
         for each in pair
     }
-    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert_pure(laws, pairs, epsilon=EPSILON)
     assert "no interval" in str(release.error)
     assert release.sums == ()
 
 
 @pytest.mark.parametrize("keys", FOUND, ids=str)
 def test_quantiles_are_drawn_from_the_found_groups_at_one_rate(
-    monkeypatch: pytest.MonkeyPatch, finding: Any, keys: list[Any]
+    monkeypatch: pytest.MonkeyPatch, replace: Replace, finding: Any, keys: list[Any]
 ) -> None:
     """γ = share/(8(1 - min g)), whichever keys are found; all other rows are one group."""
     monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
-    calls, (_, found) = spied(monkeypatch), finding
+    calls, (_, found) = spied(replace), finding
     found[:] = keys
     rows: Rows = (("a", 1.0, True), ("b", -1.0, True), ("c", 1.0, True), ("a", -1.0, True))
     of: Any = {"y": [{"quantiles": ["1/4", "1/2"]}]}
@@ -361,7 +361,7 @@ def test_the_plan_depends_on_no_row() -> None:
     [
         (zd.text(20), "alphabet"),
         (zd.number(0, 9), "zd.bins"),
-        (zd.text(5000, alphabet="ab"), "4096 letters"),
+        (zd.text(5000, alphabet="ab"), "4096 characters"),
     ],
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:

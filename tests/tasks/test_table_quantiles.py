@@ -14,9 +14,11 @@ import pytest
 
 import zerodelta as zd
 from exact.joint_laws import joint_law
+from purity import assert_pure
+from sampling import Replace
 from tasks.test_quantiles import spied
 from tasks.test_table_is_private import Handed, Rows, added, handed, norm, replaced, table
-from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.audit.exact import certainly_impure
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -68,12 +70,16 @@ def product_law(calls: list[Any]) -> dict[Any, Any]:
 @pytest.mark.parametrize("by", ["0", None])
 @pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
 def test_quantiles_and_counts_of_a_table_cost_epsilon_together(
-    monkeypatch: pytest.MonkeyPatch, handed: list[Handed], relation: str, by: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    replace: Replace,
+    handed: list[Handed],
+    relation: str,
+    by: str | None,
 ) -> None:
     """What is drawn from each group, and what is counted: each costs its share, no more."""
     monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
     monkeypatch.setattr(quantile_plan, "MOST_CELLS", 0)  # counts of so few points would win
-    calls, known = spied(monkeypatch), {}
+    calls, known = spied(replace), {}
 
     def seen(rows: Rows) -> Any:
         if rows not in known:
@@ -93,7 +99,7 @@ def test_quantiles_and_counts_of_a_table_cost_epsilon_together(
     share = shares[-1] * units
     laws = {drawn: product_law(list(drawn)) for drawn in {e[0] for p in pairs for e in p}}
     moved = {(a[0], b[0]) for a, b in pairs}
-    assert all(certainly_pure(laws[a], laws[b], share) for a, b in moved)
+    assert_pure(laws, moved, epsilon=share)
     # with an eighth of the noise some pair costs more: so few rows are not the worst ones
     sharp = {drawn: product_law([(r, gaps, 8 * rate) for r, gaps, rate in drawn]) for drawn in laws}
     assert any(certainly_impure(sharp[a], sharp[b], share) for a, b in moved)

@@ -22,7 +22,7 @@ from zerodelta.privacy.interval_shapes import (
     as_frame,
     cells_of,
     covered,
-    found_intervals,
+    intervals_by_name,
     is_table,
 )
 
@@ -139,7 +139,7 @@ def note_of(release: Release) -> str:
 
 def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:
     """Return the ends by the name of each column of numbers."""
-    found: dict[str, Any] = dict(found_intervals(release, level, **asked))
+    found: dict[str, Any] = dict(intervals_by_name(release, level, **asked))
     if not is_table(release.value) and found:
         (name,) = cells.numbers
         return {name: tuple(np.concatenate(side) for side in zip(*found.values(), strict=True))}

@@ -156,9 +156,10 @@ class Facts:
         require(
             not self.may_miss,
             "rows",
-            expected="a public number of them, all of which count: no missing cells that are "
-            "skipped, no filter, no units, no add-remove",
-            remedy="pass missing=None (none is missing) or a number, or declare it for the column",
+            expected="every row to be present and counted: no skipped cells, no filter, no units, "
+            "no add-remove",
+            remedy="pass missing=None if no cell is missing, or a number, or declare it for the "
+            "column",
         )
         return self.public_rows
 
