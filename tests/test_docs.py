@@ -266,3 +266,12 @@ def test_a_csv_by_city_passes_the_twelve_boxes_in_order() -> None:
     entered, _ = script["trace"](script["by_city"])
     assert set(boxes) <= set(entered), "a file or function was renamed: mend the box"
     assert boxes == sorted(boxes, key=entered.index)
+
+
+def test_names_in_the_recipes_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text.split("## How to add")[1].split("## Words and numbers")[0]
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for name in re.findall(r"`([A-Za-z_]\w{3,})`", recipes):
+        assert re.search(rf"\b{name}\b", source), f"CONTRIBUTING.md: {name}"

@@ -68,7 +68,7 @@ from zerodelta.regression.forest import Splits
 from zerodelta.regression.objective import RegressionPlan
 from zerodelta.regression.statistics import StatisticsPlan
 from zerodelta.sklearn.classifiers import _seed
-from zerodelta.spine.verbs import Asked
+from zerodelta.spine.verbs import Request
 from zerodelta.tasks.models import VoteQuestion, _vote_gap
 
 F = Fraction
@@ -268,7 +268,7 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
         "estimators/test_class_statistics_are_private.py"
         "::test_splits_are_inside_what_is_left_of_a_feature_and_follow_from_the_seed"
     ),
-    Asked: "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone",
+    Request: "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone",
     BlackBox: "audit/test_sampled_bound.py::test_a_correct_mechanism_is_rarely_flagged",
     measurement: (
         "interop/test_opendp_tasks.py"

@@ -322,6 +322,11 @@ def test_a_release_from_replayed_bits_is_not_private_and_has_no_page() -> None:
         page_of_releases([release])
 
 
+def test_a_page_is_about_one_release_or_more(tmp_path: Path) -> None:
+    with pytest.raises(zd.errors.ParameterError, match="one release or more"):
+        write_report([], tmp_path / "r.html")
+
+
 @pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "2", "5", "30", "1000"])
 @pytest.mark.parametrize("before", ["1/100", "1/2", "9/10"])
 def test_odds_are_rounded_away_from_what_is_promised(epsilon: str, before: str) -> None:
@@ -379,7 +384,7 @@ def test_releases_for_rows_and_for_units_are_not_added_up() -> None:
     unit = zd.sum(opened(unit="who", max_rows=2), "age", epsilon=2)
     told = text_of(page_of_releases([row, unit], files=["row.json", "unit.json"]))
     assert "ε = 3" not in told
-    assert "these do not add up" in told
+    assert "they do not add up" in told
     assert f"Of one row: a suspicion of 50 % rises to at most {risen(1)}" in told
     assert f"Of the rows of one who: a suspicion of 50 % rises to at most {risen(2)}" in told
     assert "Release 1: pure differential privacy with ε = 1" in told

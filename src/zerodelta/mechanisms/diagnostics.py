@@ -24,18 +24,18 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share, each_bounds
-from zerodelta.spine.run import Beside
+from zerodelta.spine.public_inputs import as_share, bounds_by_column
+from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 
 
-def diagnosis(
-    share: Rational | Beside | None,
+def as_diagnosis(
+    share: Rational | Diagnosis | None,
     source: Source | None,
     *,
     bounds: Any = None,
     beyond: TooLong | None = None,
-) -> Beside | None:
+) -> Diagnosis | None:
     """Return the question that ``diagnostics=share`` adds to a release; None if that is None.
 
     `bounds` are those of the columns of `source`, as the main question has them; without declared
@@ -43,17 +43,17 @@ def diagnosis(
     `beyond` a bound on their length count as clipped, too.
 
     >>> from zerodelta.data.arrays import ArraySource
-    >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
-    >>> beside.share, beside.source.columns
+    >>> diagnosis = as_diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
+    >>> diagnosis.share, diagnosis.source.columns
     (Fraction(1, 100), ('reading',))
     """
-    if share is None or isinstance(share, Beside):  # the caller has built it already
+    if share is None or isinstance(share, Diagnosis):  # the caller has built it already
         return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
         read: Source = source.readings(_limits(source, bounds), beyond)
     elif source is not None and bounds is not None:
-        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))), beyond)
+        read = Readings(source, tuple(bounds_by_column(bounds, len(source.columns))), beyond)
     else:
         raise ParameterError(
             "diagnostics",
@@ -61,13 +61,13 @@ def diagnosis(
             expected="columns with bounds: a row is used, clipped to them, or unreadable",
             remedy="name columns of a data set or pass bounds=, or leave diagnostics out",
         )
-    return Beside(question=ReadingsQuestion(), source=read, share=exact)
+    return Diagnosis(question=ReadingsQuestion(), source=read, share=exact)
 
 
 def _limits(source: Dataset, bounds: Any) -> Limits:
     """Return the bounds of each column: those of the question, or else the declared ones."""
     if bounds is not None:
-        return tuple(each_bounds(bounds, len(source.columns)))
+        return tuple(bounds_by_column(bounds, len(source.columns)))
     kinds = source.kinds.values()
     return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
 

@@ -37,7 +37,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_bool
-from zerodelta.privacy.steps import MOST_ENTRIES, Step
+from zerodelta.privacy.steps import MAX_ENTRIES, Step
 from zerodelta.privacy.theorems import noise as theorems
 from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
@@ -445,7 +445,7 @@ def _short(quantum: _Unit | None) -> Fraction | list[Fraction] | str:
         return quantum
     if len(set(quantum)) == 1:
         return quantum[0]
-    return list(quantum) if len(quantum) <= MOST_ENTRIES else theorems.OWN_UNITS
+    return list(quantum) if len(quantum) <= MAX_ENTRIES else theorems.OWN_UNITS
 
 
 @value

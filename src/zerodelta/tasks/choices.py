@@ -23,7 +23,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import (
@@ -382,15 +382,15 @@ def select(
         remedy="pass sensitivity= for scores, or bounds=(lower, upper) for a table of rows",
     )
     if bounds is None:
-        diagnosis(diagnostics, None)
+        as_diagnosis(diagnostics, None)
         stated = SelectQuestion(options=listed_options(scores), method=method, **public)
         return run(stated.plan(Facts(rows=None), epsilon), Sealed(scores))
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
     question = SelectQuestion(options=options, method=method, **public)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _common_bounds(table: Source, bounds: Any) -> Any:

@@ -20,7 +20,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.encoded_columns import as_radius
@@ -310,8 +310,8 @@ def _ask(
     if bounds is None and question.data_norm is None:
         bounds = declared
     stated = replace(question, bounds=bounds)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(stated, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(stated, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _correlations(scaled: Floats, smallest_variances: Floats) -> Floats:
@@ -391,8 +391,8 @@ def pca(
     )
     row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
     question, products = question.with_radius(Facts.of(source), row_epsilon)
-    beside = diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value(eq=False)

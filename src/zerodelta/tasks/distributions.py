@@ -25,7 +25,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, power_sums
 from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
 from zerodelta.mechanisms.ranks import as_points
@@ -154,8 +154,8 @@ def cdf(
     question = CdfQuestion(
         at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -359,10 +359,10 @@ def histogram(
         edges = (
             None if cut.bins is None or cut.clip_bounds else (cut.bins.edges[0], cut.bins.edges[-1])
         )
-        beside = diagnosis(diagnostics, cells, bounds=edges)
+        diagnosis = as_diagnosis(diagnostics, cells, bounds=edges)
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
-        return ask(numbers, cells, epsilon=epsilon, beside=beside)
+        return ask(numbers, cells, epsilon=epsilon, diagnosis=diagnosis)
     return ask_of_items(
         partial(HistogramQuestion, method=method),
         items,
@@ -388,8 +388,8 @@ def ask_of_items(
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = question(universe=labels_of(codes), coded=True)
-        return ask(coded, codes, epsilon=epsilon, beside=diagnosis(diagnostics, codes))
-    diagnosis(diagnostics, None)  # refused: bare items have no declared column
+        return ask(coded, codes, epsilon=epsilon, diagnosis=as_diagnosis(diagnostics, codes))
+    as_diagnosis(diagnostics, None)  # refused: bare items have no declared column
     source, count = as_items(items, columns)
     stated = question(universe=universe, unknown=unknown)
     return run(stated.plan(Facts(rows=count), epsilon), source)

@@ -24,7 +24,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
@@ -128,8 +128,8 @@ def decision_tree(
         columns = [str(column) for column in dict.fromkeys(named)]
     source, _ = as_numbers(rows, columns)
     question = TreeQuestion(label=label, classes=classes, thresholds=thresholds)
-    beside = diagnosis(diagnostics, source)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -279,8 +279,8 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _declared(

@@ -21,7 +21,7 @@ from zerodelta.data.source import Sealed
 from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.selection import JointTopK, PermuteAndFlip, worst_gap
 from zerodelta.privacy.claims import PureDP
@@ -123,8 +123,8 @@ def heavy_hitters(
     """
     source, dataset = keyed(data, columns, universe)
     question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
-    beside = diagnosis(diagnostics, dataset)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, dataset)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -324,7 +324,7 @@ def top_k(
         remedy="leave them out, or pass scores=",
     )
     source, dataset = keyed(data, columns, universe)
-    number_of_keys, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
+    number_of_keys, diagnosis = as_count(k, "k", minimum=1), as_diagnosis(diagnostics, dataset)
     question: HeavyHittersQuestion | TopKQuestion
     if known_keys(source):
         question = TopKQuestion(
@@ -341,7 +341,7 @@ def top_k(
         question = HeavyHittersQuestion(
             source=source, false_keys=false_keys, maximum_keys=number_of_keys
         )
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def known_keys(source: KeySource) -> bool:

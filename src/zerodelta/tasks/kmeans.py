@@ -20,7 +20,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require, require_extra
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
@@ -117,8 +117,8 @@ def kmeans(
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value

@@ -26,7 +26,7 @@ from zerodelta.marginals.domain import (
 from zerodelta.marginals.fit import Answers, whole_rows
 from zerodelta.marginals.methods import tables_plan
 from zerodelta.marginals.strategies import whole_rows_error
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan
 from zerodelta.spine.run import ask
@@ -144,8 +144,8 @@ def _release(
 ) -> Release:
     """Answer the question on the chosen columns."""
     source, facts = tabulated_source(chosen, question.domain)
-    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, source, epsilon=epsilon, beside=beside, facts=facts)
+    diagnosis = as_diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, facts=facts)
 
 
 @value

@@ -31,7 +31,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
@@ -309,9 +309,9 @@ def vote(
         question.try_on(made_up(source))
     else:
         question.try_on(rows_to_try(source.columns, None, None, example))
-    beside = diagnosis(diagnostics, source)
+    diagnosis = as_diagnosis(diagnostics, source)
     units = UnitVotes if question.by_unit else Units
-    return ask(question, source, epsilon=epsilon, beside=beside, units=units)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, units=units)
 
 
 @value
@@ -429,7 +429,7 @@ class VoteQuestion:
         """Return the error that a release states, as a sentence."""
         sentence = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
         if not can_decide(len(self.options), epsilon, blocks):
-            sentence += ": too few votes to decide; pass a larger epsilon, or more rows"
+            sentence += ": so few votes cannot decide; pass a larger epsilon, or more rows"
         return sentence
 
 
@@ -562,8 +562,8 @@ def select_model(
         if fit is not None and example is None
         else rows_to_try(source.columns, None, None, example),
     )
-    beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value

@@ -19,7 +19,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.quantile_plan import plan_quantiles
 from zerodelta.mechanisms.ranks import (
     MOST_POINTS,
@@ -146,8 +146,8 @@ def quantile(
     question = QuantileQuestion(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @partial(debited, like=quantile)
@@ -422,8 +422,8 @@ def quantiles(
     question = QuantilesQuestion(
         q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value

@@ -26,7 +26,7 @@ from zerodelta.exact.rational import (
     as_rational,
     float_within,
 )
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.noisy_test import (
     MixedBoundedRelease,
     ProposedRelease,
@@ -59,7 +59,7 @@ from zerodelta.spine.public_inputs import (
     needed,
     one_column,
 )
-from zerodelta.spine.run import aside, ask, left, run
+from zerodelta.spine.run import ask, epsilon_without, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.task import (
     METHOD,
@@ -222,9 +222,11 @@ def _release(
     if read or type(query) in (Median, TrimmedMean):
         rows = as_source(rows, columns, missing=missing)
     source, facts = query.closed(rows)
-    beside = diagnosis(diagnostics, source if isinstance(source, Source) else None, bounds=bounds)
-    plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, aside=aside(beside, epsilon))
+    diagnosis = as_diagnosis(
+        diagnostics, source if isinstance(source, Source) else None, bounds=bounds
+    )
+    plan = question.plan(facts, epsilon_without(epsilon, diagnosis))
+    return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
 
 
 def cell_side(lattice: GridLattice) -> float:
@@ -434,8 +436,8 @@ def trimmed_mean(
     question = TrimmedMeanQuestion(
         trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value

@@ -27,7 +27,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.regression.encoded_columns import ColumnBounds, variance_kept
 from zerodelta.spine.plan import Facts, Method, choose, ranked
-from zerodelta.spine.public_inputs import each_bounds
+from zerodelta.spine.public_inputs import bounds_by_column
 from zerodelta.tasks.statistics import check_one_bound
 from zerodelta.value import value
 
@@ -80,7 +80,7 @@ class Products:
             lattice = FixedPoint.ball(dimension=columns, bound=data_norm, steps=STEPS)
             unit = np.full(columns, float(lattice.bound) / STEPS)  # type: ignore[arg-type]
             return Products(lattice=lattice, scaled=None, unit=unit, middle=np.zeros(columns))
-        lower, upper = zip(*each_bounds(bounds, columns), strict=True)
+        lower, upper = zip(*bounds_by_column(bounds, columns), strict=True)
         ends = ColumnBounds(lower=_floats(lower), upper=_floats(upper))
         for low, high in zip(lower, upper, strict=True):
             _check_size(high - low, "bounds", bounds)

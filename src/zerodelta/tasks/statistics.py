@@ -25,7 +25,7 @@ from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
 from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
@@ -33,7 +33,13 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds, one_column
+from zerodelta.spine.public_inputs import (
+    as_pair,
+    as_source,
+    bounds_by_column,
+    bounds_of,
+    one_column,
+)
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
@@ -132,11 +138,11 @@ def count(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing, texts=True)
-    beside = diagnosis(diagnostics, source)
+    diagnosis = as_diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.presence_only
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
@@ -410,8 +416,8 @@ def _released(
         )
     else:
         of_statistic = question(bounds=stated)
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(of_statistic, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
+    return ask(of_statistic, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _check_numeric(source: Dataset) -> None:
@@ -432,7 +438,7 @@ def _of_all_rows(
 ) -> TableQuestion:
     """Return the question for one statistic of each column, of all rows as one group."""
     require(columns, "columns of rows", 0, "one or more", "pass rows with a column")
-    entries = zip(columns, each_bounds(bounds, len(columns)), missing, strict=True)
+    entries = zip(columns, bounds_by_column(bounds, len(columns)), missing, strict=True)
     table_columns = tuple(
         TableColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
         for name, pair, absent in entries
@@ -717,7 +723,7 @@ class SumQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the lattice, and calibrate noise in the l∞ norm."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
-        exact, ends = as_usable_epsilon(epsilon), each_bounds(self.bounds, facts.width)
+        exact, ends = as_usable_epsilon(epsilon), bounds_by_column(self.bounds, facts.width)
         wanted = wanted_steps(facts.planned_rows, exact)
         steps = max(_LEAST_STEPS, min(wanted, _MOST_SUM_STEPS))
         quanta = tuple((upper - lower) / (2 * steps) for lower, upper in ends)
@@ -881,7 +887,7 @@ def _count(numbers: Numbers) -> tuple[Method, ...]:
 
 def _total(numbers: Numbers) -> float:
     """Return the largest error of n times the middle of the bounds, averaged over the columns."""
-    ends = each_bounds(numbers["bounds"], width_of(numbers))
+    ends = bounds_by_column(numbers["bounds"], width_of(numbers))
     widths = float(reduce(add, (upper - lower for lower, upper in ends)))
     return float(numbers["n"]) * widths / (2 * len(ends))
 

@@ -18,7 +18,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -190,8 +190,8 @@ def table_of(
         universe=rows.universe,
         false_keys=false_keys,
     )
-    beside = diagnosis(diagnostics, rows.diagnosed_columns, bounds=None)
-    return ask(question, rows.source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, rows.diagnosed_columns, bounds=None)
+    return ask(question, rows.source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def grouped_statistic(
