@@ -21,7 +21,7 @@ import zerodelta as zd
 from cli.people import asked, run, write_people
 from zerodelta.privacy.readable import LARGE
 from zerodelta.privacy.release import make_keys
-from zerodelta.report import page_of_releases
+from zerodelta.report import page_of_releases, write_report
 from zerodelta.report.contents import after_lower, after_upper, factor_text, grids_of, percent_text
 from zerodelta.report.page import COLORS, LARGEST_PAGE
 from zerodelta.testing import replayed
