@@ -96,11 +96,11 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/mixing_time.py
 	$(BIN)/python bench/ledger.py
 
-reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
-	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)
+reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; KEEP=1: the site shows it)
+	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(KEEP),--keep .)
 
-architecture: env ## trace docs/architecture.md again
-	$(BIN)/python bench/architecture.py --write
+architecture: env ## trace calls through the files, and write the rooms of docs/architecture.md again
+	$(BIN)/python bench/architecture.py
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-lowest .venv-bridges dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

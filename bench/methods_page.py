@@ -1,21 +1,18 @@
-"""Write docs/choose-a-method.md from `zd.advise` for every task at typical numbers (`--write`)."""
+"""Print the page "Choose a method" of the site: what `zd.advise` says of every task."""
 
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import zerodelta as zd
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "choose-a-method.md"
 HEAD = """# Choose a method
 
 `method="auto"` takes the method with the least predicted error, and `zd.advise` shows all of them
 before there is data. This page is what it says of every task at typical numbers (n = 10 000 rows
 where that matters, ε = 1), printed by `bench/methods_page.py`. Yours are different: ask
 `print(zd.advise("mean", n=…, epsilon=…, bounds=…))`, or move them on the
-[planner page](planner.md).
+[planner page](command-line.md#the-planner-page).
 
 *Useful from*: with that many rows the error is a tenth of that of a guess without any. *×*: the
 predicted error over the best one's.
@@ -69,12 +66,5 @@ def page() -> str:
     return "\n".join(lines()).rstrip() + "\n"
 
 
-def main() -> None:
-    if "--write" in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
-    else:
-        print(page(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print(page(), end="")

@@ -3,7 +3,8 @@
 ``python bench/peers_attacks.py [--python PATH] [--samples 20000]``. PATH is an interpreter that has
 the peers installed; this one if left out. A peer that it does not have is skipped with a line.
 An attack is code that defines ``draw(data, count)``; it runs in a process of its own. Each has a
-twin that asks zerodelta the same, on the same two inputs. docs/attacks.md lists the reports.
+twin that asks zerodelta the same, on the same two inputs. docs/threat-model.md lists the
+reports.
 """
 
 from __future__ import annotations

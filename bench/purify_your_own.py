@@ -1,4 +1,4 @@
-"""Measure docs/purify-your-own.md: a purified DP-SGD run, and the better alternatives.
+"""Measure docs/purification.md: a purified DP-SGD run, and the better alternatives.
 
 Two classes in the unit ball of d dimensions, n rows, ε = 1 under replace-one, 20 runs each. The
 run is plain NumPy with float noise, so its claim is the caller's; objective perturbation is ours.

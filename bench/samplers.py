@@ -57,18 +57,18 @@ def speed(draw: Callable[[], object], count: int) -> float:
 
 def slow_share(draw: Callable[[], object], count: int) -> float:
     """Share of draws that the float balls left undecided."""
-    resolve, calls = lazy._resolve, 0
+    resolve, calls = lazy._round_exactly, 0
 
     def counting(*args: object) -> list[int]:
         nonlocal calls
         calls += 1
         return resolve(*args)  # type: ignore[arg-type]
 
-    lazy._resolve = counting  # type: ignore[assignment]
+    lazy._round_exactly = counting  # type: ignore[assignment]
     try:
         draw()
     finally:
-        lazy._resolve = resolve
+        lazy._round_exactly = resolve
     return calls / count
 
 

@@ -33,7 +33,7 @@ def study_plan(space: Space, epsilon: str) -> StudyPlan:
 
 def nats(plan: StudyPlan) -> float:
     """Return ln N of what is published: the logarithm of the channel's mass ratio."""
-    return plan.publishing.weighed[0].log_ratio
+    return plan.publishing.compared[0].log_ratio
 
 
 def table() -> list[str]:

@@ -19,7 +19,7 @@ def run(
     out: Path,
     *,
     quick: bool,
-    docs: Path | None = None,
+    keep: Path | None = None,
     only: Sequence[str] = (),
     most: int | None = None,
     console: Console | None = None,
@@ -41,7 +41,7 @@ def run(
             name = stage if stage in bars else f"Tables: {stage}"
             progress.update(bar, description=name, completed=done, total=total)
 
-        return reproduce(out, quick=quick, docs=docs, only=only, most=most, report=report)
+        return reproduce(out, quick=quick, keep=keep, only=only, most=most, report=report)
 
 
 def main() -> None:
@@ -49,13 +49,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reproduce", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("reproduced"), help="made if missing")
     parser.add_argument("--quick", action="store_true", help="two points to a curve, no slopes")
-    parser.add_argument("--docs", type=Path, help="write reproduction.md into this folder, too")
+    parser.add_argument(
+        "--keep", type=Path, help="write what the site shows below this folder, too"
+    )
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=(), help="some rows only")
     parser.add_argument("--repeats", type=int, help="at most so many a point, for a rough run")
     arguments = parser.parse_args()
     console = Console()
     options: dict[str, Any] = {
-        "docs": arguments.docs,
+        "keep": arguments.keep,
         "only": arguments.only,
         "most": arguments.repeats,
     }

@@ -1,6 +1,6 @@
 """Write `reproduce.html`: the pictures, the slopes and the differences from the paper.
 
-Everything is rendered from the numbers that `reproduce.json` holds; so is docs/reproduction.md
+Everything is rendered from the numbers that `reproduce.json` holds; so is the page of the site
 (`reproduce.report`).
 """
 

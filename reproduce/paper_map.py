@@ -1,8 +1,8 @@
-"""Map each statement of the paper to its file, function and test (docs/paper-map.md).
+"""Map each statement of the paper to its file, function and test (docs/paper.md).
 
-The entries are in `paper_map.toml`; `python -m reproduce.paper_map` writes docs/paper-map.md. Tests
-check that the page is this, that every algorithm, theorem, corollary and lemma of the paper is
-there, and that every target exists.
+The entries are in `paper_map.toml`; the site prints them into docs/paper.md, and `python -m
+reproduce.paper_map` into a terminal. Tests check that every algorithm, theorem, corollary and lemma
+of the paper is there, and that every target exists.
 """
 
 from __future__ import annotations
@@ -64,16 +64,6 @@ _ERRATA = {
 }
 """Sections of docs/errata.md."""
 
-_HEAD = """\
-# Paper map
-
-Where to find each statement of *Purifying Approximate Differential Privacy with Randomized
-Post-processing*, by its label in the paper's source. Statements are as printed, in a line; the
-last column links to what to mind with them. Generated from
-[paper_map.toml](../reproduce/paper_map.toml) by
-`python -m reproduce.paper_map > docs/paper-map.md`; a test checks that every target exists.
-"""
-
 
 def find(label: str) -> Entry | None:
     """Return what the map says of a label of the paper, None if it is not there.
@@ -85,10 +75,10 @@ def find(label: str) -> Entry | None:
 
 
 def render() -> str:
-    """Return docs/paper-map.md."""
-    parts = [_HEAD]
+    """Return the tables of the map, as a part of docs/paper.md."""
+    parts = []
     for title, group in groupby(ENTRIES, key=lambda entry: entry.section):
-        parts.append(f"## {title}\n\n| label | statement | here | tested by | errata |\n")
+        parts.append(f"### {title}\n\n| label | statement | here | tested by | errata |\n")
         parts[-1] += "|---|---|---|---|---|\n" + "\n".join(map(_row, group)) + "\n"
     return "\n".join(parts)
 

@@ -57,7 +57,7 @@ def reproduce(
     out: Path,
     *,
     quick: bool = False,
-    docs: Path | None = None,
+    keep: Path | None = None,
     only: Sequence[str] = (),
     most: int | None = None,
     workers: int | None = None,
@@ -65,10 +65,10 @@ def reproduce(
 ) -> Path:
     """Write the figures and tables into `out` and return the path of the page.
 
-    `quick` takes two points a curve and gives no slopes: under two minutes. `docs` names a folder
-    for reproduction.md and its pictures. `only` names the experiments to run, if not all; `most`
-    limits the repeats of a point, for a rough run. `workers` processes (default: two, or one on a
-    single core) share the runs; with 1 everything happens in this process.
+    `quick` takes two points a curve and gives no slopes: under two minutes. `keep` names a folder
+    for what the site shows of the run (`reproduce.report`). `only` names the experiments to run, if
+    not all; `most` limits the repeats of a point, for a rough run. `workers` processes (default:
+    two, or one on a single core) share the runs; with 1 everything happens in this process.
     """
     started, commit = time.perf_counter(), _commit()  # now: the checkout may change meanwhile
     tell = report if report is not None else _silent
@@ -106,8 +106,8 @@ def reproduce(
     _write(out / "reproduce.json", json.dumps(numbers, indent=1, ensure_ascii=False))
     target = out / "reproduce.html"
     _write(target, page(numbers, pictures))
-    if docs is not None:
-        write_report(docs, numbers, pictures)
+    if keep is not None:
+        write_report(keep, numbers, pictures)
     return target
 
 
@@ -215,8 +215,8 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
 def _command(*, quick: bool, only: Sequence[str], most: int | None) -> str:
     """Return what makes a report like this one."""
     if not only and most is None:
-        return "make reproduce DOCS=1 QUICK=1" if quick else "make reproduce DOCS=1"
-    parts = ["python -m reproduce --docs docs"]
+        return "make reproduce KEEP=1 QUICK=1" if quick else "make reproduce KEEP=1"
+    parts = ["python -m reproduce --keep ."]
     parts += ["--quick"] if quick else []
     parts += [] if most is None else [f"--repeats {most}"]
     parts += ["--only", *only] if only else []

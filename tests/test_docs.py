@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from website.printed import PAGES as PRINTED
+from website.printed import filled
 
 from zerodelta.privacy.theorems import THEOREMS
 
@@ -19,7 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [*DOCS, ROOT / "README.md"]
 THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-PURIFICATION = (ROOT / "docs" / "purification.md").read_text(encoding="utf-8")
+PURIFICATION, _ = (
+    (ROOT / "docs" / "purification.md")
+    .read_text(encoding="utf-8")
+    .split("\n## Purify a run of your own")
+)
 REGISTERED = set(THEOREMS)
 HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -47,6 +53,14 @@ def labels_of(section: str) -> set[str]:
     """Return the labels in a section's "Label: `X`" line."""
     lines = paragraphs(section, "Labels?:")
     return {label for line in lines for label in re.findall(r"`([^`]+)`", line.split("· Code")[0])}
+
+
+@cache
+def page_text(name: str) -> str:
+    """Return a page as the site shows it: printed whole, or with what is printed into it."""
+    if name in PRINTED:
+        return PRINTED[name]()
+    return filled((ROOT / "docs" / name).read_text(encoding="utf-8"))
 
 
 def anchor(heading: str) -> str:
@@ -84,18 +98,32 @@ def test_the_code_a_section_names_exists(title: str) -> None:
                 assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), (path, name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in LINK.findall(prose(page.read_text(encoding="utf-8"))):
+@pytest.mark.parametrize("name", [*(page.name for page in DOCS), *PRINTED])
+def test_links_lead_somewhere(name: str) -> None:
+    check_links(name, page_text(name), ROOT / "docs")
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
+def test_links_of_the_pages_beside_docs_lead_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    check_links(name, text, ROOT)
+    assert not [link for link in LINK.findall(text) if Path(link).name in PRINTED]
+
+
+def check_links(name: str, text: str, folder: Path) -> None:
+    for link in LINK.findall(prose(text)):
         if link.startswith(("http://", "https://")):
             continue
         path, _, fragment = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{page.name} links to {link}"
-        assert target.is_relative_to(ROOT), f"{page.name} links to {link}, outside the project"
+        if path and path not in PRINTED:
+            target = (folder / path).resolve()
+            assert target.exists(), f"{name} links to {link}"
+            assert target.is_relative_to(ROOT), f"{name} links to {link}, outside the project"
         if fragment:
-            headings = HEADING.findall(prose(target.read_text(encoding="utf-8")))
-            assert fragment in map(anchor, headings), f"{page.name} links to {link}"
+            beside = (folder / path).parent == ROOT / "docs"
+            shown = page_text(Path(path).name) if beside and path else text
+            headings = HEADING.findall(prose(shown))
+            assert fragment in map(anchor, headings), f"{name} links to {link}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -192,8 +220,8 @@ def test_the_break_even_table_is_what_the_bench_prints() -> None:
 
 def test_names_in_the_notation_exist() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    text = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
-    for line in text.splitlines():
+    paper = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    for line in paper.split("\n## Notation\n")[1].split("\n## ")[0].splitlines():
         if not line.startswith("| ") or line.startswith("| symbol"):
             continue
         named = [
@@ -204,4 +232,46 @@ def test_names_in_the_notation_exist() -> None:
         for name in named:
             if name == "R":
                 continue
-            assert re.search(rf"\b{name}\b", source), f"docs/notation.md: {name}"
+            assert re.search(rf"\b{name}\b", source), f"docs/paper.md: {name}"
+
+
+@cache
+def architecture() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "bench" / "architecture.py"))
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_map_has_every_room_with_what_it_is_for_and_about_its_size() -> None:
+    script = architecture()
+    shown = ARCHITECTURE.split(script["BEGIN"])[1].split(script["END"])[0]
+    rows = re.findall(r"^\| \[(\w+)\]\([^)]+\) \| (.+) \| (\d+) \| (\d+) \|$", shown, re.MULTILINE)
+    rooms = {name: (purpose, files, lines) for name, purpose, files, lines in script["rooms"]()}
+    assert [(name, purpose) for name, purpose, *_ in rows] == [
+        (name, purpose) for name, (purpose, *_) in rooms.items()
+    ], "make architecture"
+    for name, _, files, lines in rows:
+        assert int(files) == pytest.approx(rooms[name][1], rel=0.25, abs=2), name
+        assert int(lines) == pytest.approx(rooms[name][2], rel=0.25, abs=100), name
+
+
+def test_a_csv_by_city_passes_the_twelve_boxes_in_order() -> None:
+    script = architecture()
+    boxes = re.findall(
+        r"^\d+\. \[(\S+)\]\(\.\./src/zerodelta/\1\), `(\w+)`", ARCHITECTURE, re.MULTILINE
+    )
+    assert len(boxes) == 12
+    script["by_city"](2)
+    entered, _ = script["trace"](script["by_city"])
+    assert set(boxes) <= set(entered), "a file or function was renamed: mend the box"
+    assert boxes == sorted(boxes, key=entered.index)
+
+
+def test_names_in_the_recipes_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text.split("## How to add")[1].split("## Words and numbers")[0]
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for name in re.findall(r"`([A-Za-z_]\w{3,})`", recipes):
+        assert re.search(rf"\b{name}\b", source), f"CONTRIBUTING.md: {name}"

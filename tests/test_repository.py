@@ -351,7 +351,7 @@ def test_the_glossary_has_every_word_of_a_certificate_and_of_the_spine() -> None
 
 
 def test_the_glossary_is_linked() -> None:
-    for page in ("README.md", "docs/notation.md"):
+    for page in ("README.md", "docs/paper.md"):
         assert "glossary.md)" in (ROOT / page).read_text(encoding="utf-8")
 
 
@@ -363,7 +363,7 @@ RETIRED = re.compile(
 
 
 def test_documents_use_the_words_of_the_glossary() -> None:
-    others = {"docs/theory.md", "docs/errata.md", "docs/paper-map.md"}
+    others = {"docs/theory.md", "docs/errata.md"}
     pages = texts("src", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "examples", "bench")
     found = [
         f"{path}: {match[0]}"

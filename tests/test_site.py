@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import runpy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from website.docstrings import Docstrings
 from website.hooks import listed
+from website.printed import MARK, PAGES, PARTS, filled
 
 import zerodelta as zd
 
@@ -23,6 +23,7 @@ REFERENCE: dict[str, Any] = listed()
 MADE = {
     "changelog.md",
     "reference/command-line.md",
+    *PAGES,
     *(f"reference/{name}.md" for name in REFERENCE),
 }
 """Pages that website/hooks.py makes when the site is built."""
@@ -45,8 +46,7 @@ def test_every_page_is_in_the_menu_once_and_the_menu_names_pages_that_exist() ->
 def test_the_menu_has_the_doors_of_the_design() -> None:
     doors = [next(iter(each)) for each in SITE["nav"]]
     assert doors == [
-        *("Home", "Start", "Guides", "Reference", "Why believe it", "Paper", "Beside others"),
-        *("Glossary", "Changelog"),
+        *("Home", "Guides", "Reference", "Why believe it", "Paper", "Glossary", "Changelog"),
     ]
 
 
@@ -68,9 +68,26 @@ def test_nothing_of_the_site_is_fetched_from_elsewhere() -> None:
         assert not re.search(r"https?://", path.read_text(encoding="utf-8")), path.name
 
 
-def test_the_page_of_methods_is_what_the_advisor_says() -> None:
-    made = runpy.run_path(str(ROOT / "bench" / "methods_page.py"))["page"]()
-    assert (ROOT / "docs" / "choose-a-method.md").read_text(encoding="utf-8") == made
+def test_each_printed_part_has_one_place_and_each_place_a_part() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")]
+    assert sorted(name for text in texts for name in MARK.findall(text)) == sorted(PARTS)
+    assert not any(MARK.search(filled(text)) for text in texts)
+
+
+def test_what_the_site_prints_is_not_kept_by_git() -> None:
+    assert not [name for name in MADE if (ROOT / "docs" / name).exists()]
+
+
+def test_every_task_that_the_advisor_knows_is_on_the_page_of_methods() -> None:
+    headings = re.findall(r"^## (\w+)$", PAGES["choose-a-method.md"](), re.MULTILINE)
+    assert headings == [advice.task for advice in zd.advise()]
+
+
+def test_every_script_of_the_gallery_has_its_picture() -> None:
+    page = PAGES["gallery.md"]()
+    pictures = {path.stem for path in (ROOT / "docs" / "images" / "gallery").iterdir()}
+    assert set(re.findall(r"gallery/(\w+)\.svg", page)) == pictures
+    assert set(re.findall(r"gallery/(\w+)\.py\)", page)) == pictures
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Extend MkDocs: pages made from the code, and links to files beside docs/.
 
 `docs/` is written to be read where it lies: links lead to sources, README and changelog. The site
-has a page for each of those that is linked, so that no link leaves it.
+has a page for each of those that is linked, so that no link leaves it. `website/printed.py` has the
+pages that are printed from code and kept results.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
@@ -22,6 +24,11 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # MkDocs runs hooks from anywhere
+    sys.path.append(str(ROOT))
+
+from website.printed import PAGES, filled  # noqa: E402
+
 LINK = re.compile(r"\[([^\[\]]*)\]\((\.\./[^)\s#]+)(#[^)\s]*)?\)")
 ALONE = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".v": "coq", ".md": "markdown", "": "text"}
@@ -46,17 +53,28 @@ def on_env(env: Any, config: Any, **_: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made from the code."""
+    texts = {file.src_uri: filled(file.content_string) for file in files.documentation_pages()}
+    for name, make in PAGES.items():
+        texts[name] = make()
+        files.append(File.generated(config, name, content=at_home(texts[name], name)))
     for name, content in {**reference(), "changelog.md": changelog()}.items():
         files.append(File.generated(config, name, content=content))
-    for path in sorted(linked(files)):
+    for path in sorted(linked(texts.values())):
         text = (ROOT / path).read_text(encoding="utf-8")
         files.append(File.generated(config, source_page(path), content=listing(path, text)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Print what a page of docs/ leaves to be printed, and keep its links on the site."""
+    if page.file.generated_by is not None:
+        return markdown
+    return at_home(filled(markdown), page.file.src_uri)
+
+
+def at_home(text: str, name: str) -> str:
     """Turn links to files beside docs/ into links to their pages; folders have none."""
-    up = "../" * page.file.src_uri.count("/")
+    up = "../" * name.count("/")
 
     def replaced(match: re.Match[str]) -> str:
         label, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
@@ -64,19 +82,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return f"[{label}]({up}{ALONE[path]}{anchor})"
         return f"[{label}]({up}{source_page(path)})" if (ROOT / path).is_file() else label
 
-    generated = page.file.generated_by is not None
-    return markdown if generated else LINK.sub(replaced, markdown)
+    return LINK.sub(replaced, text)
 
 
-def linked(files: Files) -> set[str]:
+def linked(texts: Iterable[str]) -> set[str]:
     """Return the files beside docs/ that pages link to."""
-    paths = {
-        match[2].removeprefix("../")
-        for file in files.documentation_pages()
-        if file.generated_by is None
-        for match in LINK.finditer(file.content_string)
-    }
-    return {path for path in paths - set(ALONE) if (ROOT / path).is_file()}
+    found = {match[2].removeprefix("../") for text in texts for match in LINK.finditer(text)}
+    return {path for path in found - set(ALONE) if (ROOT / path).is_file()}
 
 
 def source_page(path: str) -> str:

@@ -84,7 +84,7 @@ def test_a_claim_of_the_caller_is_not_made_proven_by_an_edit() -> None:
     """A step that nobody here ran cannot be called proven, sealed or not.
 
     (That an asserted step of ours, as in a vote, was called proven cannot be seen: whoever
-    forges may as well write the certificate of another release. docs/limits.md says so.)
+    forges may as well write the certificate of another release. docs/guarantee.md says so.)
     """
     data = data_of(CERTIFICATES["purified"])
     for step in data["parts"][0]["steps"]:

@@ -1,7 +1,7 @@
 """What went wrong in other libraries, tried on ours: a permanent set.
 
-Each test names the report. docs/attacks.md has the whole list, with the tests elsewhere that cover
-the rest; bench/peers_attacks.py runs some of them on installed peers.
+Each test names the report. docs/threat-model.md has the whole list, with the tests elsewhere
+that cover the rest; bench/peers_attacks.py runs some of them on installed peers.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = (HERE.parents[1] / "docs" / "attacks.md").read_text(encoding="utf-8")
+PAGE = (HERE.parents[1] / "docs" / "threat-model.md").read_text(encoding="utf-8")
 
 
 def test_every_test_that_the_page_names_exists() -> None:

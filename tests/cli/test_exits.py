@@ -372,7 +372,7 @@ def test_no_command_writes_over_a_file(
     there = sorted(people.iterdir())
     code, output = run(*words, mine)
     assert code == 2, output
-    assert "nothing is written over" in output
+    assert "nothing is overwritten" in output
     assert len(output.strip().splitlines()) == 1
     assert mine.read_text(encoding="utf-8") == "my own"
     assert run(*words, "new.txt")[0] == 0
@@ -385,7 +385,7 @@ def test_a_demonstration_writes_over_no_file(tmp_path: Path) -> None:
     mine.write_text("my own", encoding="utf-8")
     code, output = run("demo", "--out", tmp_path)
     assert code == 2
-    assert "nothing is written over" in output
+    assert "nothing is overwritten" in output
     assert mine.read_text(encoding="utf-8") == "my own"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from completeness.laws import unexplained
+from completeness.noises import NOISES
 from completeness.watched import Draw, watched
 from zerodelta.audit.guess_rule import BlackBox
 from zerodelta.channels.channel import NumericalError, mix
@@ -55,7 +56,7 @@ from zerodelta.mechanisms.selection import (
     _level,
     _Lists,
 )
-from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian, RoundedLaplace
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian
 from zerodelta.paper.algorithm_01_02 import AlgorithmTwo
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
@@ -67,7 +68,7 @@ from zerodelta.regression.forest import Splits
 from zerodelta.regression.objective import RegressionPlan
 from zerodelta.regression.statistics import StatisticsPlan
 from zerodelta.sklearn.classifiers import _seed
-from zerodelta.spine.verbs import Asked
+from zerodelta.spine.verbs import Request
 from zerodelta.tasks.models import VoteQuestion, _vote_gap
 
 F = Fraction
@@ -193,7 +194,7 @@ _SKETCH = "paper/test_sparse_recovery.py"
 
 HELD: dict[Any, list[Adds | Chooses] | str] = {
     # -- noise and choices: their step says the law
-    RoundedLaplace: [Adds(RoundedLaplace(sensitivity=F(2), scale=F(7, 3)))],
+    **{type(each.mechanism): [Adds(each.mechanism)] for each in NOISES},
     RoundedGaussian: [Adds(RoundedGaussian(sensitivity_squared=F(2), variance=F(5)))],
     CountNoise: [Adds(CountNoise(dimension=3, scale=F(7, 3)))],
     KNorm: [
@@ -267,7 +268,7 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
         "estimators/test_class_statistics_are_private.py"
         "::test_splits_are_inside_what_is_left_of_a_feature_and_follow_from_the_seed"
     ),
-    Asked: "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone",
+    Request: "replay/test_replay.py::test_neighbors_differ_in_the_noise_alone",
     BlackBox: "audit/test_sampled_bound.py::test_a_correct_mechanism_is_rarely_flagged",
     measurement: (
         "interop/test_opendp_tasks.py"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from completeness.noises import NOISES, AddedNoise
 from completeness.watched import Draw
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.integers import (
@@ -139,9 +140,13 @@ def _around(n: Numbers) -> list[Stated]:
     ]
 
 
+def _added(each: AddedNoise) -> Callable[[Numbers], list[Stated]]:
+    return lambda n: [noise(each.sampler, **each.told(n))]
+
+
 LAWS: dict[str, Callable[[Numbers], list[Stated]]] = {
     # -- noise on integers
-    "rounded-laplace": lambda n: [noise(rounded_laplace, scale=n["scale"])],
+    **{each.label: _added(each) for each in NOISES},
     "rounded-gaussian": lambda n: [noise(rounded_gaussian, variance=n["variance"])],
     "sampling-without-replacement": _sampled,
     "adaptive-gaussian": lambda n: [sometimes(rounded_gaussian)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from completeness.noises import NOISES
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitStrings, rounded
 from zerodelta.exact.integers import (
@@ -45,6 +46,10 @@ _GAPS = f"{_KEYS}::test_gaps_in_a_universe_of_1024_keys_are_those_of_brute_force
 _LAZY = "exact/test_lazy.py::test_boundary_words_give_the_draws_of_the_slow_path"
 
 DRAWN_FROM: dict[Any, str] = {
+    **dict.fromkeys(
+        (each.sampler for each in NOISES),
+        "completeness/test_noises.py::test_what_is_drawn_follows_the_law",
+    ),
     **dict.fromkeys(
         (discrete_laplace, rounded_exponential, rounded_gaussian, rounded_laplace),
         _NOISE,

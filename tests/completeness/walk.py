@@ -87,6 +87,20 @@ def mechanisms() -> list[type]:
     ]
 
 
+@cache
+def _names() -> frozenset[str]:
+    """Return every name that the package uses, definitions aside."""
+    trees = (ast.parse(Path(str(each.__file__)).read_text(encoding="utf-8")) for each in modules())
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return frozenset(used | {node.attr for node in nodes if isinstance(node, ast.Attribute)})
+
+
+def is_used(kind: type) -> bool:
+    """Tell whether the package makes one anywhere; what nothing publishes with has no release."""
+    return kind.__name__ in _names()
+
+
 def _has_a_step(kind: type) -> bool:
     return any(hasattr(kind, name) or name in _annotated(kind) for name in STEPS)
 

@@ -159,7 +159,7 @@ def test_a_column_that_is_text_by_type_is_refused_where_numbers_are_needed(name:
         lambda: zd.Study(table, epsilon=1, publish=zd.Finite(2), rounds=1),
         lambda: zd.sklearn.KMeans(n_clusters=2, epsilon=1, bounds=(0, 1)).fit(table),
     ):
-        with pytest.raises(ParameterError, match=r"^column 'city' = .*name the columns"):
+        with pytest.raises(ParameterError, match=r"^column 'city' = .*leave the column out"):
             ask()
 
 

@@ -307,7 +307,7 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
         (part,) = reader_of(source).parts(("b",), batch=9)
         assert [b[0].to_pylist() for b in part()] == [[3]]
     frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    with pytest.raises(ParameterError, match="a name of its own for each column"):
+    with pytest.raises(ParameterError, match="a different name for each column"):
         reader_of(frame)
 
 
@@ -397,7 +397,7 @@ def test_a_truncated_parquet_file_is_refused_on_opening(tmp_path: Path) -> None:
     for size in (0, 3, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(
-            ParameterError, match=r"people\.parquet.*a whole Parquet file"
+            ParameterError, match=r"people\.parquet.*a complete Parquet file"
         ) as raised:
             reader_of(path)
         assert raised.value.__context__ is None
@@ -502,9 +502,9 @@ def test_an_interrupt_is_no_failure_of_the_engine() -> None:
 def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     for source in ("*.parquet", "none.csv", "*.csv", ""):
-        with pytest.raises(ParameterError, match="a pattern that matches some"):
+        with pytest.raises(ParameterError, match="a pattern that matches files"):
             reader_of(str(tmp_path / source))
-    with pytest.raises(ParameterError, match="a pattern that matches some"):
+    with pytest.raises(ParameterError, match="a pattern that matches files"):
         reader_of([csv(tmp_path), tmp_path / "none.csv"])
 
 

@@ -127,8 +127,8 @@ def places(rows: Rows, size: int) -> Any:
     column = GroupedColumn(
         rows=rows, keys=KEYS, column="height", points=as_points((0, 200), size), skip=True
     )
-    near = JointExponential.for_epsilon(epsilon=1, levels=["1/2"], groups=6).near
-    runs = column.runs(SystemBits(), near=partial(near, points=size))
+    read_first = JointExponential.for_epsilon(epsilon=1, levels=["1/2"], groups=6).ranks_read_first
+    runs = column.runs(SystemBits(), read_first=partial(read_first, points=size))
     found = [one.borders(0, one.count) >> CELL_BITS for one in runs]
     few = GroupedColumn(
         rows=rows, keys=KEYS, column="age", points=as_points((0, 120), 5), skip=True

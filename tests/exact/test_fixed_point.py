@@ -497,8 +497,8 @@ def test_the_length_that_a_row_is_scaled_by_is_added_in_one_order(norm: float) -
     rows = np.random.default_rng(3).normal(size=(19, 300))
     one = np.ones((1, 1))
     rounding = RowRounding(dimension=19, norm=norm, steps=2**53, center=0 * one, quantum=one)
-    by_lines = rounding._shortened(np.ascontiguousarray(rows))
-    assert (rounding._shortened(np.asfortranarray(rows)) == by_lines).all()
+    by_lines = rounding._scaled_to_bound(np.ascontiguousarray(rows))
+    assert (rounding._scaled_to_bound(np.asfortranarray(rows)) == by_lines).all()
 
 
 def test_a_row_that_rounding_takes_outside_is_rounded_toward_zero() -> None:

@@ -192,7 +192,7 @@ def test_ranks_that_are_kept_may_underflow_too() -> None:
 def test_points_have_the_law(monkeypatch: pytest.MonkeyPatch, case: Any, exact: bool) -> None:
     """At every level: when floats are never certain, Arb draws the same law."""
     if exact:
-        monkeypatch.setattr(joint_ranks, "_float_place", lambda *_: None)
+        monkeypatch.setattr(joint_ranks, "_place_by_floats", lambda *_: None)
     rows, points, gaps, rate = case
     law = {o: float(p.ball()) for o, p in joint_law(rows, points, gaps, rate).items()}
     size = 400 if exact else 600
@@ -243,7 +243,7 @@ def test_runs_on_the_default_grid_have_the_law(
 ) -> None:
     """No drawn run is empty, and each is drawn as often as all sequences through it weigh."""
     if exact:
-        monkeypatch.setattr(joint_ranks, "_float_place", lambda *_: None)
+        monkeypatch.setattr(joint_ranks, "_place_by_floats", lambda *_: None)
     rows, gaps, rate = case
     n, widths, ends = len(rows), true_widths(rows, FINE), true_borders(rows, FINE)[1:]
     with ctx.workprec(400):
@@ -276,9 +276,9 @@ def test_floats_only_confirm_what_arb_says(values: list[float], prefix: int, los
     numbers = np.array(values)
     balls = np.empty(len(values), dtype=object)
     balls[:] = [arb(value) for value in values]
-    found = joint_ranks._float_place(numbers, lost, 1e-12, prefix >> 11)
+    found = joint_ranks._place_by_floats(numbers, lost, 1e-12, prefix >> 11)
     with ctx.workprec(200):
-        certain = joint_ranks._exact_place(balls, lost, 0.0, prefix, 64)
+        certain = joint_ranks._place_by_arb(balls, lost, 0.0, prefix, 64)
         sums = np.cumsum(np.array([F(value) for value in values], dtype=object))
         place = sum(total * 2**64 <= prefix * sums[-1] for total in sums)
     if found is not None:
@@ -289,7 +289,7 @@ def test_floats_only_confirm_what_arb_says(values: list[float], prefix: int, los
 
 def test_a_uniform_in_what_is_lost_is_undecided() -> None:
     values = np.array([1.0, 1.0])
-    place = joint_ranks._float_place
+    place = joint_ranks._place_by_floats
     near = 2**52 - 2**8
     assert place(values, -math.inf, 0.0, near) == 0
     assert place(values, math.log(0.1), 0.0, near) is None
@@ -298,9 +298,9 @@ def test_a_uniform_in_what_is_lost_is_undecided() -> None:
     assert place(np.zeros(2), -math.inf, 0.0, 5) is None
     assert place(values, math.nan, 0.0, 5) is None
     balls = np.array([arb(1), arb(1)], dtype=object)
-    assert joint_ranks._exact_place(balls, -math.inf, 0.0, 5, 64) == 0
-    assert joint_ranks._exact_place(balls, math.log(0.1), 0.0, 5, 64) is None
-    assert joint_ranks._exact_place(balls, math.log(0.1), 0.0, 1 << 62, 64) == 0
+    assert joint_ranks._place_by_arb(balls, -math.inf, 0.0, 5, 64) == 0
+    assert joint_ranks._place_by_arb(balls, math.log(0.1), 0.0, 5, 64) is None
+    assert joint_ranks._place_by_arb(balls, math.log(0.1), 0.0, 1 << 62, 64) == 0
 
 
 @pytest.mark.parametrize("rows", [0, 3, 2000])
@@ -328,10 +328,10 @@ def test_a_place_is_certain_whatever_the_weights_are_within_their_error(
     seen = set()
     for u in (F(i, 2400) for i in range(2400)):
         if exact:
-            found = joint_ranks._exact_place(balls, lost, float(error), int(u * 2**64), 64)
+            found = joint_ranks._place_by_arb(balls, lost, float(error), int(u * 2**64), 64)
         else:
             floats = np.array(weights, dtype=float)
-            found = joint_ranks._float_place(floats, lost, float(error), int(u * 2**53))
+            found = joint_ranks._place_by_floats(floats, lost, float(error), int(u * 2**53))
         if found is not None:
             seen.add(found)
             assert sums[found] * (1 + error) + more <= (u + F(1, 2**50)) * sums[-1] * (1 - error)
@@ -351,4 +351,4 @@ def test_a_place_is_certain_for_all_that_follows_in_its_string() -> None:
     ):
         balls = np.empty(2, dtype=object)
         balls[:] = [arb(weight) for weight in weights]
-        assert joint_ranks._exact_place(balls, -math.inf, 0.0, quarter, 2) == place
+        assert joint_ranks._place_by_arb(balls, -math.inf, 0.0, quarter, 2) == place

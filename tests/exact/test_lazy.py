@@ -333,14 +333,14 @@ def test_discrete_laplace_noise_at_tiny_and_huge_scales() -> None:
 
 def test_slow_path_is_rare_up_to_scale_one_e_6(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    resolve = lazy._resolve
+    resolve = lazy._round_exactly
 
     def counting(*args: Any) -> list[int]:
         nonlocal calls
         calls += 1
         return resolve(*args)
 
-    monkeypatch.setattr(lazy, "_resolve", counting)
+    monkeypatch.setattr(lazy, "_round_exactly", counting)
     rounded_gaussian(variance=10**12, size=1_000_000, bits=ReplayBits("rare"))
     rounded_laplace(scale=10**6, size=1_000_000, bits=ReplayBits("rare"))
     assert calls <= 20
@@ -382,6 +382,6 @@ def test_few_draws_are_the_same_function_of_the_same_bits(
         for label in range(20):
             found = []
             for few in (0, 1000):
-                monkeypatch.setattr(lazy, "_FEW", few)
+                monkeypatch.setattr(lazy, "_FEWEST_FOR_FLOATS", few)
                 found.append(draw(ReplayBits(f"few {i} {label}")).tolist())
             assert found[0] == found[1]

@@ -37,7 +37,7 @@ def test_the_slow_path_alone_gives_bit_for_bit_the_same_draws(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = case.draw(Fraction(1), 400, ReplayBits(case.name))
-    resolve, calls = lazy._resolve, 0
+    resolve, calls = lazy._round_exactly, 0
 
     def counting(*args: Any) -> list[int]:
         nonlocal calls
@@ -45,7 +45,7 @@ def test_the_slow_path_alone_gives_bit_for_bit_the_same_draws(
         return resolve(*args)
 
     monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
-    monkeypatch.setattr(lazy, "_resolve", counting)
+    monkeypatch.setattr(lazy, "_round_exactly", counting)
     slow = case.draw(Fraction(1), 400, ReplayBits(case.name))
     assert calls >= 200  # every unit; a Gaussian unit makes two draws
     assert fast.tolist() == slow.tolist()

@@ -26,7 +26,7 @@ from zerodelta.data.source import (
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spine.plan import Facts, ReleasePlan
 from zerodelta.spine.run import begin, run
-from zerodelta.spine.verbs import asked_of, billed, debited, inside_same_release, paying
+from zerodelta.spine.verbs import billed, debited, inside_same_release, paying, request_of
 from zerodelta.tasks.statistics import MeanQuestion
 from zerodelta.testing import replayed
 
@@ -170,7 +170,7 @@ def test_an_error_after_the_first_row_leaves_the_debit() -> None:
         raise ValueError("after")
 
     fields = {name: getattr(made, name) for name in ("claim", "steps", "error", "public")}
-    with pytest.raises(ValueError, match="after"), paying(Purse(log), task="mine", asked={}):
+    with pytest.raises(ValueError, match="after"), paying(Purse(log), task="mine", arguments={}):
         run(ReleasePlan(**fields, answer=answer), Logged(log))
     assert log == ["debit", "rows"]
 
@@ -178,7 +178,7 @@ def test_an_error_after_the_first_row_leaves_the_debit() -> None:
 def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
     log: list[str] = []
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
-    with paying(Purse(log), task="mine", asked={}):
+    with paying(Purse(log), task="mine", arguments={}):
         opened = begin(plan, Logged(log))
     opened.pay()
     opened.take_back()
@@ -186,7 +186,7 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
     assert log == ["debit", "debit taken back"]
     with pytest.raises(RuntimeError, match="taken back"):
         Sealed(1).open(opened.ticket)
-    with paying(Purse(log), task="mine", asked={}):
+    with paying(Purse(log), task="mine", arguments={}):
         used = begin(plan, Logged(log))
     used.pay()
     Sealed(1).open(used.ticket)
@@ -289,7 +289,7 @@ def test_a_bill_is_paid_once_by_all_or_by_none() -> None:
     plan = zd.mean([1.0], bounds=(0, 2), epsilon=1).certificate
     for second, spent in ((Purse(log, "second"), True), (Failing(log), False)):
         log.clear()
-        with paying(second, task="mine", asked={}):
+        with paying(second, task="mine", arguments={}):
             bill = billed(plan, Protection(accounts=(first,)))
         if spent:
             assert bill.pay() is bill.pay()
@@ -304,7 +304,7 @@ def test_a_bill_is_paid_once_by_all_or_by_none() -> None:
 
 def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
-    with paying(Purse([]), task="mine", asked={}):
+    with paying(Purse([]), task="mine", arguments={}):
         opened = begin(plan, Logged([]))
     opened.pay()
     ticket = opened.ticket
@@ -337,7 +337,7 @@ def test_one_ledger_pays_for_one_release_only() -> None:
     zd.mean([1.0], bounds=(0, 2), epsilon=1)
     assert log == ["debit"]
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
-    with paying(Purse(log), task="mine", asked={}):
+    with paying(Purse(log), task="mine", arguments={}):
         for opened in (begin(plan, Logged(log)), begin(plan, Logged(log))):
             opened.pay()
             opened.pay()
@@ -450,7 +450,7 @@ def test_only_pure_releases_are_paid_for() -> None:
     plan = ReleasePlan(claim=mechanism.claim, steps=(mechanism.step(),), **fields)
     with (
         pytest.raises(zd.errors.ParameterError, match="a pure release"),
-        paying(Purse(log), task="mine", asked={}),
+        paying(Purse(log), task="mine", arguments={}),
     ):
         begin(plan, Logged(log))
     assert log == []
@@ -527,7 +527,7 @@ def test_spaces_are_written_in_full(tmp_path: Path) -> None:
     spaces: list[Any] = [zd.Finite([*many, last]) for last in ("oslo", "rome")]
     spaces += [zd.purification.Multiset(options, 2) for options in spaces]
     spaces += [zd.Ball(3000, 1, center=c) for c in (middle, middle + (middle == 1500))]
-    asked = [asked_of("task", {"rows": data, "space": each}, repeats=True) for each in spaces]
+    asked = [request_of("task", {"rows": data, "space": each}, repeats=True) for each in spaces]
     assert len({each.question for each in asked} - {None}) == len(spaces)
     assert "'oslo'" in str(asked[0].parameters)
 

@@ -70,9 +70,9 @@ def test_borders_are_those_of_all_rows_in_order(data: st.DataObject) -> None:
         patch.setattr(module, "_FETCHED", data.draw(st.sampled_from([0, 1, 7, 1 << 20])))
         patch.setattr(module, "_SPLIT", data.draw(st.sampled_from([1, 3, 1 << 16])))
         for each in (module, grid_runs):
-            patch.setattr(each, "MOST_TOGETHER", data.draw(st.sampled_from([2, 1 << 22])))
+            patch.setattr(each, "MAXIMUM_BATCH", data.draw(st.sampled_from([2, 1 << 22])))
         near = data.draw(st.sampled_from([all_ranks, no_ranks]))
-        runs = list(cluster_runs(line_of(There(keys), groups, size), SystemBits(), near=near))
+        runs = list(cluster_runs(line_of(There(keys), groups, size), SystemBits(), read_first=near))
         assert len(runs) == groups
         for group, one in enumerate(runs):
             points = np.sort(keys[keys // size == group] - group * size)
@@ -100,7 +100,7 @@ def test_few_rows_come_to_the_driver_for_medians_of_many_groups() -> None:
     runs = cluster_runs(
         line_of(there, groups, size),
         SystemBits(),
-        near=lambda count: joint.near(count, points=size),
+        read_first=lambda count: joint.ranks_read_first(count, points=size),
     )
     for group, one in enumerate(runs):
         drawn = joint.draw(one, SystemBits())

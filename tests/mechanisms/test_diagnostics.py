@@ -19,7 +19,7 @@ from data.opening import opened
 from zerodelta.data.arrays import ArraySource, Readings
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.diagnostics import ReadingsQuestion, diagnosis
+from zerodelta.mechanisms.diagnostics import ReadingsQuestion, as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.claims import ZCDP, PureDP
 from zerodelta.privacy.parameters import Neighbors
@@ -47,9 +47,9 @@ def people(rows: list[Any], **who: Any) -> Any:
 
 
 def readings(data: Any, columns: Any, bounds: Any = None) -> list[float]:
-    beside = diagnosis(SHARE, data[columns], bounds=bounds)
-    assert beside is not None
-    blocks = opened(beside.source).blocks()
+    diagnosis = as_diagnosis(SHARE, data[columns], bounds=bounds)
+    assert diagnosis is not None
+    blocks = opened(diagnosis.source).blocks()
     found: list[float] = np.concatenate(list(blocks))[:, 0].tolist()
     return [-1.0 if each != each else each for each in found]
 
@@ -232,12 +232,12 @@ def test_what_cannot_be_diagnosed_is_refused_before_a_row_is_read() -> None:
 def test_parts_add_up_for_pure_releases_only() -> None:
     plan = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=3), 1)
     with pytest.raises(ParameterError, match="pure"):
-        replace(plan, claim=ZCDP(1)).beside(plan)
-    both = plan.beside(plan)
+        replace(plan, claim=ZCDP(1)).joined_with(plan)
+    both = plan.joined_with(plan)
     assert both.price == Fraction(2)
     assert len(both.parts) == 2
-    assert both.beside(plan).price == 3
-    assert len(both.beside(plan).parts) == 3
+    assert both.joined_with(plan).price == 3
+    assert len(both.joined_with(plan).parts) == 3
 
 
 def test_a_release_shows_its_diagnostics() -> None:

@@ -46,7 +46,7 @@ def test_counted_runs_are_those_of_the_sorted_rows(
         patch.setattr(near_ranks, "_HELD", held)
         patch.setattr(near_ranks, "_ONE_PASS", one_pass)
         patch.setattr(near_ranks, "_CELL_BITS", 4)
-        patch.setattr(module, "MOST_TOGETHER", together)
+        patch.setattr(module, "MAXIMUM_BATCH", together)
         runs = grid_runs(column([float(r) for r in rows], 64), ReplayBits("runs"))
         if one_pass == 1 << 24 and held == 10:
             held = 16  # a quarter of the points of a small grid may be held
@@ -73,7 +73,7 @@ def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
 ) -> None:
     """Places up to 2^60, rows on one point, and ranks of which none is at an end."""
     monkeypatch.setattr(near_ranks, "_HELD", held)
-    monkeypatch.setattr(module, "MOST_TOGETHER", together)
+    monkeypatch.setattr(module, "MAXIMUM_BATCH", together)
     last = MOST_POINTS - 1
     points = [3, last // 3, last - 1, last - 1, last - 1, last, last]
     runs = grid_runs(column([float(point) for point in points], MOST_POINTS), ReplayBits("fine"))
@@ -93,7 +93,7 @@ def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
 def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     monkeypatch.setattr(near_ranks, "_HELD", 100)
     monkeypatch.setattr(near_ranks, "_ONE_PASS", 1)
-    monkeypatch.setattr(module, "MOST_TOGETHER", together)
+    monkeypatch.setattr(module, "MAXIMUM_BATCH", together)
     runs: Any = grid_runs(column([5.0] * 20_000, 9), ReplayBits("places"))
     places = (runs.borders(0, 20_000)[1:-1] - (5 << CELL_BITS)) / 2**CELL_BITS
     expected = (np.arange(20_000) + 0.5) / 20_000
@@ -125,7 +125,7 @@ def test_groups_are_the_same_however_many_fit_in_memory(
     )
     found = [
         runs.borders(0, runs.count)[1:-1]
-        for runs in grouped.runs(ReplayBits("groups"), near=lambda _: [])
+        for runs in grouped.runs(ReplayBits("groups"), read_first=lambda _: [])
     ]
     wanted = [
         sorted(table[(table[:, 0] == a) & (table[:, 1] == b) & ~np.isnan(table[:, 2]), 2])
@@ -165,7 +165,7 @@ def test_rows_of_a_heavy_point_are_where_they_were_drawn(monkeypatch: pytest.Mon
         drawn.extend(found.tolist())
         return found
 
-    monkeypatch.setattr(module, "MOST_TOGETHER", 4)
+    monkeypatch.setattr(module, "MAXIMUM_BATCH", 4)
     monkeypatch.setattr(module, "fine_rows", noted)
     heavy = module.PlacedCell(np.array([3]), np.array([10]), ReplayBits("heavy"))
     rows = heavy.rows(0, 10).tolist()

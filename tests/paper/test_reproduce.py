@@ -25,7 +25,7 @@ from reproduce.erm_rows import STRONGLY_CONVEX, linear_excess, two_points
 from reproduce.figures import PICTURES
 from reproduce.page import cells
 from reproduce.rates import Task
-from reproduce.report import IMAGES
+from reproduce.report import IMAGES, RESULTS, report
 from reproduce.run import EXPERIMENTS, run_task
 from reproduce.tightness import bottleneck, lens_radius, tightness
 from scipy.stats import norm
@@ -35,24 +35,25 @@ SLOPES = ("slope", "slope_error", "predicted_slope", "verdict")
 
 def test_a_quick_run_writes_pictures_pages_and_numbers_but_no_slope(tmp_path: Path) -> None:
     """One test, so that parallel test runs do the work once."""
-    out, docs = tmp_path / "out", tmp_path / "docs"
-    assert run(out, quick=True, docs=docs) == out / "reproduce.html"
+    out, root = tmp_path / "out", tmp_path / "root"
+    assert run(out, quick=True, keep=root) == out / "reproduce.html"
     numbers = json.loads((out / "reproduce.json").read_text(encoding="utf-8"))
-    every_figure_and_table_row_has_a_picture(out, docs)
+    kept_page = report(json.loads((root / RESULTS).read_text(encoding="utf-8")))
+    every_figure_and_table_row_has_a_picture(out, root / "docs", kept_page)
     the_page_stands_alone_and_its_ids_are_unique(out)
     every_curve_is_there_without_a_slope(numbers)
-    the_pages_show_the_numbers_and_no_slope(out, docs, numbers)
+    the_pages_show_the_numbers_and_no_slope(out, kept_page, numbers)
     printed_purification_costs_more_than_before_and_than_the_modern_one(numbers)
 
 
-def every_figure_and_table_row_has_a_picture(out: Path, docs: Path) -> None:
+def every_figure_and_table_row_has_a_picture(out: Path, docs: Path, kept_page: str) -> None:
     pictures = {f"{key}.svg" for key in (*(found.key for found in PICTURES), *EXPERIMENTS)}
     assert {path.name for path in out.iterdir()} == pictures | {"reproduce.html", "reproduce.json"}
     assert {path.name for path in (docs / IMAGES).iterdir()} == pictures
     for name in pictures:
         root = ElementTree.fromstring((out / name).read_text(encoding="utf-8"))
         assert root.tag.endswith("svg")
-        assert f"]({IMAGES}/{name})" in (docs / "reproduction.md").read_text(encoding="utf-8")
+        assert f"]({IMAGES}/{name})" in kept_page
 
 
 def the_page_stands_alone_and_its_ids_are_unique(written: Path) -> None:
@@ -82,11 +83,10 @@ def every_curve_is_there_without_a_slope(numbers: dict[str, Any]) -> None:
             assert all(curve[name] is None for name in SLOPES)
 
 
-def the_pages_show_the_numbers_and_no_slope(out: Path, docs: Path, numbers: dict[str, Any]) -> None:
-    pages = [
-        (path / name).read_text(encoding="utf-8")
-        for path, name in ((out, "reproduce.html"), (docs, "reproduction.md"))
-    ]
+def the_pages_show_the_numbers_and_no_slope(
+    out: Path, kept_page: str, numbers: dict[str, Any]
+) -> None:
+    pages = [(out / "reproduce.html").read_text(encoding="utf-8"), kept_page]
     for row in (row for table in numbers["tables"].values() for row in table):
         for curve in row["series"]:
             for page in pages:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from reproduce.page import cells, headline, page
 from reproduce.rates import Experiment, Series, fit, summarize, verdict
-from reproduce.report import report
+from reproduce.report import RESULTS, kept, report
 from reproduce.run import finite, row_as_json, summary_of
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def test_both_pages_show_the_numbers_of_the_json_file() -> None:
     tables = {"table_1": [row_as_json(formula, series, "Row 1", quick=False)]}
     numbers: Any = {
         "version": "0",
-        "command": "make reproduce DOCS=1",
+        "command": "make reproduce KEEP=1",
         "commit": "abc",
         "machine": {"cores": 2, "processor": "a processor", "python": "3.11"},
         "quick": False,
@@ -135,7 +135,7 @@ def test_both_pages_show_the_numbers_of_the_json_file() -> None:
     words = "1 of 3 slopes agree; these do not (1 explained by the exact formula, 1 unexplained):"
     assert headline(numbers["summary"]) == words
     found = numbers["tables"]["table_1"][0]
-    for text in (page(numbers, {"test": "<svg/>"}), report(numbers)):
+    for text in (page(numbers, {"test": "<svg/>"}), report(kept(numbers))):
         assert words in text
         for curve in found["series"]:
             assert f"{curve['slope']:+.2f}".replace("-", "−") in text
@@ -148,8 +148,8 @@ def test_both_pages_show_the_numbers_of_the_json_file() -> None:
 
 
 def test_the_kept_report_counts_its_own_verdicts_and_has_its_pictures() -> None:
-    """docs/reproduction.md is of a full run: its first sentence is the sum of its tables."""
-    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    """The page of the site is of a full run: its first sentence is the sum of its tables."""
+    text = report(json.loads((ROOT / RESULTS).read_text(encoding="utf-8")))
     found = re.search(
         r"\*\*(\d+) of (\d+) slopes agree; these do not "
         r"\((\d+) explained by the exact formula, (\d+) unexplained\):\*\*",

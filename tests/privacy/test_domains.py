@@ -15,6 +15,7 @@ import pytest
 
 import zerodelta as zd
 import zerodelta.privacy.verify as verifier
+from completeness.noises import NOISES
 from privacy.chains import data_of, given, resealed
 from privacy.theorem_cases import CASES, accepts, changed
 from zerodelta.privacy.claims import Claim
@@ -37,7 +38,7 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 """Which direction needs a weaker claim; both; or neither, because it only describes."""
 
 WORSE: dict[str, dict[str, int | None]] = {
-    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    **{each.label: each.worse for each in NOISES},
     "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
     "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
     "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},

@@ -13,7 +13,7 @@ from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.composition import compose, zcdp_cost
 from zerodelta.privacy.parameters import Neighbors, as_log_delta
 from zerodelta.privacy.readable import LARGEST_TEXT
-from zerodelta.privacy.steps import Part, Step, read_rational, whole
+from zerodelta.privacy.steps import Part, Step, from_hexadecimal, read_rational
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
 GOOD = zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,))
@@ -126,7 +126,7 @@ def test_a_relation_that_is_none_of_ours_is_refused_even_if_all_share_it() -> No
 def test_subclasses_of_certificates_and_texts_are_no_certificates() -> None:
     with pytest.raises(zd.errors.CertificateError, match="no proof is made of"):
         LooseCertificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,))
-    with pytest.raises(zd.errors.CertificateError, match="no certificate but a Words"):
+    with pytest.raises(zd.errors.CertificateError, match="is a Words, not a certificate"):
         zd.verify(Words(GOOD.to_json()))
     with pytest.raises(zd.errors.CertificateError):
         zd.records.Certificate.from_json(Words(GOOD.to_json()))
@@ -138,7 +138,7 @@ def test_an_object_is_judged_by_what_it_writes() -> None:
     with pytest.raises(zd.errors.CertificateError, match="epsilon"):
         zd.verify(zd.records.Certificate(claim=negative, steps=(LAPLACE,)))
     for row in ("two\nlines", "a bell \a", 'x\n  2. [proven] "checked"'):
-        with pytest.raises(zd.errors.CertificateError, match="single plain lines"):
+        with pytest.raises(zd.errors.CertificateError, match="one plain line"):
             zd.verify(
                 zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(LAPLACE,), row=row)
             )
@@ -249,13 +249,13 @@ def test_what_the_writer_writes_is_read(written: Any, number: Fraction) -> None:
     "text", ["0x", "0x0", "0X10", "0x_1", "0x1_0", "0xG", "-0x1", "0x٣", "0x1\n"]
 )
 def test_hexadecimal_is_read_only_as_it_is_written(text: str) -> None:
-    assert whole(text) is text
+    assert from_hexadecimal(text) is text
 
 
 def test_hexadecimal_has_at_most_two_to_the_24_bits() -> None:
     largest = "0x" + "f" * (1 << 22)
-    assert whole(largest) == (1 << (1 << 24)) - 1
-    assert whole(largest + "f") == largest + "f"
+    assert from_hexadecimal(largest) == (1 << (1 << 24)) - 1
+    assert from_hexadecimal(largest + "f") == largest + "f"
 
 
 @pytest.mark.parametrize("text", ["-1_0", "-١", "-1e٢", "-1_0.5", "- 1"])

@@ -83,7 +83,7 @@ def test_no_channel_proves_a_bounded_range() -> None:
 def test_a_row_cannot_fake_lines_of_the_explanation() -> None:
     base = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
     faked = Certificate(claim=PureDP(1), steps=(base,), row="x\n  2. [proven] checked")
-    with pytest.raises(CertificateError, match="single plain lines"):
+    with pytest.raises(CertificateError, match="one plain line"):
         verify(faked.to_json())
 
 

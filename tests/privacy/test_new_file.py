@@ -32,7 +32,7 @@ def test_a_file_is_written_once(folder: Path) -> None:
     write_new(path, "é")
     write_new(path, "é")
     for other in ("other", "è", ""):  # also one that is as long
-        with pytest.raises(ParameterError, match="nothing is written over"):
+        with pytest.raises(ParameterError, match="nothing is overwritten"):
             write_new(path, other)
     assert path.read_bytes() == "é".encode()
     assert names(folder) == ["a"]
@@ -42,7 +42,7 @@ def test_folders_and_links_to_nothing_are_not_written_over(folder: Path) -> None
     (folder / "folder").mkdir()
     (folder / "link").symlink_to(folder / "nothing")
     for name in ("folder", "link"):
-        with pytest.raises(ParameterError, match="nothing is written over"):
+        with pytest.raises(ParameterError, match="nothing is overwritten"):
             write_new(folder / name, b"")
     assert names(folder) == ["folder", "link"]
 

@@ -15,14 +15,14 @@ from privacy.chains import CHAINS
 from zerodelta.errors import CertificateError
 from zerodelta.privacy import theorems
 from zerodelta.privacy.certificate import (
-    MOST_CHANNELS,
-    MOST_COSTLY,
-    MOST_CURVES,
-    MOST_DIGITS,
-    MOST_EVALUATIONS,
-    MOST_LISTED,
-    MOST_LISTED_DIGITS,
-    MOST_STEPS,
+    MAX_CHANNELS,
+    MAX_COSTLY,
+    MAX_CURVES,
+    MAX_DIGITS,
+    MAX_EVALUATIONS,
+    MAX_LISTED,
+    MAX_LISTED_DIGITS,
+    MAX_STEPS,
     check_work,
 )
 from zerodelta.privacy.composition import Composed
@@ -77,11 +77,11 @@ def wide(columns: int) -> Step:
 
 
 TOO_MUCH: dict[str, tuple[list[Step], str]] = {
-    "steps": ([laplace(1)] * (MOST_STEPS + 1), "10000 steps"),
-    "pure parts": ([composed(MOST_CURVES), MIX], "1000 different steps"),
-    "curves": ([*map(small, range(MOST_CURVES)), MIX], "1000 different steps"),
-    "suprema": ([*map(logistic, range(MOST_COSTLY + 1)), PUBLISHED], "10 steps of theorems C9"),
-    "samplings": ([*map(sampled, range(MOST_COSTLY + 1)), MIX], "10 steps of theorems C9"),
+    "steps": ([laplace(1)] * (MAX_STEPS + 1), "10000 steps"),
+    "pure parts": ([composed(MAX_CURVES), MIX], "1000 different steps"),
+    "curves": ([*map(small, range(MAX_CURVES)), MIX], "1000 different steps"),
+    "suprema": ([*map(logistic, range(MAX_COSTLY + 1)), PUBLISHED], "10 steps of theorems C9"),
+    "samplings": ([*map(sampled, range(MAX_COSTLY + 1)), MIX], "10 steps of theorems C9"),
     "denominators": (denominators(130, 780), "100000 digits"),
     "exponents": ([laplace(f"{place + 1}e-4999") for place in range(21)], "100000 digits"),
     "entries": ([table(8000), table(8000), MIX], "20000 entries"),
@@ -122,28 +122,28 @@ def written(*steps: Step) -> dict[str, Any]:
 
 
 def test_the_claim_itself_counts() -> None:
-    pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_CURVES)]
+    pure = [[f"1/{place + 2}", 0, 1] for place in range(MAX_CURVES)]
     with pytest.raises(zd.errors.CertificateError, match="1000 different steps"):
         check_work({"kind": "composed", "pure": pure}, [written(MIX)])
 
 
 def test_parts_with_a_channel_are_few() -> None:
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
-    check_work(claim, [written(laplace(1), MIX)] * MOST_CHANNELS)
+    check_work(claim, [written(laplace(1), MIX)] * MAX_CHANNELS)
     with pytest.raises(zd.errors.CertificateError, match="100 parts with a channel"):
-        check_work(claim, [written(laplace(1), MIX)] * (MOST_CHANNELS + 1))
-    check_work(claim, [written(laplace(1))] * MOST_STEPS)
+        check_work(claim, [written(laplace(1), MIX)] * (MAX_CHANNELS + 1))
+    check_work(claim, [written(laplace(1))] * MAX_STEPS)
     with pytest.raises(zd.errors.CertificateError, match="10000 parts"):
-        check_work(claim, [written()] * (MOST_STEPS + 1))
+        check_work(claim, [written()] * (MAX_STEPS + 1))
     with pytest.raises(zd.errors.CertificateError, match="digits"):
         check_work(claim, [{**written(laplace(1)), "epsilon": "1e-4999"}] * 30)
 
 
 WITHIN: dict[str, Callable[[], list[Step]]] = {
-    "steps": lambda: [laplace("1/1000")] * MOST_STEPS,
+    "steps": lambda: [laplace("1/1000")] * MAX_STEPS,
     "different pure steps": lambda: [small(place) for place in range(5000)],
     "many of one kind before a channel": lambda: [*[laplace("1/1000")] * 5000, MIX],
-    "different ones before a channel": lambda: [*map(small, range(MOST_CURVES - 1)), MIX],
+    "different ones before a channel": lambda: [*map(small, range(MAX_CURVES - 1)), MIX],
     "one full table": lambda: [table(10_000), MIX],
     "all columns of a mean": lambda: [wide(10_000)],
     "one regression": lambda: [logistic(0), PUBLISHED],
@@ -165,15 +165,15 @@ def test_our_chains_use_a_hundredth_of_every_limit(
         "zerodelta.privacy.certificate._limit", lambda found, most, _: used.update({most: found})
     )
     zd.records.Certificate.from_json(CHAINS[name].certificate().to_json())
-    for most in (MOST_STEPS, MOST_DIGITS, MOST_EVALUATIONS, MOST_LISTED, MOST_LISTED_DIGITS):
+    for most in (MAX_STEPS, MAX_DIGITS, MAX_EVALUATIONS, MAX_LISTED, MAX_LISTED_DIGITS):
         assert used[most] <= most / 100
-    assert used[MOST_COSTLY] <= 1
+    assert used[MAX_COSTLY] <= 1
 
 
 def test_equal_numbers_written_at_length_count_by_their_length() -> None:
     short, long = laplace(Fraction(1, 3)), laplace("1e-4999")
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
-    check_work(claim, [written(*[short] * MOST_STEPS)])
+    check_work(claim, [written(*[short] * MAX_STEPS)])
     with pytest.raises(zd.errors.CertificateError, match="digits"):
         check_work(claim, [written(*[long] * 30)])
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
+from completeness.noises import NOISES
 from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
@@ -47,6 +48,7 @@ BOUNDED: dict[str, Any] = {
 SMOOTH: dict[str, Any] = {"epsilon": 1, "degrees": 3, "decay": "9/10"}
 
 CASES: dict[str, zd.records.Certificate] = {
+    **{each.label: alone(each.label, **each.numbers) for each in NOISES},
     **{
         label: CHAINS[name].certificate()
         for label, name in {

@@ -123,22 +123,22 @@ SEALED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda d: {**d, "schema": "zerodelta/release/1"},
         "with the version of zerodelta that wrote it",
     ),
-    "no version": (lambda d: {**d, "schema": "zerodelta/release/0"}, "no saved release"),
+    "no version": (lambda d: {**d, "schema": "zerodelta/release/0"}, "not a saved release"),
     "nothing to ask": (
         lambda d: resealed(changed(d, ("record", "to_ask"), [])),
-        "does not say what has to be asked",
+        "does not list the premises",
     ),
     "not all to ask": (
         lambda d: resealed(changed(d, ("record", "to_ask"), d["record"]["to_ask"][:-1])),
-        "does not say what has to be asked",
+        "does not list the premises",
     ),
-    "another schema": (lambda d: {**d, "schema": "else"}, "no saved release"),
+    "another schema": (lambda d: {**d, "schema": "else"}, "not a saved release"),
     "no schema": (
         lambda d: {n: part for n, part in d.items() if n != "schema"},
-        "no saved release",
+        "not a saved release",
     ),
     "a signature that is none": (lambda d: {**d, "signatures": [7]}, "signature is malformed"),
-    "signatures that are none": (lambda d: {**d, "signatures": 7}, "no saved release"),
+    "signatures that are none": (lambda d: {**d, "signatures": 7}, "not a saved release"),
     "an entry of another time": (
         lambda d: resealed(
             changed(
@@ -162,7 +162,7 @@ TEXTS: dict[str, tuple[Callable[[str], str], str]] = {
     "cut off": (lambda text: text[: len(text) // 2], "cut off, or was changed"),
     "empty": (lambda _: "", "cut off"),
     "no JSON": (lambda _: "income: 30", "cut off"),
-    "a list": (lambda _: "[1]", "no saved release"),
+    "a list": (lambda _: "[1]", "not a saved release"),
     "a name twice": (
         lambda text: text.replace('"seconds": null', '"seconds": null, "seconds": null'),
         "twice",
@@ -307,7 +307,7 @@ def test_numbers_that_are_chosen_to_have_one_hash_are_refused(numbers: list[Any]
         {"array": "object", "shape": [len(numbers)], "cells": numbers},
         {"table": {"keys": [["item", numbers]], "numbers": [], "note": ""}},
     ):
-        with pytest.raises(zd.errors.RecordError, match="chosen to take long"):
+        with pytest.raises(zd.errors.RecordError, match="have chosen hashes"):
             read_value(data, {"Table": dict})
 
 

@@ -247,7 +247,7 @@ def test_what_cannot_be_written_is_refused_before_there_is_a_file(tmp_path: Path
     release = replace(zd.mean([1.0], bounds=(0, 1), epsilon=1), value=object())
     with pytest.raises(zd.errors.ParameterError, match="save its parts"):
         release.save(tmp_path / "x.json")
-    with pytest.raises(zd.errors.ParameterError, match="has a record"):
+    with pytest.raises(zd.errors.ParameterError, match="with a record"):
         replace(release, value=1, record=None).save(tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
     for odd in (object(), {1, 2}, lambda: 0, np.array([1j])):
@@ -304,7 +304,7 @@ def test_records_of_other_columns_have_other_digests(tmp_path: Path) -> None:
     assert income.certificate.digest == age.certificate.digest
     assert income.record is not None
     assert age.record is not None
-    assert income.record.asked != age.record.asked
+    assert income.record.request_digest != age.record.request_digest
     digests = []
     for place, release in enumerate((income, age)):
         release.save(tmp_path / f"{place}.json")

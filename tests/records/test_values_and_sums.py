@@ -19,7 +19,7 @@ from zerodelta.privacy.release_file import CLASSES
 from zerodelta.privacy.steps import digest_of
 from zerodelta.privacy.written_values import check_value, read_value, written
 
-SAID = "not one that its own noisy sums and bounds give"
+SAID = "does not follow from its own noisy sums and bounds"
 
 
 def people(**options: Any) -> Any:
@@ -314,5 +314,5 @@ def test_a_forger_who_changes_value_and_sums_is_not_found_and_the_command_says_s
     code, output = verdict(tmp_path, sealed(data, value=99.0, sums=[]))
     assert code == 0
     assert UNSIGNED in output
-    assert "whoever changes the file can compute it anew, its value and noisy sums too" in output
+    assert "whoever changes the file can compute a new digest, value and noisy sums" in output
     assert "belong together" not in output

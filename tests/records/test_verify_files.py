@@ -122,7 +122,7 @@ def test_relations_are_converted_and_units_are_not(tmp_path: Path) -> None:
     unit = saved(opened(unit="id", max_rows=2, units=9), tmp_path / "unit.json", "1/4")
     code, output = run(plain, unit)
     assert code == 1
-    assert "some protect a row and some a unit" in output
+    assert "protect different units" in output
     code, output = run(unit)
     assert code == 0
     assert "protects one id, at most 2 of its rows; a unit is one 'id' (replace)" in output

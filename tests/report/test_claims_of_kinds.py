@@ -57,7 +57,7 @@ def test_releases_for_rows_and_for_units_are_not_added_up() -> None:
     unit = zd.sum(opened(unit="who", max_rows=2), "age", epsilon=2)
     told = text_of(page_of_releases([row, unit], files=["row.json", "unit.json"]))
     assert "ε = 3" not in told
-    assert "these do not add up" in told
+    assert "they do not add up" in told
     assert f"Of one row: a suspicion of 50 % rises to at most {risen(1)}" in told
     assert f"Of the rows of one who: a suspicion of 50 % rises to at most {risen(2)}" in told
     assert "Release 1: pure differential privacy with ε = 1" in told

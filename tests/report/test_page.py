@@ -205,7 +205,7 @@ def test_what_no_program_can_know_is_asked_even_if_all_is_proven(page: str) -> N
         assert claimed not in page
     assert "with none of the code that made it" not in page
     assert "with the functions of zerodelta that planned it" in page
-    assert "docs/certificate-format.md" in page
+    assert "docs/records.md" in page
 
 
 def test_the_page_says_no_more_than_is_checked(page: str) -> None:
@@ -322,7 +322,7 @@ def test_an_old_page_is_not_written_over(people: Any, tmp_path: Path) -> None:
     place = tmp_path / "new" / "r.html"
     place.parent.mkdir()
     place.write_text("old", encoding="utf-8")
-    with pytest.raises(zd.errors.ParameterError, match="nothing is written over"):
+    with pytest.raises(zd.errors.ParameterError, match="nothing is overwritten"):
         zd.mean(people, "age", epsilon=1).report(place)
     assert place.read_text(encoding="utf-8") == "old"
     assert [each.name for each in place.parent.iterdir()] == ["r.html"]

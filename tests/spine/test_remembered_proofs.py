@@ -93,7 +93,7 @@ def test_verify_remembers_nothing(
 def test_the_memory_is_bounded_and_forgets_the_oldest(
     checked: list[Certificate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_plan, "_MOST_CHECKED", 2)
+    monkeypatch.setattr(release_plan, "_MAX_CHECKED", 2)
     for epsilon in (1, 2, 3, 3, 2, 1):
         issued(epsilon)
     assert [made.claim for made in checked] == [

@@ -143,7 +143,7 @@ def spent(question: Callable[[Study], Any], seen: Any, **options: Any) -> Fracti
         seen.clear()
         study = made(np.array([pair]), **options)
         question(study)
-        share = 1 - study._shares._left
+        share = 1 - study._shares._remaining
         totals.append([([*sums], variance) for sums, variance in seen])
     worst = F(0)
     for a, b in itertools.combinations(totals, 2):

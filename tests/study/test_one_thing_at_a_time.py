@@ -157,7 +157,7 @@ def test_a_bad_gradient_is_refused_before_data_is_read() -> None:
     def centered(theta: Any, rows: Any) -> Any:
         return (rows - rows.mean(axis=0))[:, :2]
 
-    for gradient, words in ((failing, "ZeroDivisionError"), (centered, "rows beside it")):
+    for gradient, words in ((failing, "ZeroDivisionError"), (centered, "with the other rows")):
         with pytest.raises(ParameterError, match=words):
             Stage(line_data(50), Ball(2, 1)).minimize(gradient)
 

@@ -176,7 +176,7 @@ def spent(question: Callable[[Study], Any], seen: Any, tables: list[Any]) -> Fra
         seen.clear()
         study = made(table)
         question(study)
-        share = 1 - study._shares._left
+        share = 1 - study._shares._remaining
         allowed = study.plan.publishing.calibration.mu_squared
         totals.append([([*sums], variance) for sums, variance in seen])
     worst = F(0)

@@ -170,7 +170,7 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
             thread.join()
         assert len(releases) == 1
         assert study.release is releases[0]
-        assert shares._left >= 0
+        assert shares._remaining >= 0
 
 
 def test_the_noise_of_every_question_is_fresh() -> None:

@@ -221,7 +221,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no rows": ({"rows": np.empty((0, 1))}, "pass the data"),
     "one bound": ({"bounds": 1}, r"bounds=\(0, 1\)"),
     "three bounds": ({"bounds": (0, 1, 2)}, r"bounds=\(0, 1\)"),
-    "bounds the wrong way round": ({"bounds": (1, 0)}, "do not swap"),
+    "bounds the wrong way round": ({"bounds": (1, 0)}, "lower end first"),
     "no norm": ({"data_norm": 0}, "bound"),
     "no space": ({"publish": 16}, "Finite"),
     "no epsilon": ({"epsilon": 0}, "epsilon"),

@@ -59,7 +59,7 @@ def test_the_fewest_rows_are_found(task: str) -> None:
 @pytest.mark.parametrize("task", sorted(IN_ROWS))
 def test_rows_are_not_sought_where_they_do_not_help(task: str) -> None:
     given = {name: value for name, value in ASKED[task].items() if name != "n"}
-    with pytest.raises(zd.errors.ParameterError, match="does not fall with it; pass n="):
+    with pytest.raises(zd.errors.ParameterError, match="does not depend on it; pass n="):
         zd.advise(task, **given, error=3)
 
 
@@ -79,8 +79,8 @@ def test_what_it_buys_is_printed_for_every_cell_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("asked", "remedy"),
     [
-        ({"n": 1000, "epsilon": 1, "error": 1}, "leave out what is to be found"),
-        ({"error": 1}, "leave out what is to be found"),
+        ({"n": 1000, "epsilon": 1, "error": 1}, "leave out the number to solve for"),
+        ({"error": 1}, "leave out the number to solve for"),
         ({"n": 1000, "error": "1e-9"}, "pass a larger error, or more rows with n="),
         ({"epsilon": "1e-6", "error": "1e-9"}, "pass a larger error, or a larger epsilon"),
         ({"n": 1000, "error": 1e9}, "pass a smaller error"),
@@ -88,7 +88,7 @@ def test_what_it_buys_is_printed_for_every_cell_of_a_table() -> None:
         ({"n": 1000, "error": -1}, "pass an int"),
         ({"n": 1000, "error": "much"}, "pass an int"),
         ({"n": 0, "error": 1}, "n"),
-        ({"n": 1000, "error": 1, "bounds": (5, 1)}, "do not swap the ends"),
+        ({"n": 1000, "error": 1, "bounds": (5, 1)}, "lower end first"),
     ],
 )
 def test_what_cannot_be_solved_is_refused_with_the_remedy(

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import zerodelta as zd
 from zerodelta.regression.objective import Shape, plan_logistic
-from zerodelta.tasks.advise import advise, least_rows
+from zerodelta.tasks.advise import advise, smallest_rows
 from zerodelta.tasks.distributions import histogram_methods
 from zerodelta.tasks.registry import TASKS
 from zerodelta.tasks.task import Forecast
@@ -199,7 +199,7 @@ def test_nothing_is_said_where_rows_do_not_matter_or_never_suffice() -> None:
     for task in ("histogram", "select", "study"):
         assert advise(task, **ASKED[task]).useful_from is None
         assert "useful from" not in str(advise(task, **ASKED[task]))
-    assert least_rows(lambda n: 1 + 1 / n, start=7) is None
+    assert smallest_rows(lambda n: 1 + 1 / n, start=7) is None
 
 
 @pytest.mark.parametrize("start", [1, 10, 3000, 10**9])
@@ -211,7 +211,7 @@ def test_least_rows_are_found_from_anywhere(start: int, scale: int, power: float
         asked.append(n)
         return float((scale / n) ** power)
 
-    assert least_rows(share, start=start) == pytest.approx(scale, rel=0.13)
+    assert smallest_rows(share, start=start) == pytest.approx(scale, rel=0.13)
     assert len(asked) < 20
 
 

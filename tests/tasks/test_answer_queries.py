@@ -607,5 +607,5 @@ def test_categories_that_are_compared_as_texts() -> None:
     assert found == pytest.approx(np.array([[0.75, 0], [0, 0.25], [0, 0]]), abs=0.01)
     made = zd.synthesize(people, ["0", "1"], epsilon=50).value
     assert np.count_nonzero(made["0"] == "01") == pytest.approx(300, abs=10)
-    with pytest.raises(zd.errors.ParameterError, match="read differently"):
+    with pytest.raises(zd.errors.ParameterError, match="different options"):
         zd.answer_queries(rows, domain={0: ["01", "1"], 1: ["f", "m"]}, epsilon=1)

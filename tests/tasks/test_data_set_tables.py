@@ -214,8 +214,8 @@ def test_what_needs_all_rows_together_is_refused_by_public_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streamed_counts, "_MAXIMUM_COUNTS", 1)
-    monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3)
+    monkeypatch.setattr(streamed_counts, "MAX_BYTES", 500 * 3)
     zd.answer_queries(people(), NAMES, epsilon=1)
-    monkeypatch.setattr(streamed_counts, "MOST_BYTES", 500 * 3 - 1)
+    monkeypatch.setattr(streamed_counts, "MAX_BYTES", 500 * 3 - 1)
     with pytest.raises(zd.errors.ParameterError, match="fewer rows than 500"):
         zd.answer_queries(people(), NAMES, epsilon=1)

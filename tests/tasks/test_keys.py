@@ -296,7 +296,7 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     [
         (zd.text(20), "alphabet"),
         (zd.number(0, 1), "integer=True"),
-        (zd.text(5000, alphabet="ab"), "4096 letters"),
+        (zd.text(5000, alphabet="ab"), "4096 characters"),
     ],
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
@@ -423,10 +423,10 @@ def test_found_keys_are_a_part_of_a_plan_and_become_groups() -> None:
     people = zd.open(["ann"] * 5000 + ["bob"] * 3000 + ["zoe"], columns={"0": NAMES})
     source = KeySource(people["0"])
     alone = plan_keys(source, epsilon=1)
-    assert (alone.epsilon, alone.left) == (Fraction(1), Fraction(0))
+    assert (alone.epsilon, alone.remaining_epsilon) == (Fraction(1), Fraction(0))
     plan = plan_keys(source, epsilon=1, statistics=True, false_keys=SURE)
-    assert (plan.epsilon, plan.left) == (Fraction(1, 2), Fraction(1, 2))
-    others = plan_keys(source, epsilon=plan.left).part
+    assert (plan.epsilon, plan.remaining_epsilon) == (Fraction(1, 2), Fraction(1, 2))
+    others = plan_keys(source, epsilon=plan.remaining_epsilon).part
     both = Certificate(claim=PureDP(1), parts=(plan.part, others))
     assert isinstance(plan.part, Part)
     assert zd.verify(both)
@@ -551,7 +551,7 @@ def test_a_list_without_keys_says_how_many_rows_a_key_needs(name: str) -> None:
     release, plan = replayed("none")(released)(name, ["ann"])
     (grid,) = grids_of(release)
     for text in (repr(release.value), release.value._repr_html_(), grid.note):
-        assert f"no key was found: half of those with about {plan.half_found:,} rows are" in text
+        assert f"no key was found: half of those with about {plan.found_from:,} rows are" in text
 
 
 def test_a_key_with_so_many_rows_is_found_in_half_of_the_lists() -> None:
@@ -559,7 +559,7 @@ def test_a_key_with_so_many_rows_is_found_in_half_of_the_lists() -> None:
     thresholds = plan.mechanism.thresholds  # one for each length
     length = thresholds.index(sorted(thresholds)[len(thresholds) // 2])
     key = plan.mechanism.universe.key((length, 0))
-    found = [plan.apply({key: plan.half_found}, bits) for _ in range(400)]
+    found = [plan.apply({key: plan.found_from}, bits) for _ in range(400)]
     assert 140 < sum(key in dict(each) for each in found) < 260  # 6 standard deviations
 
 

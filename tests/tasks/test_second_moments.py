@@ -16,7 +16,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
-from zerodelta.tasks.second_moments import BESIDE, DIAGONAL, STEPS
+from zerodelta.tasks.second_moments import DIAGONAL, OFF_DIAGONAL, STEPS
 from zerodelta.testing import replayed
 
 pandas = pytest.importorskip("pandas")
@@ -103,7 +103,7 @@ def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
         for a, b in itertools.combinations(inside, 2)
     ]
     assert max(squares) == 2 * 4**2
-    assert 2 * DIAGONAL**2 <= BESIDE**2 < 2 * DIAGONAL**2 + 2
+    assert 2 * DIAGONAL**2 <= OFF_DIAGONAL**2 < 2 * DIAGONAL**2 + 2
 
 
 @methods
@@ -123,10 +123,10 @@ def test_what_is_handed_over_is_the_triangle_of_the_sums(
     else:
         wanted = [
             DIAGONAL * gram[0][0],
-            BESIDE * gram[0][1],
-            BESIDE * gram[0][2],
+            OFF_DIAGONAL * gram[0][1],
+            OFF_DIAGONAL * gram[0][2],
             DIAGONAL * gram[1][1],
-            BESIDE * gram[1][2],
+            OFF_DIAGONAL * gram[1][2],
         ]
     assert [int(x) for x in calls[-1][1]] == wanted
 
@@ -167,7 +167,7 @@ def test_rows_of_bounded_length_have_noise_for_it(
     shown = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, -5.0]])
     np.testing.assert_allclose(cov, np.cov(shown.T, ddof=0), atol=1e-3)
     square = STEPS**2 + (STEPS // 2) ** 2
-    wanted = BESIDE * square if method == "frobenius" else 2 * STEPS**2
+    wanted = OFF_DIAGONAL * square if method == "frobenius" else 2 * STEPS**2
     assert calls[-1][0].sensitivity == wanted
 
 

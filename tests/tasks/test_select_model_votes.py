@@ -112,7 +112,7 @@ def test_auto_takes_the_vote_where_votes_can_decide_and_the_study_elsewhere() ->
     for options in ({"epsilon": "1/10"}, {"least_rows": 500}):
         studied, why = theorem(1000, **options)
         assert studied == "adaptive-gaussian"
-        assert "blocks too weak to choose" in why
+        assert "if blocks are too small to choose" in why
     assert theorem(1000, method="study")[0] == "adaptive-gaussian"
     assert theorem(1000, method="vote", least_rows=500)[0] == "permute-and-flip"
 
@@ -145,7 +145,9 @@ def test_a_study_trains_few_numbers_better_and_a_vote_many() -> None:
 def test_numbers_that_are_trained_are_counted_on_made_up_rows() -> None:
     def counted(found: Any) -> int:
         question = ModelQuestion(
-            candidates={"a": 0, "b": 1}, fit=lambda model, rows: found, tried=np.zeros((4, 2))
+            candidates={"a": 0, "b": 1},
+            fit=lambda model, rows: found,
+            made_up_rows=np.zeros((4, 2)),
         )
         return question._parameters()
 

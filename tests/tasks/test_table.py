@@ -23,7 +23,7 @@ from zerodelta.exact.sums import whole_counts
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise, _PowerSums
 from zerodelta.privacy.statistics import EXPECTED
 from zerodelta.tables.grouped import Table, grouped
-from zerodelta.tables.parts import AskedColumn
+from zerodelta.tables.parts import TableColumn
 from zerodelta.tables.table import GOALS, TablePlan, plan_table
 from zerodelta.testing import replayed
 
@@ -384,8 +384,8 @@ def test_forecasts_and_errors_are_those_that_are_measured(shape: dict[str, Any])
         assert 1 / 1.5 < forecast / measured < 1.5, (column, forecast, measured)
 
 
-def asked(name: str, *statistics: str, missing: bool = False, upper: int = 1) -> AskedColumn:
-    return AskedColumn(
+def asked(name: str, *statistics: str, missing: bool = False, upper: int = 1) -> TableColumn:
+    return TableColumn(
         name=name, bounds=(Fraction(0), Fraction(upper)), missing=missing, statistics=statistics
     )
 
@@ -526,7 +526,7 @@ def test_a_table_takes_weights_and_its_record_has_them() -> None:
     assert release.record.parameters["weights"] == {"income_mean": 3}
 
 
-def _alone(column: AskedColumn) -> Any:
+def _alone(column: TableColumn) -> Any:
     def make(epsilon: Fraction) -> Any:
         (part,) = plan_table(
             epsilon=epsilon, keys=KEYS, columns=[column], expected_rows=4_000_000
@@ -723,7 +723,7 @@ def test_mistakes_are_refused_with_the_remedy(options: dict[str, Any], match: st
 BARE: dict[str, tuple[dict[str, Any], str]] = {
     "undeclared key": ({"by": "city"}, r"zd.category\(\[…\], other=True\)"),
     "no bounds": ({"by": {"city": KINDS["city"]}, "bounds": None}, "known without the rows"),
-    "any text": ({"by": {"city": zd.text(9)}}, "a size"),
+    "any text": ({"by": {"city": zd.text(9)}}, "a stated alphabet"),
     "bins beside texts": (
         {"by": {"city": zd.text(9, alphabet="ab"), "age": zd.bins([0, 9])}},
         "nobody listed",

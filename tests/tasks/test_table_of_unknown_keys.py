@@ -361,7 +361,7 @@ def test_the_plan_depends_on_no_row() -> None:
     [
         (zd.text(20), "alphabet"),
         (zd.number(0, 9), "zd.bins"),
-        (zd.text(5000, alphabet="ab"), "4096 letters"),
+        (zd.text(5000, alphabet="ab"), "4096 characters"),
     ],
 )
 def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:

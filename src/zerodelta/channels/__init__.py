@@ -1,8 +1,7 @@
 """Channels that remove delta, and the plans that choose among them.
 
-Where to look: `channel` (what a purifier is, T0), `finite` (B1), `grid` (boxes, B2), `ball` (l2 and
-l1 balls, R(v)), `kernel` (smoothing plus mixing, B4), `smooth` (the last Gaussian step, S2),
-`numerical` (numerical error, N), `wasserstein` (the paper's Algorithms 1 and 2). Each is one class
-with its condition, its law and its forecast; `search` weighs them, `planner` is `zd.plan`,
-`purification_plan` what it returns.
+`channel` defines a purifier (T0, N), `mixes` has the channels that mix with a uniform point of
+finite spaces, boxes and balls (B1, B2, R(v)), `kernels` those that add noise and mix (B4, S2).
+Each is one class with its condition, its law and its forecast. `search` compares them, and
+`purification` has `zd.plan`, `zd.purify` and the plan that they share.
 """

@@ -1,4 +1,4 @@
-"""What a channel is: the law that `apply` must have, and when it removes δ (theory T0, B1, N)."""
+"""Define channels: the law that `apply` must have, and the condition that removes δ (T0, B1, N)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from zerodelta.value import value
 
 Value = TypeVar("Value")
 
-MOST_NATS = 34.0
-"""Nats per coordinate beyond which no channel gets finer: 2^-49 of the space, a float's limit."""
+MAX_NATS = 34.0
+"""The largest log-ratio per coordinate, e^34 ≈ 2^49 cells: floats cannot tell finer ones apart."""
 
 _LARGEST_EPSILON = 2.0**20
 
@@ -40,27 +40,27 @@ _LARGEST_EPSILON = 2.0**20
 class Purifier(ABC):
     """A randomized map that turns a base mechanism's output into a pure ε-DP release.
 
-    **The law of `apply`.** For any object whatever that is handed in,
+    **The law of `apply`.** For any object that is passed in,
 
     1. the value is first mapped to an element y of the space, as a function of the value alone;
     2. the draw has *exactly* the distribution given y that `step` certifies: it comes from `bits`
-       through the exact samplers, and no float decides more than which y it is;
-    3. what follows is a function of the draw and of public numbers (projection onto the space);
-    4. nothing is raised, logged or kept besides: an exception is an output (theory A14.4).
+       through the exact samplers, and floats are used for y only;
+    3. the result is a function of the draw and of public numbers (projection onto the space);
+    4. nothing else is raised, logged or kept: an exception is an output (theory A14.4).
     """
 
     word: ClassVar[str] = ""
-    """The name by which `plan(channel=…)` picks it; empty where no plan does."""
+    """The name by which `plan(channel=…)` selects it; empty if no plan does."""
     title: ClassVar[str] = ""
-    """What it does, in the table of a printed plan."""
+    """Its description in the table of a printed plan."""
     reservation: ClassVar[str] = ""
-    """Why a plan picks it by its name only, if so."""
+    """The reason why a plan selects it by name only; empty otherwise."""
     rests_on_claim: ClassVar[bool] = True
-    """Whether the condition reads the base's claim; a pointwise profile takes its place."""
+    """Whether the condition uses the base's claim; False with a pointwise profile instead."""
 
     @abstractmethod
     def apply(self, value: Any, bits: BitSource) -> Any:
-        """Return the element to publish, with the law above."""
+        """Return the element to publish, drawn by the law above."""
 
     @abstractmethod
     def expected_error(self) -> float:
@@ -82,16 +82,16 @@ class Purifier(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixing(Purifier):
-    """A channel (1-w)·T(y) + w·Q; all that matters is the ratio of T to Q (theory B1).
+    """A channel (1-w)·T(y) + w·Q; only the largest ratio of T to Q matters (theory B1).
 
     **The law of `apply`**: with probability exactly w = `mixing_weight` a draw from the public
-    distribution Q, else one from T(·|y). Both are drawn in either case, and nothing tells which of
+    distribution Q, else one from T(·|y). Both are drawn in either case, and nothing shows which of
     them was returned. Pure t-DP if ln δ(t) + ln M <= ln(w/(1-w)) + ln(e^t - 1).
 
-    **Its forecast.** One channel also stands for all of its class on the same space. A plan weighs
-    them in floats, by closed forms of a *log-ratio limit*, the nats that `log_mass` may have:
-    `rounding` falls with it, and w times `displacement` is added. `finest` builds what was chosen,
-    whose exact numbers are then certified.
+    **Its forecast.** A plan compares classes of channels in floats, each represented by one channel
+    on the space. Closed forms take a *log-ratio limit*, an upper bound on `log_mass` in nats:
+    `rounding(limit)` is the error of the finest channel within it, and w times `displacement` is
+    added. `finest(limit)` builds the chosen channel, whose exact numbers are then certified.
     """
 
     mixing_weight: Fraction
@@ -133,15 +133,15 @@ class Mixing(Purifier):
 
     @abstractmethod
     def displacement(self) -> float:
-        """Return the expected error of an answer that was replaced."""
+        """Return the expected error of an answer that is replaced by a draw from Q."""
 
     @abstractmethod
     def rounding(self, limit: float) -> float:
-        """Return about the `kept_error` of the finest channel within a log-ratio limit."""
+        """Return the approximate `kept_error` of the finest channel within a log-ratio limit."""
 
     @abstractmethod
     def log_ratio_at(self, resolution: float = math.inf) -> float:
-        """Return about the log-ratio of this resolution; without one, of the coarsest of use."""
+        """Return the approximate log-ratio at a resolution; by default the coarsest useful one."""
 
     @abstractmethod
     def finest(self, limit: float, weight: Fraction) -> Mixing:
@@ -152,9 +152,9 @@ Channel = TypeVar("Channel", bound=Mixing)
 
 
 def coarsened(start: Fraction, limit: float, build: Callable[[Fraction], Channel]) -> Channel:
-    """Return the first channel within the limit, from a spacing or scale on to larger ones.
+    """Return the first channel whose `log_mass` is within the limit, at growing spacings or scales.
 
-    The start comes from a closed form in floats, so one or two tries are the rule.
+    The start comes from a closed form in floats, so one or two steps are usually enough.
     """
     parameter = start
     while (channel := build(parameter)).log_mass > limit:
@@ -163,30 +163,31 @@ def coarsened(start: Fraction, limit: float, build: Callable[[Fraction], Channel
 
 
 def as_claim(claim: Any, name: str) -> Claim:
-    """Return what the base mechanism satisfies, refusing anything that is no claim."""
+    """Return the claim of a base mechanism, refusing anything that is not a claim."""
     require(
         type(claim) in CLAIM_TYPES,
         name,
         claim,
-        expected="what the base mechanism satisfies",
+        expected="the claim of the base mechanism",
         remedy=f"pass {name}=zd.GaussianDP(...), zd.purification.ZCDP(...), zd.ApproxDP(...), …",
     )
-    found: Claim = claim
-    return found
+    checked: Claim = claim
+    return checked
 
 
 def mix(kept: Value, drawn: Value, weight: Fraction, bits: BitSource) -> Value:
     """Return `drawn` with probability `weight`, else `kept` (theory C0).
 
-    Both are computed by the caller in either case, and nothing tells which one it was.
+    The caller computes both in either case, so that nothing, not even time, shows which it was.
     """
     return drawn if bool(bernoulli(weight, size=1, bits=bits)[0]) else kept
 
 
 def smallest_epsilon(holds: Callable[[Fraction], bool]) -> float:
-    """Return a float ε where `holds`, within one part in 1e12 of the smallest (inf if none).
+    """Return the smallest float ε that `holds`, up to one part in 1e12; inf if none does.
 
-    `holds` must be monotone: a claim's δ falls with ε, and what a channel can take rises.
+    `holds` must be monotone. It is for channels: a claim's δ(ε) falls as ε grows, and the δ that a
+    channel can remove rises.
     """
     high = 1.0
     while not holds(Fraction(high)):
@@ -204,7 +205,7 @@ def smallest_epsilon(holds: Callable[[Fraction], bool]) -> float:
 
 @value
 class PurifierCheck:
-    """What T0 says of a channel: its ratio c, whether it purifies, the smallest ε it gives."""
+    """The result of T0 for a channel: whether it purifies, its ratio c, the smallest ε it gives."""
 
     purifies: bool
     ratio: Fraction | None
@@ -229,7 +230,7 @@ def is_purifier(
     epsilon : int, float, Fraction or str
         The pure ε to reach.
     claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
-        What the mechanisms before the channel satisfy.
+        The claim of the mechanisms before the channel.
 
     Returns
     -------
@@ -257,6 +258,7 @@ def is_purifier(
     ratio = _ratio(rows)
 
     def holds(t: Fraction) -> bool:
+        """Tell whether (c - 1) δ(t) <= e^t - 1, in logarithms because δ may be tiny."""
         if ratio is None:
             return claim.log_delta(t) == -math.inf
         if ratio == 1:
@@ -274,7 +276,7 @@ def is_purifier(
 
 
 def _ratio(rows: list[list[Fraction]]) -> Fraction | None:
-    """Return the largest ratio within a column; None if one is infinite."""
+    """Return the largest ratio of two entries of one column; None if it is infinite."""
     largest = Fraction(1)
     for column in zip(*rows, strict=True):
         if max(column) == 0:
@@ -286,9 +288,10 @@ def _ratio(rows: list[list[Fraction]]) -> Fraction | None:
 
 
 def _stochastic(matrix: Sequence[Sequence[Rational]]) -> list[list[Fraction]]:
+    """Return the rows of a stochastic matrix exactly, refusing any other matrix."""
     try:
         entries = [list(row) for row in matrix]
-    except TypeError:  # nothing to iterate over
+    except TypeError:  # not a list of lists
         entries = []
     rows = [[as_rational(entry, "channel_matrix") for entry in row] for row in entries]
     equal = bool(rows) and all(len(row) == len(rows[0]) > 0 for row in rows)
@@ -302,7 +305,7 @@ def _stochastic(matrix: Sequence[Sequence[Rational]]) -> list[list[Fraction]]:
     return rows
 
 
-# -- Numerical error is transport: publish an approximately computed pure value (Theorem N) -------
+# -- Publishing a pure value that was computed approximately (Theorem N) --------------------------
 
 
 @value
@@ -331,8 +334,8 @@ class NumericalError(Purifier):
         """Return the rounded noisy value, projected onto the space.
 
         Floats are exact rationals and the *sum* is rounded: nothing is rounded before the noise.
-        Cutting each coordinate to the ball's bounding box is exact and brings no two values further
-        apart, so it keeps the error bound; projecting in floats would not.
+        Each coordinate is first clipped to the ball's bounding box. That is exact and moves no two
+        values further apart, so the error bound still holds; projecting in floats could break it.
         """
         middle, radius = self.space.middle(), self.space.radius
         origin = [Fraction(float(coordinate)) for coordinate in middle]

@@ -1,8 +1,4 @@
-"""Channels that add noise to vectors and mix (Theorems S2, K, B4).
-
-In a plan the internal mechanism is one vector of an l2 ball plus N(0, σ²I). The weight enters S2's
-condition through ln(w/(1-w)) alone, so every σ has one smallest weight, and only σ is searched.
-"""
+"""Channels that add noise to a vector and mix (Theorems K, B4, S2)."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.channels.channel import MOST_NATS, Mixing, Purifier, coarsened, mix
+from zerodelta.channels.channel import MAX_NATS, Mixing, Purifier, coarsened, mix
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource, Integers
 from zerodelta.exact.noise import rounded_gaussian, rounded_k_norm, rounded_uniform_plus_k_norm
@@ -39,18 +35,18 @@ from zerodelta.spaces import Ball, BallLattice, GridLattice
 from zerodelta.spaces.space import read_exactly
 from zerodelta.value import value
 
-# -- Smoothing plus mixing: noise on the answer and on a uniform point (Theorem K, B4) ------------
-# Everything happens in lattice units: the answer is a lattice point y of a body Θ' centered at 0,
-# and round(y + Z) or round(V + Z) is published, V uniform in Θ', Z K-norm noise. Because y is an
-# integer vector, rounding the sum and rounding the noise are the same thing (theory R).
+# -- K-norm noise on the answer, mixed with the same noise on a uniform point (Theorem K, B4) -----
+# Everything is in lattice units: the answer is a lattice point y of a body Θ' centered at 0, and
+# round(y + Z) or round(V + Z) is published, with V uniform in Θ' and Z K-norm noise. Because y is
+# an integer vector, rounding the sum and rounding the noise are the same (theory R).
 
 _CELLS = 8
-"""Lattice points per noise scale in a plan: the rounding is then negligible."""
+"""Lattice points per noise scale in a plan, so that rounding is negligible. Chosen by hand."""
 
 
 @value
 class Body:
-    """A lattice with the centered norm ball Θ' = {‖x‖ <= radius} that holds all of its points.
+    """A lattice, and the norm ball Θ' = {‖x‖ <= radius} around its center that contains it.
 
     A grid needs an odd number of cells, so that its middle cell is the origin.
     """
@@ -95,13 +91,13 @@ class Body:
         return self.lattice.points(centered)
 
     def displacement(self) -> float:
-        """Return about the l2 distance of two random points of the space."""
+        """Return the approximate l2 distance of two random points of the space."""
         if isinstance(self.lattice, GridLattice):
             return self.lattice.box.diameter() / math.sqrt(6)
         return math.sqrt(2) * float(self.lattice.ball.radius)
 
     def rounded(self, length: float) -> float:
-        """Return the rms of noise of this length, in lattice units, and of its rounding."""
+        """Return the rms error of noise of this length in lattice units, with its rounding."""
         return self.unit * math.hypot(length, math.sqrt(self.lattice.dimension / 12))
 
     @property
@@ -166,7 +162,7 @@ class KernelMix(Mixing):
         return self.body.rounded(length)
 
     def displacement(self) -> float:
-        """Return about the distance of two random points of the space."""
+        """Return the approximate distance of two random points of the space."""
         return self.body.displacement()
 
     def rounding(self, limit: float) -> float:
@@ -180,10 +176,13 @@ class KernelMix(Mixing):
         return d * max(1.01, 1 + math.log(max(widest / resolution, 1.0)))
 
     def finest(self, limit: float, weight: Fraction) -> KernelMix:
-        """Return the smallest noise scale within the limit, on a lattice 8 times finer."""
+        """Return the smallest noise scale within the limit, on a lattice 8 times finer.
+
+        The scale keeps 6 nats less than `MAX_NATS`, room for the finer lattice.
+        """
         ball, d = self._ball, self.dimension
         body = Body(lattice=ball.lattice(decimal_up(self._scale(limit) / _CELLS)))
-        nats = min(limit / d, MOST_NATS - 6)
+        nats = min(limit / d, MAX_NATS - 6)
         return coarsened(
             decimal_up(2 * body.radius / d * math.exp(1 - nats)),
             limit,
@@ -201,7 +200,7 @@ class KernelMix(Mixing):
     def _scale(self, limit: float) -> float:
         """Return the noise scale in the units of the ball, from ln M = d ln(eR/(d b))."""
         d = self.dimension
-        return 2 * float(self._ball.radius) / d * math.exp(1 - min(limit / d, MOST_NATS - 6))
+        return 2 * float(self._ball.radius) / d * math.exp(1 - min(limit / d, MAX_NATS - 6))
 
     @property
     def theorem(self) -> KNormKernel | LaplaceCubeKernel:
@@ -237,26 +236,29 @@ def noisy_pair(
 _SMOOTH_CELLS = 16
 """Lattice points per σ in a plan, at least: rounding then adds 0.02 % to the noise."""
 
-_MOST_SLACK = math.log(1e8)
-"""The weight is reduced by eight decades at most, like every other channel's."""
+# In a plan the internal mechanism is one vector of an l2 ball plus N(0, σ²I). The weight enters
+# S2's condition only through ln(w/(1-w)), so every σ has one smallest weight: only σ is searched.
+
+_MAX_SLACK = math.log(1e8)
+"""The weight is reduced by at most eight decades, as for every other channel."""
 
 _FARTHEST = 2.0**40
-"""Noise this much larger or smaller than the ball is no plan, and floats could not carry it."""
+"""The largest ratio of noise and ball radius, in either direction, that a plan considers."""
 
 _FARTHEST_DRAW = 1 << 500
-"""Beyond this a float overflows, and the draw lands on the edge of the ball anyway."""
+"""Draws are clipped to this: a float would overflow, and they project to the edge anyway."""
 
 
 @value
 class SmoothMix(Purifier):
     """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
 
-    `step_taken` describes the last step in lattice units around the center of `space`; `spacing`
-    turns them into the units of `space`, onto which the published point is projected
-    (post-processing). `apply` takes the step's integers, `on_lattice` makes them of a raw vector.
+    `step_taken` describes the last step in lattice units around the center of `space`; one unit is
+    `spacing`. The published point is projected onto `space` (post-processing). `apply` takes the
+    step's integers; `on_lattice` computes them from a raw vector.
 
     Guarantee: pure t-DP by Corollary S2 with rounded continuous noise (R(iv)); the base's zCDP cost
-    ρ must include the last step. The value handed in must be that step's *unprojected* output.
+    ρ must include the last step. The value must be that step's *unprojected* output.
     Error: w times the width of the mixing Gaussian.
     """
 
@@ -267,7 +269,7 @@ class SmoothMix(Purifier):
     order: Fraction
     mixing_variance: Fraction
     status: Status = Status.ASSERTED
-    """Proven only where the value handed in surely is the described step's own output."""
+    """Proven only where the value certainly is the output of the described step."""
     word = "smooth"
     title = "raw vector, wider Gaussian (S2)"
     reservation = "the value must be the raw, unprojected Gaussian vector"
@@ -308,7 +310,7 @@ class SmoothMix(Purifier):
     def planned(
         ball: Ball, *, sensitivity: Fraction, epsilon: Fraction, mixing_probability: Fraction
     ) -> SmoothMix | None:
-        """Return S2 with the least predicted error; None if no noise within reason proves ε."""
+        """Return S2 with the smallest predicted error; None if no σ that is tried proves ε."""
 
         def channel(sigma: float, weight: Fraction) -> SmoothMix:
             return _smoothed(ball, sensitivity, sigma, weight, epsilon)
@@ -318,22 +320,24 @@ class SmoothMix(Purifier):
             return -built.slack(epsilon, built.step_taken.rho)
 
         def smallest_weight(sigma: float) -> Fraction:
-            """Return the weight that uses up what is left at the largest one, to three digits."""
-            left = min(max(-shortage(sigma, mixing_probability), 0.0), _MOST_SLACK)
-            odds = float(mixing_probability / (1 - mixing_probability)) * math.exp(-left)
+            """Return the weight at which the condition is tight, rounded up to three digits."""
+            slack = min(max(-shortage(sigma, mixing_probability), 0.0), _MAX_SLACK)
+            odds = float(mixing_probability / (1 - mixing_probability)) * math.exp(-slack)
             return min(decimal_up(odds / (1 + odds), 3), mixing_probability)
 
         def error(log_sigma: float) -> float:
             sigma = math.exp(log_sigma)
             return channel(sigma, smallest_weight(sigma)).predicted_error()
 
-        least = _smallest_sigma(
+        smallest = _smallest_sigma(
             lambda sigma: shortage(sigma, mixing_probability), ball, sensitivity
         )
-        if least is None:
+        if smallest is None:
             return None
-        # mixing falls and noise grows with σ, from the least on
-        sigma = math.exp(least_point(error, math.log(least), math.log(least) + 1.5, rounds=20))
+        # with growing σ noise grows and the weight falls: the best σ is at most a few times larger
+        start = math.log(smallest)
+        sigma = math.exp(minimum_point(error, start, start + 1.5, rounds=20))
+        # the weight was rounded up, so a little less noise proves ε with it
         weight = smallest_weight(sigma)
         safe = sigma
         while shortage(safe, weight) > 0:
@@ -344,7 +348,7 @@ class SmoothMix(Purifier):
         return channel(sigma, weight)
 
     def slack(self, epsilon: Rational, rho: Rational) -> float:
-        """Return by how many nats the condition holds, rounded down."""
+        """Return the slack of S2's condition in nats, rounded down; it holds if this is >= 0."""
         return smoothing_slack(
             self.step_taken,
             rho=rho,
@@ -355,10 +359,10 @@ class SmoothMix(Purifier):
         )
 
     def on_lattice(self, raw: Any) -> Integers:
-        """Return a raw vector, in the units of the space, in whole lattice units.
+        """Return a raw vector, in the units of the space, rounded to whole lattice units.
 
-        The mixing draw is a rounded Gaussian, so the vector must be rounded as exactly (Lemma R):
-        round(x) = ⌊x + 1/2⌋ on the rationals that its numbers are. Anything else becomes zeros.
+        The mixing draw is a rounded Gaussian, so the vector must be rounded exactly too (Lemma R):
+        ⌊x + 1/2⌋ in rational arithmetic. Anything that is not such a vector becomes zeros.
         """
         dimension = self.step_taken.dimension
         vector = read_exactly(raw, dimension)
@@ -370,11 +374,11 @@ class SmoothMix(Purifier):
         return np.array([math.floor(unit + half) for unit in units], dtype=object)
 
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
-        """Return the point of the space that belongs to the vector, or to a mixing draw."""
+        """Return the point of the space for the vector, or for a mixing draw."""
         dimension = self.step_taken.dimension
         kept = _integer_vector(value, dimension)
         drawn = rounded_gaussian(variance=self.mixing_variance, size=dimension, bits=bits)
-        # of one type, so that whichever it is meets the same code
+        # one dtype for both, so that the code after the coin is the same for either
         either = (kept.astype(object), drawn.astype(object))
         chosen = np.clip(mix(*either, self.mixing_weight, bits), -_FARTHEST_DRAW, _FARTHEST_DRAW)
         offset = chosen.astype(np.float64) * float(self.spacing)
@@ -392,7 +396,7 @@ class SmoothMix(Purifier):
         return math.sqrt(last.dimension * variance) + self.expected_error()
 
     def log_ratio(self) -> float:
-        """Return about ln of the largest ratio of the vector's density to the mixing draw's."""
+        """Return the approximate ln of the largest density ratio of the vector to a mixing draw."""
         last = self.step_taken
         growth = float(self.mixing_variance / last.variance)
         reach = last.reach(self.order) ** 2 / (2 * (self.mixing_variance - last.variance))
@@ -416,13 +420,13 @@ class SmoothMix(Purifier):
 
 
 def _integer_vector(value: Any, dimension: int) -> Integers:
-    """Return the integer vector, or zeros for anything that is not one (values never raise)."""
+    """Return the integer vector; zeros for anything else, because a value may not raise."""
     try:
         array = np.asarray(value) if isinstance(value, (np.ndarray, list, tuple)) else np.zeros(0)
-        whole = array.dtype.kind in "iu" or (
+        all_integers = array.dtype.kind in "iu" or (
             array.dtype == object and all(type(entry) is int for entry in array)
         )
-        if array.shape == (dimension,) and whole:
+        if array.shape == (dimension,) and all_integers:
             return array
     except BaseException:  # an exception is an output (A14.4)
         pass
@@ -430,15 +434,15 @@ def _integer_vector(value: Any, dimension: int) -> Integers:
 
 
 def _smoothed(
-    ball: Ball, moved: Fraction, sigma: float, weight: Fraction, epsilon: Fraction
+    ball: Ball, sensitivity: Fraction, sigma: float, weight: Fraction, epsilon: Fraction
 ) -> SmoothMix:
-    """Return S2 for a variance that is σ² rounded up to seven digits."""
+    """Return S2 for a vector with noise of standard deviation σ, whose square is rounded up."""
     spacing = decimal_down(sigma / _SMOOTH_CELLS, 1)
     step = GaussianStep(
         dimension=ball.dimension,
         variance=decimal_up(sigma * sigma) / spacing**2,
         radius=ball.radius / spacing,
-        sensitivity=moved / spacing,
+        sensitivity=sensitivity / spacing,
     )
     return SmoothMix.best(ball, step, rho=step.rho, epsilon=epsilon, weight=weight, spacing=spacing)
 
@@ -446,7 +450,7 @@ def _smoothed(
 def _smallest_sigma(
     shortage: Callable[[float], float], ball: Ball, sensitivity: Fraction
 ) -> float | None:
-    """Return the smallest σ, to a thousandth, at which the largest weight is enough."""
+    """Return the smallest σ, up to 0.1 %, at which the largest weight is enough."""
     radius = float(ball.radius)
     low, high = radius / _FARTHEST, radius * _FARTHEST
     safe = min(max(float(sensitivity), low), high)
@@ -462,12 +466,12 @@ def _smallest_sigma(
     return safe_end(shortage, safe=safe, unsafe=unsafe, relative=1e-3)
 
 
-def least_point(
+def minimum_point(
     function: Callable[[float], float], low: float, high: float, *, rounds: int
 ) -> float:
-    """Return where a function with one valley is least: golden-section search.
+    """Return the minimum point of a function with one valley, by golden-section search.
 
-    >>> round(least_point(lambda x: (x - 2) ** 2, 0, 9, rounds=40), 6)
+    >>> round(minimum_point(lambda x: (x - 2) ** 2, 0, 9, rounds=40), 6)
     2.0
     """
     ratio = (math.sqrt(5) - 1) / 2

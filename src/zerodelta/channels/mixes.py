@@ -1,7 +1,7 @@
-"""Channels that mix with a uniform point: of finite spaces, grids of cells, and balls (B1, B2, B4).
+"""Channels that mix a rounded answer with a public draw: finite spaces, balls, grids (B1, B2, B4).
 
-Membership is decided in integers. No extra ε; the error is the rounding plus w times the size of
-the box. Equal numbers of cells in all coordinates are best on cubes, equal spacing elsewhere.
+They cost no extra ε. The error is that of rounding plus w times the size of the space. On a grid,
+equal numbers of cells in all coordinates are best for cubes, equal spacing for other boxes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.channels.channel import MOST_NATS, Mixing, Purifier, coarsened, mix
+from zerodelta.channels.channel import MAX_NATS, Mixing, Purifier, coarsened, mix
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource, Integers
@@ -33,13 +33,10 @@ from zerodelta.spaces import BallLattice, Box, FiniteSpace, GridLattice, Space
 from zerodelta.spaces.lattices import UnequalGrid
 from zerodelta.value import value
 
-# -- Ball mix -------------------------------------------------------------------------------------
-# l2 and l1 balls on a lattice, mixed with public noise on the same lattice (B2 with R(v), R(vi)).
-#
-# The answer is rounded to the lattice, with membership decided in integers, and with probability w
-# replaced: by rounded Gaussian noise on an l2 ball, by rounded Laplace noise on an l1 ball. The
-# draw may lie outside the ball: it is projected, which is post-processing. No extra ε; the error
-# is the rounding plus w times the size of the ball.
+# -- l2 and l1 balls on a lattice, mixed with public noise on the same lattice (B2, R(v), R(vi)) --
+# The answer is rounded to a lattice point of the ball, decided in integers. With probability w it
+# is replaced by noise around the center: rounded Gaussian on an l2 ball, rounded Laplace on an l1
+# ball. A draw outside the ball is projected onto it, which is post-processing.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +58,11 @@ class _BallMixing(Mixing):
 
     @abstractmethod
     def draw(self, bits: BitSource) -> Integers:
-        """Return the noise, in lattice units."""
+        """Return one draw of the noise, in lattice units."""
 
     @abstractmethod
     def spacing(self, limit: float) -> float:
-        """Return the spacing at which the closed form of `log_mass` is the limit."""
+        """Return the spacing at which the closed form of `log_mass` equals the limit."""
 
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the value's lattice point, or a noisy one, projected onto the ball."""
@@ -113,7 +110,7 @@ class GaussianMix(_BallMixing):
 
     @property
     def variance(self) -> Fraction:
-        """Return the best τ² = (B + d/12)/d."""
+        """The τ² = (B + d/12)/d that minimizes ln M."""
         return Fraction(self.lattice.bound, self.dimension) + Fraction(1, 12)
 
     def draw(self, bits: BitSource) -> Integers:
@@ -128,9 +125,12 @@ class GaussianMix(_BallMixing):
         return d / 2 * (math.log(2 * math.pi * variance) + 1)
 
     def spacing(self, limit: float) -> float:
-        """Return the spacing at which the closed form is the limit."""
+        """Return the spacing at which the closed form of `log_mass` equals the limit.
+
+        At the best variance τ² ln M is about (d/2)(ln(2πτ²) + 1), which is solved for τ².
+        """
         d = self.dimension
-        variance = math.exp(2 * min(limit / d, MOST_NATS) - 1) / (2 * math.pi)
+        variance = math.exp(2 * min(limit / d, MAX_NATS) - 1) / (2 * math.pi)
         steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
         return max(1 / steps, 2.0**-49) * self.radius if steps > 0 else math.inf
 
@@ -158,7 +158,7 @@ class LaplaceMix(_BallMixing):
 
     @property
     def scale(self) -> Fraction:
-        """Return the best scale: y = 1/(2b) solves 2m = d e^(-y)/(1 - e^(-y)), so b = 1/(2y)."""
+        """The scale b = 1/(2y) that minimizes ln M: y solves 2m = d e^(-y)/(1 - e^(-y))."""
         m, d = self.lattice.bound, self.dimension
         y = math.log1p(d / (2 * m)) if m else 40.0
         return Fraction(1 / (2 * y)).limit_denominator(10**9)
@@ -172,16 +172,17 @@ class LaplaceMix(_BallMixing):
         return self._mass(max(self.radius / resolution, 1.0))
 
     def spacing(self, limit: float) -> float:
-        """Return the spacing at which the closed form is the limit, by bisection."""
+        """Return the spacing at which the closed form equals the limit, by bisection."""
         if self._mass(1.0) > limit:
             return math.inf
-        low, high = 0.0, MOST_NATS
+        low, high = 0.0, MAX_NATS
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if self._mass(math.exp(middle)) <= limit else (low, middle)
         return self.radius / math.exp(low)
 
     def _mass(self, steps: float) -> float:
+        """Return ln M at its best noise, for a ball of this many lattice steps."""
         y = math.log1p(self.dimension / (2 * steps))
         return 2 * steps * y - self.dimension * math.log(-math.expm1(-y))
 
@@ -196,7 +197,7 @@ class LaplaceMix(_BallMixing):
         )
 
 
-# -- Finite spaces: replace the answer by a public random one with probability w (Theorem B1) -----
+# -- Finite spaces: a random element instead of the answer with probability w (Theorem B1) --------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +261,7 @@ class FiniteMix(_FiniteMixing):
 @final
 @dataclass(frozen=True, kw_only=True)
 class PriorMix(_FiniteMixing):
-    """A draw from a public prior Q instead of the answer; of its numbers only the ratios count.
+    """A draw from a public prior Q instead of the answer; the prior need not be normalized.
 
     Guarantee: M = 1/q_min. Error: w P_Q(another element), at most w.
 
@@ -276,7 +277,7 @@ class PriorMix(_FiniteMixing):
     def __post_init__(self) -> None:
         super().__post_init__()
         exact = [as_positive(p, "prior") for p in _one_for_each(self.prior, "prior", self.space)]
-        object.__setattr__(self, "prior", _whole(exact))
+        object.__setattr__(self, "prior", _integer_proportions(exact))
 
     def draw(self, bits: BitSource) -> int:
         """Return the index of a draw from Q."""
@@ -296,6 +297,7 @@ class PriorMix(_FiniteMixing):
         )
 
     def _smallest(self) -> Fraction:
+        """Return the smallest probability of the prior."""
         return Fraction(min(self.prior), sum(self.prior))
 
 
@@ -307,7 +309,7 @@ class ProfileMix(Purifier):
     index y of the space; it is caller-asserted, so its step is `asserted`.
 
     Guarantee: pure t-DP with the smallest weight any prior allows, w/(1-w) = Σ_y δ_t(y)/(e^t - 1).
-    A claim would say less than the profile does, and is not read.
+    A claim says less than the profile, so it is not used.
     """
 
     space: FiniteSpace
@@ -339,12 +341,12 @@ class ProfileMix(Purifier):
         return odds / (1 + odds)
 
     def claim(self) -> ApproxDP:
-        """Return what the profile says of all sets together: δ(t) <= Σ_y δ_t(y)."""
+        """Return the (t, δ) claim that follows from the profile: δ(t) <= Σ_y δ_t(y)."""
         total = sum(self.profile, Fraction(0))
         return ApproxDP(self.at_epsilon, min(0.0, upper(lambda: ball(total).log())))
 
     def log_delta_required(self, epsilon: Rational) -> float:
-        """Return the ln δ(ε) with which any base has a profile as good as this one."""
+        """Return the ln δ(ε) of a base that this channel purifies, whatever its profile is."""
         smallest = min(self.profile) / sum(self.profile)
         if smallest == 0:
             return -math.inf
@@ -356,7 +358,7 @@ class ProfileMix(Purifier):
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the projected value or a draw from the optimal prior."""
         kept = self.space.index(value)
-        drawn = int(categorical(_whole(self.profile), size=1, bits=bits)[0])
+        drawn = int(categorical(_integer_proportions(self.profile), size=1, bits=bits)[0])
         return self.space.element(mix(kept, drawn, self.mixing_weight, bits))
 
     def expected_error(self) -> float:
@@ -373,17 +375,17 @@ class ProfileMix(Purifier):
         return Step(theorem="profile-mixing", numbers=numbers, status=Status.ASSERTED)
 
 
-def _whole(exact: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return integers in the same proportions."""
+def _integer_proportions(exact: Sequence[Fraction]) -> tuple[int, ...]:
+    """Return integers in the same proportions as these rationals."""
     unit = math.lcm(*(entry.denominator for entry in exact))
     return tuple(int(entry * unit) for entry in exact)
 
 
 def _one_for_each(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
-    """Return the numbers, one for each element of a finite space."""
+    """Return a list of numbers, refusing other than one for each element of a finite space."""
     try:
         entries = [] if isinstance(numbers, str) else list(numbers)
-    except TypeError:  # nothing to iterate over
+    except TypeError:  # not iterable
         entries = []
     require(
         isinstance(space, FiniteSpace) and len(entries) == space.size,
@@ -419,16 +421,16 @@ class _CellMixing(Mixing):
 
 @dataclass(frozen=True, kw_only=True)
 class _EqualCellMixing(_CellMixing):
-    """K cells in every coordinate; the kept cell is uniform among m of them a side (m = 1: none).
+    """K cells in every coordinate; the answer is kept up to m cells per coordinate.
 
-    The log-ratio is d ln(K/m), and the rms error that of a cell of side (side · m/K).
+    The log-ratio is d ln(K/m), and the rms error is that of a cell whose side is m/K of the box's.
     """
 
     lattice: GridLattice
 
     @abstractmethod
     def side(self) -> int:
-        """Return m."""
+        """Return m, the number of cells per side around the answer, one of which is kept."""
 
     def kept_error(self) -> float:
         return self.diameter * self.side() / self.lattice.cells / math.sqrt(12)
@@ -438,7 +440,7 @@ class _EqualCellMixing(_CellMixing):
 
     def log_ratio_at(self, resolution: float = math.inf) -> float:
         width = float(np.max(self.lattice.box.widths()))
-        cells = math.ceil(min(width / resolution, math.exp(MOST_NATS)))
+        cells = math.ceil(min(width / resolution, math.exp(MAX_NATS)))
         return theorems.GridMixing(
             cells=max(2, cells), dimension=self.dimension, weight=self.mixing_weight
         ).log_mass
@@ -455,8 +457,8 @@ class _EqualCellMixing(_CellMixing):
         return at(fits)
 
     def _ratio(self, limit: float) -> float:
-        """Return K/m if it need not be rational."""
-        return math.exp(min(limit / self.dimension, MOST_NATS))
+        """Return the ratio K/m of a log-ratio limit, as a real number."""
+        return math.exp(min(limit / self.dimension, MAX_NATS))
 
 
 @value
@@ -543,9 +545,9 @@ class LocalUniformMix(_EqualCellMixing):
 class UnequalGridMix(_CellMixing):
     """A grid with its own number K_i of cells in every coordinate; a uniform cell of all (B2).
 
-    Guarantee: ln M = Σ_i ln K_i; a certificate lists [cells, how many coordinates have so many].
-    For a given number of cells Σ(side/K)² is least where all cells have the same side s; sides
-    shorter than s are one cell. That is how `finest` cuts.
+    Guarantee: ln M = Σ_i ln K_i; a certificate lists pairs [cells, number of such coordinates].
+    For a fixed total number of cells the rms error, √(Σ(side/K)²/12), is smallest if all cells have
+    the same side s; sides shorter than s are one cell. `finest` builds such grids.
     """
 
     lattice: UnequalGrid
@@ -564,13 +566,13 @@ class UnequalGridMix(_CellMixing):
         return math.sqrt(float(np.sum(cells**2)) / 12)
 
     def rounding(self, limit: float) -> float:
-        """Return the rms rounding at the spacing that the limit pays for."""
+        """Return the rms rounding error at the spacing of a log-ratio limit."""
         cut, spacing = self.sides.spacing(limit)
-        uncut = self.sides.rest[cut] if cut < self.dimension else 0.0
+        uncut = self.sides.squares[cut] if cut < self.dimension else 0.0
         return math.sqrt((cut * spacing**2 + uncut * self.sides.widest**2) / 12)
 
     def log_ratio_at(self, resolution: float = math.inf) -> float:
-        """Return Σ ln K_i of cells of this side, and at least two in the widest."""
+        """Return Σ ln K_i of cells of this side, with at least two cells in the widest side."""
         spacing = min(max(resolution, self.sides.finest), self.sides.widest / 2)
         return self._mass_of(_cells(self.sides.widths, spacing))
 
@@ -582,7 +584,8 @@ class UnequalGridMix(_CellMixing):
             middle = math.sqrt(fine * fits)
             enough = float(np.log(_cells(widths, middle)).sum()) <= limit
             fine, fits = (fine, middle) if enough else (middle, fits)
-        while self._mass_of(_cells(widths, fits)) > limit:  # the nats above were floats
+        # the search above compared floats; the certified log-ratio may need slightly larger cells
+        while self._mass_of(_cells(widths, fits)) > limit:
             fine, fits = fits, fits + 2 * (fits - fine) + fits * 1e-12
         lattice = self.lattice.box.unequal_grid([int(count) for count in _cells(widths, fits)])
         return replace(self, lattice=lattice, mixing_weight=weight)
@@ -590,12 +593,12 @@ class UnequalGridMix(_CellMixing):
     def _mass_of(self, cells: Floats) -> float:
         """Return Σ ln K_i of these cells, rounded up."""
         counts, times = np.unique(cells, return_counts=True)
-        sides = [[int(count), int(often)] for count, often in zip(counts, times, strict=True)]
+        sides = [[int(count), int(number)] for count, number in zip(counts, times, strict=True)]
         return theorems.UnequalGridMixing(sides=sides, weight=self.mixing_weight).log_mass
 
     @cached_property
     def sides(self) -> _Sides:
-        """The sides of the box, sorted once: a plan asks for hundreds of forecasts."""
+        """The sides of the box, sorted once for the hundreds of forecasts of a plan."""
         return _Sides.of(self.lattice.box)
 
     @property
@@ -609,13 +612,13 @@ class _Sides:
     """The sides of a box, for the closed form of equal spacing.
 
     `sums` and `starts` list, from the widest side on, Σ ln side and the nats at which that side is
-    first cut; `rest` the squares of the sides from it on, in units of the widest.
+    first cut; `squares` the sums of the squares of the sides from it on, in units of the widest.
     """
 
     widths: Floats
     sums: list[float]
     starts: list[float]
-    rest: list[float]
+    squares: list[float]
 
     @staticmethod
     def of(box: Box) -> _Sides:
@@ -624,8 +627,10 @@ class _Sides:
         sums = np.cumsum(logs)
         # coordinate m is first cut where the m wider ones have been cut down to its side
         starts = sums - np.arange(1, len(logs) + 1) * logs
-        rest = np.cumsum(np.exp(2 * (logs[::-1] - logs[0])))[::-1]
-        return _Sides(widths=widths, sums=sums.tolist(), starts=starts.tolist(), rest=rest.tolist())
+        squares = np.cumsum(np.exp(2 * (logs[::-1] - logs[0])))[::-1]
+        return _Sides(
+            widths=widths, sums=sums.tolist(), starts=starts.tolist(), squares=squares.tolist()
+        )
 
     @property
     def widest(self) -> float:
@@ -634,14 +639,14 @@ class _Sides:
     @property
     def finest(self) -> float:
         """The smallest spacing of a plan."""
-        return math.exp(self.sums[0] - MOST_NATS)
+        return math.exp(self.sums[0] - MAX_NATS)
 
     def spacing(self, limit: float) -> tuple[int, float]:
-        """Return how many sides are cut, and the spacing, if cells need not be whole."""
+        """Return the number of sides that are cut, and the spacing, as if cells could be parts."""
         cut = max(1, bisect_right(self.starts, limit))
         return cut, max(math.exp((self.sums[cut - 1] - limit) / cut), self.finest)
 
 
 def _cells(widths: Floats, spacing: float) -> Floats:
-    """Return how many cells of at most this side each width takes."""
+    """Return the number of cells of at most this side that each width takes."""
     return np.maximum(np.ceil(widths / spacing * (1 - 1e-12)), 1.0)

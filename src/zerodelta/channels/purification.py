@@ -1,7 +1,7 @@
-"""The plan of a purification: which channel publishes, and what the base mechanism must satisfy.
+"""Plan a purification (the channel, and the condition on the base mechanism), and carry it out.
 
-It is made of public numbers (`planner`) and issues the certificate; the data only ever meets
-`Plan.purify`.
+A plan is made from public numbers before any data is touched. Only `Plan.purify` sees a value that
+was computed from data.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ if TYPE_CHECKING:
 
 
 _NEARLY_ONE = -(2.0**-20)
-"""The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""
+"""The ln δ for calibration where a plan allows any base (ln δ >= 0)."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
-    """What will be published, how, and what the base mechanism must satisfy.
+    """The channel that publishes on a space, and the condition on the base mechanism.
 
-    Made by `zd.plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and
-    `sigma` say what the base must satisfy, each of them enough by itself. With channel "smooth"
-    they describe the vector itself: it must have noise of exactly that `variance`, and `rho` and
-    `log_delta` are what it then has; there is nothing to spend besides.
+    `zd.plan` returns it; print it for the table of channels. Each of `log_delta`, `rho`, `variance`
+    and `sigma` is a sufficient condition on the base. With channel "smooth" they describe the
+    vector itself: it must have noise of exactly that `variance`, which is all that may be spent,
+    and `rho` and `log_delta` are its cost.
 
     Parameters
     ----------
     space : Finite, Subsets, Multiset, Box or Ball
-        What may be published.
+        The values that may be published.
     target : Target
-        What was asked for: ε and the mixing probability, a base, a resolution, a sensitivity.
+        The inputs: ε and the mixing probability, a base, a resolution, a sensitivity.
     purifier : PlannedChannel
         The chosen channel.
     base : Claim or None
-        What the base mechanism was said to satisfy.
-    weighed : tuple of Candidate
-        The channels that could have been chosen, the chosen one first.
+        The stated claim of the base mechanism.
+    compared : tuple of Candidate
+        The channels that were compared, the chosen one first.
 
     """
 
@@ -76,7 +76,7 @@ class Plan:
     target: Target
     purifier: PlannedChannel
     base: Claim | None
-    weighed: tuple[Candidate, ...]
+    compared: tuple[Candidate, ...]
 
     @property
     def epsilon(self) -> Fraction:
@@ -85,17 +85,17 @@ class Plan:
 
     @property
     def sensitivity(self) -> Fraction | None:
-        """The l2 sensitivity that was planned for."""
+        """The stated l2 sensitivity of the internal vector."""
         return self.target.sensitivity
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """All channels of the printed table; Theorem S is weighed when they are asked for."""
-        first = self.weighed[0]
+        """All channels of the printed table; Theorem S takes long and is planned only here."""
+        first = self.compared[0]
         if isinstance(self.purifier, SmoothMix):
-            return self.weighed
-        found = ranked([*self.weighed, *smooth_candidates(self.space, self.target)])
-        return (first, *(candidate for candidate in found if candidate is not first))
+            return self.compared
+        best_first = ranked([*self.compared, *smooth_candidates(self.space, self.target)])
+        return (first, *(candidate for candidate in best_first if candidate is not first))
 
     @property
     def mixing_weight(self) -> Fraction:
@@ -104,25 +104,25 @@ class Plan:
 
     @cached_property
     def log_delta(self) -> float:
-        """What the base's ln δ(ε) may be; for Theorem S, what the planned vector has."""
+        """The largest ln δ(ε) of the base; for Theorem S, that of the planned vector."""
         if isinstance(self.purifier, SmoothMix):
             return GaussianDP(mu_squared=2 * self.purifier.step_taken.rho).log_delta(self.epsilon)
         return self.purifier.log_delta_required(self.epsilon)
 
     @cached_property
     def calibration(self) -> Calibration:
-        """What the base must satisfy, computed when it is first asked for."""
-        rho, variance = Fraction(0), None  # a profile with zeros allows no other base
+        """The condition on the base as ρ, μ² and a Gaussian variance, computed at the first use."""
+        rho, variance = Fraction(0), None  # a profile with zeros allows no base with a δ
         if isinstance(self.purifier, SmoothMix):
-            taken = self.purifier.step_taken
-            rho, variance = taken.rho, taken.variance * self.purifier.spacing**2
+            step = self.purifier.step_taken
+            rho, variance = step.rho, step.variance * self.purifier.spacing**2
         elif self.log_delta > -math.inf:
-            found = calibrate(
+            calibration = calibrate(
                 epsilon=self.epsilon,
                 log_delta=min(self.log_delta, _NEARLY_ONE),
                 sensitivity=self.sensitivity,
             )
-            return replace(found, log_delta=self.log_delta)
+            return replace(calibration, log_delta=self.log_delta)
         return Calibration(
             epsilon=self.epsilon,
             log_delta=self.log_delta,
@@ -138,19 +138,19 @@ class Plan:
 
     @property
     def variance(self) -> Fraction | None:
-        """The smallest Gaussian variance for the given sensitivity."""
+        """The smallest Gaussian variance for the stated sensitivity."""
         return self.calibration.variance
 
     @property
     def sigma(self) -> float | None:
-        """The smallest Gaussian noise scale for the given sensitivity, rounded up."""
+        """The smallest Gaussian noise scale for the stated sensitivity, rounded up."""
         variance = self.calibration.variance
         return None if variance is None else math.nextafter(math.sqrt(variance), math.inf)
 
     @property
     def predicted_error(self) -> float:
         """The expected error: of the channel, and of the Gaussian noise if it is planned too."""
-        return self.weighed[0].error
+        return self.compared[0].error
 
     def certificate(self, claim: Claim, *, steps: tuple[Step, ...] = ()) -> Certificate:
         """Return the verified certificate of a release; `steps` are proven base steps, if any.
@@ -164,24 +164,24 @@ class Plan:
     def purify(self, value: Any, *, claim: Claim | None = None) -> Release:
         """Publish a value of a base mechanism with `claim` (default: the planned base), pure ε-DP.
 
-        Any object whatever is mapped into the space; nothing is raised because of the value. With
-        channel "smooth" the value is the raw noisy vector, in the units of the space. Raises
-        `GuaranteeError` if the claim does not reach ε.
+        Any object is mapped into the space; no error depends on the value. With channel "smooth"
+        the value is the raw noisy vector, in the units of the space. Raises `GuaranteeError` if
+        the claim does not reach ε.
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
-        # the value is no source of rows, whatever it says it is
-        given: Sealed[Any] = Sealed(value, reads=(), neighbors=base.neighbors)
-        planned = self._release(base)
+        # sealed, so that a value which looks like a source of rows is not read as one
+        sealed: Sealed[Any] = Sealed(value, reads=(), neighbors=base.neighbors)
         try:
-            return run(planned, given)
+            return run(self._release(base), sealed)
         except CertificateError:
             if self.purifier.proves(self.epsilon, base):
                 raise
             raise GuaranteeError(_shortfall(self, base)) from None
 
     def _release(self, claim: Claim, steps: tuple[Step, ...] = ()) -> ReleasePlan[Any]:
-        """Return the release of one value; without proven `steps` the claim is asserted."""
-        as_claim(claim, "claim").log_delta(self.epsilon)  # so that a curve tabulates its order
+        """Return the release plan of one value; without proven `steps` the claim is asserted."""
+        # a Rényi curve tabulates the orders that its answers used: this one is needed for the proof
+        as_claim(claim, "claim").log_delta(self.epsilon)
         neighbors = claim.neighbors
         if not steps and self.purifier.rests_on_claim:
             numbers, asserted = claim.numbers(), Status.ASSERTED
@@ -197,6 +197,7 @@ class Plan:
         )
 
     def _publish(self, value: Any, bits: BitSource) -> Any:
+        """Return the element of the space to publish."""
         if isinstance(self.purifier, SmoothMix):  # projecting first would void Theorem S
             published = self.purifier.apply(self.purifier.on_lattice(value), bits)
         else:
@@ -205,7 +206,7 @@ class Plan:
         return self.space.project(published)
 
     def _assumed(self) -> tuple[str, ...]:
-        """Return what is caller-asserted besides the claim."""
+        """Return the premises that the caller asserts besides the claim."""
         if isinstance(self.purifier, SmoothMix):
             return (
                 "the value handed in is the raw vector: an element of the space plus Gaussian "
@@ -231,10 +232,11 @@ class Plan:
             for candidate in self.candidates
             if candidate.reservation
         ]
-        return "\n".join([*rows, *(f"  beware: {each}" for each in [large(self.epsilon)] if each)])
+        warning = large(self.epsilon)
+        return "\n".join([*rows, *([f"  beware: {warning}"] if warning else [])])
 
     def _needs(self) -> list[str]:
-        """Say what the base must satisfy."""
+        """Return the lines of the printed plan about the condition on the base."""
         if isinstance(self.purifier, ProfileMix):
             return ["  base must satisfy  the pointwise profile it was planned with"]
         if isinstance(self.purifier, SmoothMix):
@@ -251,27 +253,25 @@ class Plan:
         return rows
 
 
-def _shortfall(made: Plan, claim: Claim) -> str:
-    if isinstance(made.purifier, SmoothMix):
+def _shortfall(planned: Plan, claim: Claim) -> str:
+    """Return the message that says by how much a claim misses the plan's condition."""
+    if isinstance(planned.purifier, SmoothMix):
         return (
-            f"Theorem S was planned for one Gaussian vector with ρ {equals(made.rho)} in all, and "
-            f"this claim has ρ {equals(zcdp_cost(claim))}: the vector needs noise of exactly the "
-            "planned variance and nothing else may be spent. Plan again for the noise you have, "
-            "or use another channel."
+            f"Theorem S was planned for one Gaussian vector with ρ {equals(planned.rho)} in all, "
+            f"and this claim has ρ {equals(zcdp_cost(claim))}: the vector needs noise of exactly "
+            "the planned variance and nothing else may be spent. Plan again for the noise you "
+            "have, or use another channel."
         )
-    actual = claim.log_delta(made.epsilon)
+    actual = claim.log_delta(planned.epsilon)
     return (
-        f"the base mechanism does not reach ε {equals(made.epsilon)}: ln δ(ε) is {actual:.6g}, the "
-        f"plan needs {made.log_delta:.6g}, {actual - made.log_delta:.4g} nats less. "
-        f"Add noise until ρ <= {float(made.rho):.4g}, or plan with a larger ε, a larger "
+        f"the base mechanism does not reach ε {equals(planned.epsilon)}: ln δ(ε) is {actual:.6g}, "
+        f"the plan needs {planned.log_delta:.6g}, {actual - planned.log_delta:.4g} nats less. "
+        f"Add noise until ρ <= {float(planned.rho):.4g}, or plan with a larger ε, a larger "
         "mixing_probability or a coarser resolution."
     )
 
 
-# -- Planner --------------------------------------------------------------------------------------
-# `zd.plan` and `zd.purify`: which channel, weight and resolution publish with the least error.
-#
-# A plan is made of public numbers before any data is touched (`purification_plan`).
+# -- The planner: `zd.plan` and `zd.purify` -------------------------------------------------------
 
 DEFAULT_MIXING_PROBABILITY = Fraction(1, 100)
 
@@ -295,7 +295,7 @@ def plan(
     Parameters
     ----------
     space : Finite, Subsets, Multiset, Box or Ball
-        What may be published.
+        The values that may be published.
     epsilon : int, float, Fraction or str
         The pure ε of the release.
     mixing_probability : number, default 1/100
@@ -307,23 +307,23 @@ def plan(
         The l2 sensitivity of the internal vector: resolution is then traded against the Gaussian
         noise that the base will need.
     base : PureDP, ApproxDP, GaussianDP, ZCDP or RDP, optional
-        What the internal mechanism satisfies: the plan publishes as finely as that allows.
+        The claim of the internal mechanism: the plan has the finest resolution that it allows.
     prior : sequence of numbers, optional
         On a finite space, public probabilities to replace the answer from.
     profile : sequence of numbers, optional
         On a finite space, bounds on P(y) - e^ε P'(y) for each element y, in place of `base`.
     channel : str, optional
-        One row of the printed table by name, instead of the least predicted error. Two are chosen
-        in no other way: "local-uniform" (unbiased away from the edge of a box, at the grid's error)
-        and "smooth" (Theorem S on an l2 ball, with `sensitivity`). By "smooth" you say that the
-        value will be the *raw* vector: an element of the ball plus Gaussian noise of exactly
-        `plan.variance` a coordinate, neither projected nor averaged.
+        The name of one row of the printed table, instead of the smallest predicted error. Two are
+        selected by name only: "local-uniform" (unbiased away from the edge of a box, with the
+        grid's error) and "smooth" (Theorem S on an l2 ball, with `sensitivity`). With "smooth" you
+        assert that the value will be the *raw* vector: an element of the ball plus Gaussian noise
+        of exactly `plan.variance` per coordinate, neither projected nor averaged.
 
     Returns
     -------
     Plan
-        What the base must satisfy (`log_delta`, `rho`, `sigma`), and `purify` to publish with.
-        `GuaranteeError`, with the number of nats missing, if `base` cannot reach ε.
+        The condition on the base (`log_delta`, `rho`, `sigma`), and `purify` to publish with.
+        `GuaranteeError`, with the number of missing nats, if `base` cannot reach ε.
 
     Notes
     -----
@@ -365,7 +365,7 @@ def plan(
         space, target, prior=prior, profile=pointwise, channel=channel
     )
     purifier = first.build(target)
-    if isinstance(purifier, Mixing):  # its closed forms were approximate
+    if isinstance(purifier, Mixing):  # replace the approximate closed forms by exact numbers
         first = replace(
             first,
             weight=purifier.mixing_weight,
@@ -379,7 +379,7 @@ def plan(
         target=target,
         purifier=purifier,
         base=claim,
-        weighed=(first, *others),
+        compared=(first, *others),
     )
 
 
@@ -399,26 +399,26 @@ def purify(
 ) -> Release:
     """Publish the value of a mechanism with a δ on a space, under pure ε-DP, in one call.
 
-    Use it for a value that you have; to decide how to publish before the mechanism runs, and how
-    much noise it needs, see `plan`.
+    Use it for a value that you already have. To choose the channel before the mechanism runs, and
+    the noise that it needs, see `plan`.
 
     Parameters
     ----------
     value : object
-        What the mechanism returned. Any object whatever is mapped into the space.
+        The mechanism's answer. Any object is mapped into the space.
     space : Finite, Subsets, Multiset, Box or Ball
-        What may be published.
+        The values that may be published.
     claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
-        What the mechanism satisfies; it may be left out with a `profile` only.
+        The claim of the mechanism; it may be left out only with a `profile`.
     profile : sequence of numbers, optional
         On a finite space, bounds on P(y) - e^ε P'(y) for each element y, in place of `claim`.
 
     Returns
     -------
     Release
-        `value` is an element of the space: the nearest, rounded, to the one given, or with
-        probability at most `mixing_probability` a random one. `GuaranteeError`, with the number of
-        nats missing, if the claim cannot reach ε.
+        Its `value` is an element of the space: the nearest one to the given value, rounded, or
+        with probability at most `mixing_probability` a random one. `GuaranteeError`, with the
+        number of missing nats, if the claim cannot reach ε.
 
     Notes
     -----
@@ -437,7 +437,7 @@ def purify(
     'asserted'
 
     """
-    made = plan(
+    planned = plan(
         space,
         epsilon=epsilon,
         mixing_probability=mixing_probability,
@@ -447,4 +447,4 @@ def purify(
         profile=profile,
         channel=channel,
     )
-    return made.purify(value)
+    return planned.purify(value)

@@ -18,7 +18,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.readable import LARGEST_TEXT, large, read_json
 from zerodelta.privacy.release import check_signed
-from zerodelta.privacy.release_file import CLASSES, LARGEST_FILE, Saved, is_release, judged
+from zerodelta.privacy.release_file import CLASSES, LARGEST_FILE, Saved, is_release, read_data
 from zerodelta.privacy.verify import Total, by_data, total_of, verify
 from zerodelta.value import value
 
@@ -75,7 +75,7 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
     demand = Demand() if demand is None else demand
     try:
         text, data = _read(path)
-        saved = judged(data) if is_release(data) else None
+        saved = read_data(data) if is_release(data) else None
         certificate = _certificate(text, data) if saved is None else saved.certificate
         if demand.signed_by is not None:
             _check_signed(saved, demand.signed_by)
@@ -101,7 +101,7 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
 def certificate_in(path: Path) -> Certificate:
     """Return the certificate in a file, alone or in a release; its claim is not checked."""
     text, data = _read(path)
-    return judged(data).certificate if is_release(data) else _certificate(text, data)
+    return read_data(data).certificate if is_release(data) else _certificate(text, data)
 
 
 def _check_signed(saved: Saved | None, public: str) -> None:
@@ -164,7 +164,7 @@ def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | Non
             _check_total(total, demand)
             if len(releases) > 1:
                 lines.append(f"{_shown(name)}: {total}")
-                beware = large(Fraction(total.asked("replace")))
+                beware = large(Fraction(total.epsilon_for("replace")))
                 lines += [f"{_shown(name)}: beware: {beware}"] if beware else []
         except CertificateError as error:
             lines.append(f"{_shown(name)}: NOT VERIFIED: {error}")
@@ -180,7 +180,7 @@ def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | Non
 
 def _check_total(total: Total, demand: Demand) -> None:
     limit = demand.epsilon
-    if limit is not None and total.asked(demand.neighbors) > Fraction(str(limit)):
+    if limit is not None and total.epsilon_for(demand.neighbors) > Fraction(str(limit)):
         raise CertificateError(f"{total}: more than --epsilon {limit} allows.")
 
 

@@ -221,6 +221,7 @@ def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
 
 
 def _as_table(data: Any) -> Unread:
+    """Return an array or a list as an `Unread` table, refusing other types and dimensions."""
     if isinstance(data, np.ndarray):
         require(
             data.ndim in (1, 2) and data.dtype.kind in READABLE,
@@ -247,6 +248,7 @@ def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:
 
 
 def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:
+    """Return the named columns of a frame, all of them if `columns` is None."""
     if columns is None:
         return tuple(available)
     named = tuple(columns) if is_list(columns) else ()
@@ -318,12 +320,14 @@ def _frame_columns(data: Any) -> tuple[int, dict[str, Any]]:
 
 
 def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
+    """Yield the rows of a range as batches of cells."""
     for start in rows[::batch]:
         stop = min(start + batch, rows.stop)
         yield tuple(_cells(column[start:stop]) for column in columns)
 
 
 def _cells(column: Any) -> Any:
+    """Return the cells of a column or series, as an array or an Arrow array."""
     if isinstance(column, np.ndarray):
         return readable_texts(column)
     if column.implementation.is_polars():
@@ -456,6 +460,7 @@ def reader_of(
 
 
 def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
+    """Return the reader of files, chosen by their endings."""
     endings = {_ending(path) for path in matching_files(source)}
     if endings == {".tsv"}:
         file = {"delimiter": "\t", **file}

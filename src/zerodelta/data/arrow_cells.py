@@ -106,6 +106,7 @@ def _cell(array: Any, index: int) -> Any:
 
 
 def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
+    """Return the values of an Arrow array's cells, in the way that suits its type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -136,6 +137,7 @@ def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
 
 
 def _is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type is one of texts or bytes."""
     import pyarrow as pa
 
     named = {"binary_view", "string_view"}  # of later versions than the oldest we read
@@ -332,6 +334,7 @@ class ArrowChunks:
         return dict(zip(kinds, columns, strict=True))
 
     def _column(self, table: dict[int, Any], place: int, as_number: bool, lines: int) -> Any:
+        """Return a wanted column of a parsed table, as numbers if these are needed."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

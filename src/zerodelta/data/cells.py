@@ -103,6 +103,7 @@ def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None)
 
 
 def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return `number` of each cell of an array of texts or objects, by blocks of one type."""
     result = np.empty(len(cells))
     spelled = _ReadTexts(_text_number)
     for start in range(0, len(cells), _BLOCK):
@@ -142,12 +143,14 @@ def _types(cells: npt.NDArray[Any], block: list[Any]) -> set[int]:
 
 
 def _clipped(value: float) -> float:
+    """Return a float clipped to the finite floats; NaN stays NaN."""
     if value != value:
         return math.nan  # a quiet one
     return LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
 
 
 def _text_number(text: str) -> float:
+    """Return the number that a text spells; NaN if it spells none."""
     if _NUMBER.fullmatch(text):
         return _clipped(float(text))
     truth = _TRUTHS.get(text.strip(" ").lower())
@@ -202,6 +205,7 @@ def _parts(cell: Fraction) -> tuple[int, int]:
 
 
 def _quotient(top: int, bottom: int) -> float:
+    """Return the quotient as a float; NaN for 0/0, an infinity where it is too large."""
     if bottom == 0:
         return math.nan
     try:
@@ -253,6 +257,7 @@ def is_readable(cell: Any) -> bool:
 
 
 def _float_key(cell: Any) -> Key:
+    """Return the key of a float: an integer where it is one, else the float; None for NaN."""
     value = float(cell)
     if value != value:
         return None
@@ -265,6 +270,7 @@ def _float_key(cell: Any) -> Key:
 
 
 def _short_key(cell: Any) -> Key:
+    """Return the key of a float16 or float32, by its own shortest decimal."""
     return _float_key(float(np.format_float_scientific(cell)))
 
 
@@ -274,6 +280,7 @@ def _extended_key(cell: Any) -> Key:
 
 
 def _integer_key(cell: Any) -> Key:
+    """Return an integer as its key; as a text if it is long, None if it is too long."""
     integer = int(cell)
     if integer.bit_length() < _SMALL_BITS or abs(integer) < _TOO_LONG:
         return integer
@@ -295,6 +302,7 @@ def _digits(integer: int) -> str:
 
 
 def _text_key(text: str) -> Key:
+    """Return the key of a text: the number or boolean that it spells, None, or the text."""
     if (match := _INTEGER.fullmatch(text)) is not None:
         sign, digits = match[1], match[2].lstrip("0") or "0"
         if len(digits) <= _MOST_INTEGER_DIGITS:
@@ -338,6 +346,7 @@ def _uuid_key(cell: UUID) -> Key:
 
 
 def _tuple_key(cell: tuple[Any, ...], depth: int = _DEEPEST_TUPLE) -> Key:
+    """Return the tuple of the keys of a tuple's cells; None if it is nested too deeply."""
     if depth == 0:
         return None
     return tuple(
@@ -346,6 +355,7 @@ def _tuple_key(cell: tuple[Any, ...], depth: int = _DEEPEST_TUPLE) -> Key:
 
 
 def _exact_key(cell: Any) -> Key:
+    """Return the text of a cell for ``exact=True``; None if it is missing."""
     if id(type(cell)) in _BYTES:
         cell = text_of(cell)
     if id(type(cell)) in _TEXTS:
@@ -424,7 +434,7 @@ _KEYS = {id(kind): key for kinds, _, key in _KINDS for kind in kinds} | {id(tupl
 
 
 # -- The place of each cell among public options, whatever the type of its column -----------------
-# Two options with the same key are refused: a cell could not be told to be one or the other.
+# Two options with the same key are refused, since a cell would be both of them.
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -484,12 +494,14 @@ class OptionIndex:
         return read_all(cells, self._place)
 
     def _place(self, cell: Any) -> int:
+        """Return the place of a cell's option, -1 if there is none."""
         key = category(cell)
         if self._size is None:
             return self._index.get(key, -1)
         return key if type(key) is int and 0 <= key < self._size else -1
 
     def _integer_places(self, cells: Array) -> Places:
+        """Return the places of an array of integers or booleans."""
         unsigned = cells.dtype == np.uint64
         integers = cells if unsigned else cells.astype(np.int64, copy=False)
         if self._size is not None:
@@ -507,6 +519,7 @@ class OptionIndex:
         return places
 
     def _floats(self, cells: Array) -> Places:
+        """Return the places of an array of floats."""
         if self._size is not None:
             limit = min(self._size, _INTEGERS_BELOW[cells.dtype.itemsize])
             known = (cells >= 0) & (cells < limit) & (cells == np.floor(cells))
@@ -579,6 +592,7 @@ def _as_float(key: Any) -> float:
 
 
 def _checked_keys(options: Sequence[Any], name: str) -> dict[Key, int]:
+    """Return the place of each option by its key, refusing unreadable and repeated options."""
     index: dict[Key, int] = {}
     for place, option in enumerate(options):
         if not is_readable(option):

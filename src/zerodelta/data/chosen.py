@@ -80,6 +80,7 @@ class OpenedDataset:
         return self.counted[0]
 
     def _count(self) -> int:
+        """Count the rows or, with units, multiply their number by `max_rows`."""
         if self.unit is None:
             return self.reader.count()
         number = self.unit.number
@@ -204,6 +205,7 @@ class _Parser:
         self.named: list[str] = []
 
     def condition(self, node: ast.expr) -> _Test:
+        """Return the test of an expression that is true or false."""
         if isinstance(node, ast.BoolOp):
             every = isinstance(node.op, ast.And)
             tests = [self.condition(part) for part in node.values]
@@ -221,12 +223,14 @@ class _Parser:
         raise self._error()
 
     def _comparison(self, node: ast.Compare) -> _Test:
+        """Return the test of a chain of comparisons, which must all hold."""
         terms = [node.left, *node.comparators]
         pairs = list(zip(terms, node.ops, terms[1:], strict=False))
         tests = [self._pair(left, operator, right) for left, operator, right in pairs]
         return lambda columns: _combined([test(columns) for test in tests], every=True)
 
     def _pair(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> _Test:
+        """Return the test of one comparison, of a column with a value or another column."""
         kind = type(operator)
         if isinstance(operator, (ast.In, ast.NotIn)):
             return self._membership(left, right, inside=isinstance(operator, ast.In))
@@ -247,6 +251,7 @@ class _Parser:
         return lambda columns: _compared(columns[name], value, compare)
 
     def _membership(self, left: ast.expr, right: ast.expr, *, inside: bool) -> _Test:
+        """Return the test of a column with "in" or "not in" and a list of values."""
         if not isinstance(left, ast.Name) or not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
             raise self._error('a column, "in" and a list, such as city in ("oslo", "rome")')
         name = self._column(left)
@@ -261,6 +266,7 @@ class _Parser:
         return lambda columns: _compared(columns[name], columns[other], compare)
 
     def _column(self, node: ast.Name) -> str:
+        """Return the name of a declared column, and note that the condition uses it."""
         name = self._aliases.get(node.id, node.id)
         if name not in self._kinds:
             known = ", ".join(list(self._kinds)[:10])
@@ -306,12 +312,14 @@ def _with_identifiers(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _compared(cells: Any, value: Any, compare: Callable[[Any, Any], Any]) -> _TruthMasks:
+    """Return the masks of a comparison of cells with a value, or with other cells."""
     present = ~(np.isnan(cells) | np.isnan(value))
     true = compare(cells, value) & present
     return true, present & ~true
 
 
 def _in_values(cells: Any, values: list[float], *, inside: bool) -> _TruthMasks:
+    """Return the masks of "in" (`inside`) or "not in" a list of values."""
     present = ~np.isnan(cells)
     true = np.isin(cells, values) & present
     return (true, present & ~true) if inside else (present & ~true, true)

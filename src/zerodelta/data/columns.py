@@ -175,7 +175,7 @@ def series_cells(series: nw.Series[Any]) -> Array:
     if _is_untyped(series):
         cells = quietly(_untyped_cells, series)
     elif series.implementation.is_polars() and series.dtype not in _PLAIN:
-        cells = None  # dates and lists are no cells, and Polars panics over some of them
+        cells = None  # dates and lists are missing cells; Polars panics over some of them
     else:
         cells = quietly(_number_cells, series)
         cells = as_objects(_listed(series)) if cells is None else cells
@@ -234,6 +234,7 @@ def _native_type(series: nw.Series[Any]) -> Any:
 
 
 def _untyped_cells(series: nw.Series[Any]) -> Array:
+    """Return the cells of a pandas column of objects or of a Categorical."""
     native = nw.to_native(series)
     if type(native.dtype).__name__ != "CategoricalDtype":
         return as_objects(_listed(series))
@@ -489,6 +490,7 @@ class Unread:
         return self.read()[0]
 
     def _read(self) -> list[Array]:
+        """Return the cells of the chosen columns; a cell or a library may raise an error."""
         if self._frame is not None:
             columns = [self._frame.get_column(self._frame.columns[i]) for i in self._chosen]
             return [quietly(series_cells, column) for column in columns]

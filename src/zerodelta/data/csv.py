@@ -154,6 +154,7 @@ def spelled_number(cell: str | None, form: CsvFormat) -> float:
 
 
 def _split(text: str, delimiter: str, quote: str | None) -> list[str]:
+    """Return the cells of a line, split at delimiters that are not quoted."""
     if quote is None or quote not in text:
         return text.split(delimiter)
     cells: list[str] = []
@@ -363,6 +364,7 @@ def _batches(
     end: int | None,
     batch: int,
 ) -> Iterator[Batch]:
+    """Yield the batches of the lines that begin in a part of a file."""
     read = reader()
     with open_bytes(path) as file:
         for place, chunk in enumerate(line_chunks(file, begin, end)):
@@ -373,6 +375,7 @@ def _batches(
 
 
 def _chunk_reader(form: CsvFormat, width: int, wanted: Wanted) -> Callable[[bytes], Batch]:
+    """Return a function that reads a chunk of lines, by PyArrow if it is installed."""
     if find_spec("pyarrow") is None:
         return lambda chunk: read_lines(chunk.split(b"\n")[:-1], form, wanted)
     from zerodelta.data.arrow_cells import ArrowChunks
@@ -381,6 +384,7 @@ def _chunk_reader(form: CsvFormat, width: int, wanted: Wanted) -> Callable[[byte
 
 
 def _ranges(path: Path, start: int, part: int) -> list[tuple[int, int | None]]:
+    """Return consecutive ranges of bytes of a file, the last one open-ended."""
     if path.suffix.lower() == ".gz":
         return [(start, None)]
     size = attempt(lambda: path.stat().st_size)

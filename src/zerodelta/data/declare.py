@@ -120,6 +120,7 @@ def days(cells: Array, pattern: re.Pattern[str]) -> Days:
 
 
 def _text_day(text: str, pattern: re.Pattern[str]) -> int:
+    """Return the day of a text that matches the pattern; `NO_DAY` for other texts."""
     match = pattern.fullmatch(text)
     if match is None:
         return NO_DAY
@@ -133,6 +134,7 @@ def _text_day(text: str, pattern: re.Pattern[str]) -> int:
 
 
 def _datetime_day(cell: datetime.datetime) -> int:
+    """Return the day of a datetime in UTC; `NO_DAY` for an unknown kind of time zone."""
     zone = cell.tzinfo
     if zone is None:
         return cell.toordinal() - _EPOCH
@@ -145,6 +147,7 @@ def _datetime_day(cell: datetime.datetime) -> int:
 
 
 def _binary_days(cells: Array) -> Days:
+    """Return the days of an array of NumPy datetimes."""
     unit, step = np.datetime_data(cells.dtype)
     native = cells.astype(cells.dtype.newbyteorder("="))
     if unit == "generic":
@@ -446,6 +449,7 @@ def _option(option: Any) -> Any:
 
 
 def _day(value: Any, name: str) -> datetime.date:
+    """Return a date that a caller passed as a date or a text, refusing anything else."""
     if type(value) is datetime.date:
         return value
     try:

@@ -256,6 +256,7 @@ _show_message: Any = _module._showwarnmsg
 
 
 def _put_in_front() -> None:
+    """Put our filter in front of the others, and replace the function that shows warnings."""
     filters: Any = warnings.filters
     if not filters or filters[0] is not _FILTER:
         filters.insert(0, _FILTER)
@@ -263,6 +264,7 @@ def _put_in_front() -> None:
 
 
 def _restore() -> None:
+    """Restore the filters and functions that were saved when the first block was entered."""
     while _states:
         state, present = _states[-1], warnings.filters
         changed = list(state.filters) != [_FILTER, *state.listed]
@@ -358,6 +360,7 @@ def _restore_hooks() -> None:
 
 
 def _unraisable(raised: Any) -> None:
+    """Pass an error of a finalizer to the previous hook, unless it is to be silenced."""
     with _hooks_lock:
         ignore = bool(_running) or threading.current_thread() in _left_behind
         previous_hook = _hooks[-1][0] if _hooks else sys.__unraisablehook__
@@ -366,6 +369,7 @@ def _unraisable(raised: Any) -> None:
 
 
 def _thread_failed(raised: Any) -> None:
+    """Pass an error of a thread to the previous hook, unless it is to be silenced."""
     with _hooks_lock:
         started = any(raised.thread not in before for before in _running)
         ignore = started or raised.thread in _left_behind
@@ -418,7 +422,7 @@ class Watch:
 
     @property
     def arrived(self) -> bool:
-        """Whether a signal has asked the code in this block to stop."""
+        """Whether an interrupt arrived as a signal in this block."""
         return self._watches and Watch._arrived
 
     @tidying

@@ -386,6 +386,7 @@ def universe_of(kinds: Mapping[str, Kind]) -> KeyUniverse:
 
 
 def _universe(name: str, kind: Kind) -> KeyUniverse:
+    """Return the universe of keys of one column."""
     if isinstance(kind, Text):
         if kind.alphabet is None:
             raise ParameterError(
@@ -464,6 +465,7 @@ class KeySource(DerivedSource):
         return {key: count for key, count in counts.items() if not is_absent(key)}
 
     def _keys_of_rows(self, ticket: Ticket) -> Iterator[list[Any]]:
+        """Yield the keys of the rows that count, batch by batch."""
         kinds = self.kinds
         for cells, counts in self._of.cells(ticket, as_cells=not_floats(kinds)):
             yield keys_in(kinds, cells, counts)
@@ -536,6 +538,7 @@ def _exact_integers(cells: Array, lower: int, upper: int) -> Array:
 
 
 def _none_where_absent(keys: Array, present: npt.NDArray[np.bool_]) -> Array:
+    """Return the keys as objects, with None where they are not present."""
     objects = keys.astype(object)
     objects[~present] = None
     return objects
@@ -553,6 +556,7 @@ def _in_range(cells: Array, lower: int, upper: int) -> npt.NDArray[np.bool_]:
 
 
 def _integer_key(key: Any) -> int | None:
+    """Return an integer key as it is, an exact float as the nearest integer, None for others."""
     if type(key) is int:
         return key
     return round(key) if type(key) is float and abs(key) < _EXACT_FLOATS else None
@@ -581,6 +585,7 @@ class KeyedRows:
         self._blocks: tuple[Block, ...] | None = None
 
     def _copy(self) -> tuple[Block, ...]:
+        """Return the rows with the code of their key, read at the first call."""
         if self._blocks is None:
             blocks = self._source.coded(self._ticket, self._codes)
             self._blocks = copied_blocks(blocks, self._source.keeping)

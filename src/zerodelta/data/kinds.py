@@ -345,6 +345,7 @@ class Text(Kind):
         return read_column(column, texts)
 
     def _text(self, cell: Any) -> str | None:
+        """Return the text of a cell; None if it is missing, too long or not allowed."""
         key = one_cell.category(cell, exact=self.exact)
         if key is None or type(key) is tuple:
             return None

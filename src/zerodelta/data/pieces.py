@@ -33,7 +33,7 @@ _Array = npt.NDArray[Any]
 
 @value
 class Keeping:
-    """Where a copy of rows may be kept."""
+    """The storage for a copy of rows: memory up to a limit, then a file."""
 
     memory: int | None = None
     """The number of bytes kept in memory; None keeps the whole copy there."""
@@ -119,14 +119,18 @@ def as_one_table(
 
 
 def _new_file(keeping: Keeping) -> Any:
+    """Return a new file without a name, in the folder of the storage."""
     return attempt(partial(tempfile.TemporaryFile, dir=keeping.folder))
 
 
 def _write(file: Any, block: _Array) -> None:
+    """Append a block to the file, column by column."""
     attempt(lambda: file.write(memoryview(block.T).cast("B") if block.size else b""))
 
 
 def _mapped(file: Any) -> Any:
+    """Return the contents of the file as a read-only memory map."""
+
     def mapped() -> Any:
         file.flush()
         if not file.tell():  # blocks without a row
@@ -137,6 +141,7 @@ def _mapped(file: Any) -> Any:
 
 
 def _view(data: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Array:
+    """Return an array whose data is at a position of a buffer, without copying it."""
     count = int(np.prod(shape))
     return np.frombuffer(data, dtype, count, start).reshape(shape, order="F")
 

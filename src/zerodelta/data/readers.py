@@ -68,6 +68,7 @@ def matching_files(source: Any) -> tuple[Path, ...]:
 
 
 def _matching(name: str) -> list[Path]:
+    """Return the files that a path or pattern names."""
     path = Path(name).expanduser()
     if path.is_file():
         return [path]
@@ -271,6 +272,7 @@ def duckdb_reader(source: Any) -> Reader:
 
 
 def _rows(relation: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+    """Yield the rows of a relation as batches of Arrow columns."""
     import duckdb
 
     distinct = list(dict.fromkeys(columns))
@@ -333,6 +335,7 @@ def _row_groups(
     batch: int,
     numbers: frozenset[str],
 ) -> list[Part]:
+    """Return one part for each row group of the files."""
     parts: list[Part] = []
     for path, footer in footers.items():
         schema = schemas[path]
@@ -352,6 +355,7 @@ def _row_groups(
 def _read(
     path: Path, footer: Any, group: int, columns: tuple[str, ...], coded: list[str], batch: int
 ) -> Iterator[Batch]:
+    """Yield the rows of one row group as batches of Arrow columns."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(
@@ -369,6 +373,7 @@ def _read(
 
 
 def _footer(path: Path) -> Any:
+    """Return the metadata of a Parquet file, refusing one that cannot be read."""
     from pyarrow import parquet
 
     try:

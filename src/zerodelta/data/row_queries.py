@@ -144,7 +144,7 @@ def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int],
             "bounds",
             bounds,
             expected="a public pair (lower, upper)",
-            remedy="pass bounds=(lower, upper) of the function's values, which are clipped to them",
+            remedy="pass bounds=(0, 1), for example: values of the function are clipped to them",
         )
     lower, upper = _usable(*bounds) if any(isinstance(end, Internal) for end in bounds) else bounds
     return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)

@@ -181,6 +181,7 @@ def whole_rows(rows: Block) -> Block:
 def _one_by_one(
     function: Callable[[Block], Any], rows: Block, width: int, rowwise: bool, watch: Watch
 ) -> Block:
+    """Return the function's values of each row by itself, NaN where it fails."""
     result = np.full((len(rows), width), np.nan)
     failed = np.zeros(len(rows), dtype=np.bool_)
     for i in range(len(rows)):
@@ -216,6 +217,7 @@ def _attempt(
 
 
 def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
+    """Return real values as (n, width) floats; None if they have another type or shape."""
     # Objects and texts are not read: NumPy chooses such a type for a block because of one row.
     if values.dtype.kind not in "biuf":
         return None
@@ -251,6 +253,7 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 
 
 def _position(column: Any, columns: Sequence[str]) -> int:
+    """Return the position of a column that is named, or given by its position."""
     if isinstance(column, (str, ExtraColumn)) and column in columns:
         return list[Any](columns).index(column)
     is_integer = isinstance(column, (int, np.integer)) and not isinstance(column, bool)

@@ -212,12 +212,14 @@ def check_names(columns: Iterable[Any], where: str = "columns") -> None:
 
 
 def _known(table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+    """Refuse names in a table that are not among the allowed ones."""
     for name in table:
         remedy = did_you_mean(name, names, f"pass some of {', '.join(names)}")
         require(name in names, where, name, f"one of {', '.join(names)}", remedy)
 
 
 def _relation(relation: Any) -> Neighbors | None:
+    """Return a neighboring relation that is given by name."""
     if relation is None or isinstance(relation, Neighbors):
         return relation
     known = {member.value: member for member in Neighbors}
@@ -298,6 +300,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
+    """Return a value as TOML."""
     if isinstance(value, dict):
         inside = ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items())
         return f"{{{inside}}}"
@@ -369,6 +372,7 @@ def fake(people: Any, *, rows: int = 1000) -> Array:
 
 
 def _declared(people: Any) -> tuple[Mapping[str, Kind], str | None, int, int | None]:
+    """Return the kinds of a schema or data set, its unit, `max_rows` and the number of units."""
     if isinstance(people, Schema):
         return people.columns, people.unit, people.max_rows or 1, people.units
     kinds = people if isinstance(people, Mapping) else getattr(people, "kinds", None)
@@ -423,6 +427,7 @@ def _cells(kind: Kind, spread: Array) -> Array:
 
 
 def _numbers(kind: Number, spread: Array) -> Array:
+    """Return numbers spread over the bounds, some of them missing if that is allowed."""
     lower, upper = inner_ends(kind.lower, kind.upper)
     if kind.missing is not None:
         missing, spread = spread < _MISSING, (spread - _MISSING) / (1 - _MISSING)
@@ -445,6 +450,7 @@ def _word(number: int, kind: Text) -> str:
 
 
 def _dated(day: datetime.date, form: str | None) -> str:
+    """Return a date as a text in a declared format."""
     if form is None:
         return day.isoformat()
     parts = {"%Y": f"{day.year:04}", "%y": f"{day.year % 100:02}", "%%": "%"}

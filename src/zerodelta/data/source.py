@@ -421,7 +421,8 @@ def is_trusted_source(source: object) -> bool:
 def protection_of(*sources: Any) -> Protection:
     """Return the protection shared by all of these sources; sources that differ are refused.
 
-    A source that this library did not write is not asked: its rows are caller-asserted.
+    The protection of a source that this library did not write is ignored: its rows are
+    caller-asserted.
     """
     protections = [
         source.protection if is_trusted_source(source) else Protection(premise=FOREIGN_SOURCE)

@@ -110,6 +110,7 @@ def _name_ids(texts: list[bytes]) -> Array:
 
 
 def _ids(cells: Array) -> Array:
+    """Return the ids of a NumPy array of cells."""
     kind, size = cells.dtype.kind, cells.dtype.itemsize
     if kind in "mMV":
         return np.repeat(_NO_ID, len(cells))
@@ -147,6 +148,7 @@ def _as_texts(cells: Array) -> Any:
 
 
 def _ids_one_by_one(cells: Array) -> Array:
+    """Return the ids of cells, reading each distinct text or cell as a category."""
     distinct: dict[one_cell.Key, int] = {}
 
     def place(cell: Any) -> int:
@@ -157,6 +159,7 @@ def _ids_one_by_one(cells: Array) -> Array:
 
 
 def _integer_ids(integers: npt.NDArray[np.int64]) -> Array:
+    """Return the ids of whole numbers: their 64 bits, and a mix of them."""
     ids = np.empty(len(integers), dtype=ID)
     ids["low"] = integers.view(np.uint64)
     ids["high"] = mixed(ids["low"] ^ _SECOND)
@@ -213,7 +216,7 @@ _DEFAULT_MEMORY = 1 << 27
 
 @value
 class Bounded:
-    """Which rows are kept: one array of booleans for each part, in the order of its rows."""
+    """The rows that are kept: one array of booleans for each part, in the order of its rows."""
 
     kept: tuple[npt.NDArray[np.bool_], ...]
     units: int

@@ -1,10 +1,16 @@
-"""Noisy argmax, decided exactly: the exponential mechanism and permute-and-flip (theory C10.1).
+"""Draw a noisy argmax exactly: the exponential mechanism and permute-and-flip (theory C10.1).
 
-Only the *index* of the largest noisy score leaves. Each noise is a lazy real: a block of scores is
-evaluated in float balls, all that are certainly beaten are dropped, and the few that remain are
-refined together, each with its own string, until one is left. Many options with the same score
-take part as one, with the largest of their noises; and options that are far behind need not even
-be scored, only bounded, unless the bound happens to win.
+Only the *index* of the largest noisy score is returned. The search is a contest in two steps.
+
+1. Each noise is a function of a uniform number, of which 64 bits are drawn. The noisy scores are
+   evaluated in float balls, which contain the true value whatever the further bits are. A score
+   whose ball is certainly below another one is dropped; the others are the *survivors*.
+2. Nearly always there is one. Otherwise the bit strings of all survivors are extended, their noisy
+   scores evaluated again with Arb, and beaten ones dropped, until one survivor is left. The bits
+   already drawn are kept, so the result is exactly the argmax of the real-valued noisy scores.
+
+Options with the same score take part as one, with the largest of their noises. Options that are far
+behind are scored only if an upper bound of their scores may win.
 """
 
 from __future__ import annotations
@@ -43,11 +49,12 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 Members: TypeAlias = npt.NDArray[np.int64]
 
 Rest: TypeAlias = Callable[[int], int]
-"""The score of one of the options for which there is only a bound, by its place 0, 1, …"""
+"""Returns the score of an option for which only a bound is known, by its place 0, 1, …."""
 
 _BLOCK = 1 << 13
 _ONES = np.uint64(2**64 - 1)
-_MOST_NOISE = 90.0
+_LARGEST_NOISE = 90.0
+"""In scales; no noise of ordinary 64-bit words is larger (`_Contest._is_hopeless`)."""
 
 
 def gumbel_argmax(
@@ -62,11 +69,11 @@ def gumbel_argmax(
     """Draw `size` times argmax of score + scale · Gumbel: P(i) ∝ e^(score_i / scale), exactly.
 
     With `members`, score i belongs to that many options (int64, at least 1), each with its own
-    noise, and which of them won is not said: P(i) ∝ members_i · e^(score_i / scale).
+    noise; the result does not tell which of them won: P(i) ∝ members_i · e^(score_i / scale).
 
-    With `members` and `rest`, the last of integer scores is only a bound for its members:
-    `rest(place)` is what one of them scores, asked for those alone that might win. If one does, the
-    result is the last index plus its place.
+    With `members` and `rest`, the last of integer scores is only an upper bound of the scores of
+    its members. `rest(place)` returns the score of one of them, and is called only for those that
+    might win. If one wins, the result is the last index plus its place.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> gumbel_argmax([0, 10_000, 0], scale=1, size=2, bits=SystemBits()).tolist()
@@ -118,7 +125,8 @@ def _minus_log_one_minus_exp(t: Reals) -> Reals:
     series = square * _SERIES[-1]
     for coefficient in _SERIES[-2:0:-1]:
         series = (series + coefficient) * square
-    series = series + 1 + FloatBalls(np.array(0.0), np.array(2.0**-60))
+    cut = FloatBalls(np.array(0.0), np.array(2.0**-60))  # the terms after k = 7
+    series = series + 1 + cut
     small = half - t.log() - series.log()
     near = t.upper() <= 1.0
     return FloatBalls(
@@ -143,12 +151,13 @@ def _argmax(
     members: Members | None,
     rest: Rest | None,
 ) -> Indices:
+    """Draw `size` times the argmax of score + scale · noise, the noise given by its formula."""
     integers, unit = _common_integers(scores)
     step = 1 / (as_positive(scale, "scale") * unit)
-    gaps, counts = _gaps(integers), _checked(members, len(integers))
+    gaps, counts = _gaps(integers), _member_counts(members, len(integers))
     if rest is not None and counts is not None:
         contest = _Contest(gaps[:-1], step, formula, counts[:-1])
-        unscored = _Unscored(int(gaps[-1]), int(counts[-1]), int(integers.max()), rest)
+        unscored = _BoundedOptions(int(gaps[-1]), int(counts[-1]), int(integers.max()), rest)
         return np.array([unscored.play(contest, bits) for _ in range(size)], dtype=np.int64)
     contest = _Contest(gaps, step, formula, counts)
     winners = np.empty(as_count(size, "size"), dtype=np.int64)
@@ -160,7 +169,10 @@ def _argmax(
 
 @final
 class _Survivor:
-    """A score that may still be the largest: how far it is behind, its noise and its string."""
+    """A score that may still be the largest, with its gap to the best score and its noise.
+
+    `string` holds the bits drawn for the noise so far, `draw` the function of these bits.
+    """
 
     def __init__(self, index: int, gap: int, string: BitStrings, draw: Draw) -> None:
         self.index = index
@@ -169,14 +181,14 @@ class _Survivor:
         self.draw = draw
 
     def value(self, step: Fraction) -> arb:
-        """Return the noisy score, as far as its string is known."""
+        """Return a ball that contains the noisy score minus the best score, in scales."""
         with precision(self.string.width + self.gap.bit_length() + 64):
             noise: arb = self.string.evaluate(self.draw).values[0]
             return noise - ball(step) * self.gap
 
 
 class _Contest:
-    """Scores, by their exact distance `gap · step` behind the best, and the noise added to them."""
+    """Finds the largest of noisy scores; score i is gap_i · step below the best, in scales."""
 
     def __init__(
         self, gaps: Integers, step: Fraction, formula: Formula, members: Members | None
@@ -190,34 +202,39 @@ class _Contest:
             self._slope = FloatBalls.enclose([ball(-step)])
 
     def play(self, rounds: int, bits: BitSource) -> list[int]:
-        """Return the winners of independent rounds; many rounds only if the scores are few."""
-        found = self._alive(rounds, bits)
-        return [each if isinstance(each, int) else self._settle(each, bits).index for each in found]
+        """Return the winners of independent rounds; several rounds only for a block of scores."""
+        outcomes = self._survivors(rounds, bits)
+        return [
+            outcome if isinstance(outcome, int) else self._settle(outcome, bits).index
+            for outcome in outcomes
+        ]
 
     def champion(self, bits: BitSource) -> _Survivor:
         """Return the winner of one round with its noise."""
-        (alive,) = self._alive(1, bits)
-        assert not isinstance(alive, int)
-        return self._settle(alive, bits)
+        (survivors,) = self._survivors(1, bits)
+        assert not isinstance(survivors, int)
+        return self._settle(survivors, bits)
 
-    def _alive(self, rounds: int, bits: BitSource) -> Sequence[int | list[_Survivor]]:
-        """Return for each round the scores that float balls leave; winners, if these are certain.
+    def _survivors(self, rounds: int, bits: BitSource) -> Sequence[int | list[_Survivor]]:
+        """Return for each round the scores that float balls do not exclude.
 
-        A single round keeps the noise of its winner.
+        If each of several rounds has only one, return these winners. (For a single round the
+        survivor is returned with its noise, which `champion` needs.)
         """
+        # for each round the largest lower end so far: a score that is certainly below cannot win
         floor = np.full((rounds, 1), -math.inf)
-        found: list[tuple[int, float, _Survivor]] = []
+        candidates: list[tuple[int, float, _Survivor]] = []
         for start in range(0, len(self._gaps), _BLOCK):
             block = self._gaps[start : start + _BLOCK]
             words = bits.words(rounds * len(block)).reshape(rounds, len(block))
-            if self._all_beaten(block, words, floor):
+            if self._is_hopeless(block, words, floor):
                 continue
             with np.errstate(all="ignore"):
                 values = self._values(start, block, words)
                 best = np.fmax.reduce(values.lower(), axis=1, keepdims=True)
                 floor = np.fmax(floor, best)
                 upper = values.upper()
-                kept = ~(upper < floor)  # "not below" keeps what is unknown (NaN)
+                kept = ~(upper < floor)  # also keeps balls that are unknown (NaN)
             certain = rounds > 1 and len(block) == len(self._gaps)
             if certain and bool((kept.sum(axis=1) == 1).all()):
                 return [int(winner) for winner in kept.argmax(axis=1)]
@@ -225,37 +242,39 @@ class _Contest:
                 place = start + int(i)
                 string = BitStrings(words[row, i : i + 1])
                 item = _Survivor(place, int(block[i]), string, self._draw(place))
-                found.append((int(row), float(upper[row, i]), item))
-        alive: list[list[_Survivor]] = [[] for _ in range(rounds)]
-        for row, upper_end, item in found:
-            if not upper_end < floor[row, 0]:
-                alive[row].append(item)
-        return alive
+                candidates.append((int(row), float(upper[row, i]), item))
+        survivors: list[list[_Survivor]] = [[] for _ in range(rounds)]
+        for row, upper_end, item in candidates:
+            if not upper_end < floor[row, 0]:  # a later block may have raised the floor
+                survivors[row].append(item)
+        return survivors
 
-    def _all_beaten(self, block: Integers, words: Words, floor: npt.NDArray[np.float64]) -> bool:
-        """Return whether no score of a block can win, found without evaluating its noise.
+    def _is_hopeless(self, block: Integers, words: Words, floor: npt.NDArray[np.float64]) -> bool:
+        """Tell whether no score of a block can win, without evaluating its noise.
 
         Unless its first word is all zeros or all ones, U and 1 - U are at least 2^-64, and then no
         noise exceeds 64 ln 2 + ln m < 89 for m < 2^63 options: -ln U and -ln(-ln U) do not, and
         -ln(1 - U^(1/m)) <= ln m - ln(1 - U) because U^(1/m) <= 1 - (1 - U)/m.
         """
-        least = float(min(int(block.min()), 2**1000))
-        with np.errstate(all="ignore"):  # NaN reads "not known"
-            ahead = float(floor.min()) - least * float(self._slope.upper().max()) * (1 - 1e-9)
-        if not ahead > _MOST_NOISE:
+        smallest_gap = float(min(int(block.min()), 2**1000))
+        with np.errstate(all="ignore"):  # NaN: not known to be hopeless
+            slope = float(self._slope.upper().max())
+            ahead = float(floor.min()) - smallest_gap * slope * (1 - 1e-9)
+        if not ahead > _LARGEST_NOISE:
             return False
         return not bool(((words == 0) | (words == _ONES)).any())
 
     def _draw(self, place: int) -> Draw:
-        """Return the noise of one score."""
+        """Return the noise of one score, as a function of its uniform."""
         count = None if self._members is None else Fraction(int(self._members[place]))
         constants = () if count is None else (constant(count),)
         return Draw(uniforms=1, outputs=1, formula=self.formula, constants=constants)
 
     def _values(self, start: int, block: Integers, words: Words) -> FloatBalls:
-        if block.dtype == object:  # beyond the range of floats: unknown, so left to Arb
+        """Return float balls of the noisy scores of a block, whose words are the uniforms."""
+        if block.dtype == object:  # gaps beyond the range of floats are unknown, decided by Arb
             block = np.array([float(gap) if gap < 2**1000 else math.nan for gap in block])
-        behind = block.astype(np.float64)  # errs by at most 2^-53 of itself
+        behind = block.astype(np.float64)  # with a relative error of at most 2^-53
         counts: tuple[FloatBalls, ...] = ()
         if self._members is not None:
             count = self._members[start : start + len(block)].astype(np.float64)
@@ -264,23 +283,24 @@ class _Contest:
         return FloatBalls(behind, behind * 2.0**-53) * self._slope + noise
 
     def _settle(self, survivors: list[_Survivor], bits: BitSource) -> _Survivor:
+        """Refine the survivors until one is left, which ends with probability 1."""
         while len(survivors) > 1:
             survivors = self._refine(survivors, bits)
         return survivors[0]
 
     def _refine(self, survivors: list[_Survivor], bits: BitSource) -> list[_Survivor]:
-        """Drop all that are certainly below the leader; lengthen the strings of the rest."""
+        """Drop survivors that are certainly below the leader; extend the strings of the others."""
         values = [item.value(self.step) for item in survivors]
         leader = max(values, key=lambda value: value.mid())
         pairs = zip(survivors, values, strict=True)
-        left = [item for item, value in pairs if not value < leader]
-        if len(left) > 1:
-            for item in left:
+        remaining = [item for item, value in pairs if not value < leader]
+        if len(remaining) > 1:
+            for item in remaining:
                 item.string.extend(bits)
-        return left
+        return remaining
 
     def beats(self, one: _Survivor, two: _Survivor, bits: BitSource) -> bool:
-        """Return which of two noisy scores is the larger; they may share a string."""
+        """Tell whether the first of two noisy scores is larger; they may share a bit string."""
         while True:
             first, second = one.value(self.step), two.value(self.step)
             if first > second or first < second:
@@ -291,12 +311,13 @@ class _Contest:
 
 
 @final
-class _Unscored:
-    """Options whose scores are only bounded: those with the largest noises are looked at first.
+class _BoundedOptions:
+    """Options whose scores are only bounded, taken in the order of their noises, largest first.
 
     Of m noises the i-th largest is a function of t = T_1/m + T_2/(m-1) + … + T_i/(m-i+1) with
-    T = -ln U, and whose it is is uniform among those left (theory C10.1). Beyond the first one that
-    even with the bound for a score is beaten, all are.
+    T = -ln U, and belongs to a uniformly random one of the remaining options (theory C10.1). Once
+    the bound plus the next noise is below the winner, no further option can win, since their noises
+    are smaller.
     """
 
     def __init__(self, gap: int, count: int, best: int, rest: Rest) -> None:
@@ -308,21 +329,21 @@ class _Unscored:
         last, taken = contest.size, set[int]()
         for i in range(1, self._count + 1):
             noises.add(bits)
-            left = [Fraction(self._count - j) for j in range(i)]
-            noise, constants = _FALLING[contest.formula], (constant(*left),)
+            remaining = [Fraction(self._count - j) for j in range(i)]
+            noise, constants = _DESCENDING[contest.formula], (constant(*remaining),)
             draw = Draw(uniforms=i, outputs=1, formula=noise, constants=constants)
             if not contest.beats(_Survivor(last, self._gap, noises, draw), winner, bits):
                 break
-            place = _unused(taken, self._count, bits)
+            place = _draw_unused(taken, self._count, bits)
             gap = max(self._gap, self._best - int(self._rest(place)))
-            found = _Survivor(last + place, gap, noises, draw)
-            if contest.beats(found, winner, bits):
-                winner = found
+            challenger = _Survivor(last + place, gap, noises, draw)
+            if contest.beats(challenger, winner, bits):
+                winner = challenger
         return winner.index
 
 
-def _unused(taken: set[int], count: int, bits: BitSource) -> int:
-    """Return a uniform one of the places below `count` that are not taken, and take it."""
+def _draw_unused(taken: set[int], count: int, bits: BitSource) -> int:
+    """Draw a uniformly random place below `count` that is not taken, and add it to `taken`."""
     place = int(uniform_below(count - len(taken), size=1, bits=bits)[0])
     for other in sorted(taken):
         place += place >= other
@@ -330,32 +351,35 @@ def _unused(taken: set[int], count: int, bits: BitSource) -> int:
     return place
 
 
-def _falling_gumbel(uniforms: ArbBalls, left: ArbBalls) -> ArbBalls:
-    return -((-uniforms.log() / left).total().log())
+def _descending_gumbel(uniforms: ArbBalls, remaining: ArbBalls) -> ArbBalls:
+    return -((-uniforms.log() / remaining).total().log())
 
 
-def _falling_exponential(uniforms: ArbBalls, left: ArbBalls) -> ArbBalls:
-    return _minus_log_one_minus_exp((-uniforms.log() / left).total())
+def _descending_exponential(uniforms: ArbBalls, remaining: ArbBalls) -> ArbBalls:
+    return _minus_log_one_minus_exp((-uniforms.log() / remaining).total())
 
 
-_FALLING: dict[Formula, Formula] = {_gumbel: _falling_gumbel, _exponential: _falling_exponential}
+_DESCENDING: dict[Formula, Formula] = {
+    _gumbel: _descending_gumbel,
+    _exponential: _descending_exponential,
+}
 
 
-def _checked(members: Members | None, count: int) -> Members | None:
-    """Return so many numbers of options as int64; a score of no option could neither win nor lose.
+def _member_counts(members: Members | None, count: int) -> Members | None:
+    """Return the numbers of options as int64, refusing numbers below 1.
 
-    The numbers themselves are not shown: they may be computed from data.
+    An error message does not show them, since they may be computed from data.
     """
     if members is None:
         return None
     array = np.asarray(members)
-    whole = array.dtype.kind in "iu" and array.shape == (count,)
-    if not whole or int(array.min()) < 1 or int(array.max()) >= 2**63:
+    valid = array.dtype.kind in "iu" and array.shape == (count,)
+    if not valid or int(array.min()) < 1 or int(array.max()) >= 2**63:
         raise ParameterError(
             "members",
             type(members),
             expected=f"{count} whole numbers from 1 to 2^63 - 1, one for each score",
-            remedy="leave out scores that no option has",
+            remedy="leave out scores without options",
         )
     return array.astype(np.int64)
 
@@ -368,7 +392,7 @@ def _common_integers(scores: Scores) -> tuple[Integers, int]:
         numerators, unit = _from_rationals(scores)
     if len(numerators) == 0:
         raise ParameterError(
-            "scores", "empty", expected="at least one score", remedy="pass a non-empty sequence"
+            "scores", expected="at least one score", remedy="pass a sequence that is not empty"
         )
     if numerators.dtype == np.uint64 and int(numerators.max()) >= 2**63:
         return numerators.astype(object), unit
@@ -376,9 +400,10 @@ def _common_integers(scores: Scores) -> tuple[Integers, int]:
 
 
 def _from_rationals(scores: Scores) -> tuple[Integers, int]:
+    """Return integers and a common denominator of rational scores, refusing other scores."""
     refusal = ParameterError(
         "scores",
-        type(scores),  # never the scores themselves: they may be computed from data
+        type(scores),  # not the scores themselves, which may be computed from data
         expected="a one-dimensional sequence of integers or Fractions",
         remedy="turn float scores into integers on a public quantum first",
     )
@@ -395,7 +420,7 @@ def _from_rationals(scores: Scores) -> tuple[Integers, int]:
 
 
 def _gaps(integers: Integers) -> Integers:
-    """Return how far each score is below the best, exactly (a 64-bit difference fits uint64)."""
+    """Return the exact distance of each score below the best (of 64-bit integers as uint64)."""
     best = int(integers.max())
     gaps = np.empty(len(integers), dtype=object if integers.dtype == object else np.uint64)
     if integers.dtype == object:

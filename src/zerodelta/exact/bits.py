@@ -1,8 +1,8 @@
-"""Where random bits come from, and real numbers made of them that read on until they are decided.
+"""Draw random bits, and round real functions of them exactly, reading more bits where needed.
 
-Nothing is buffered between calls, so a forked process can never repeat its parent's bits. On a
-real machine the operating system's generator has a finite state, so what is drawn from it is pure
-*relative to that generator* (theory A14.7).
+Nothing is buffered between calls, so a forked process never repeats its parent's bits. The
+generator of the operating system has a finite state, so releases are private *relative to that
+generator* (theory A14.7).
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class SystemBits(BitSource):
 
 
 def _system_bytes(count: int) -> bytes:
+    """Return bytes of the operating system, refusing a failure or a short read."""
     try:
         data = os.urandom(count)
     except (OSError, NotImplementedError) as error:
@@ -97,7 +98,7 @@ def _system_bytes(count: int) -> bytes:
 class ReplayBits(BitSource):
     r"""A repeatable stream for tests: first `tape`, then bytes derived from `label`.
 
-    Whatever is drawn from it is *not private*, and certificates say so.
+    A release drawn from it is *not private*, and its certificate says so.
 
     >>> ReplayBits("a test").integer(20) == ReplayBits("a test").integer(20)
     True
@@ -126,67 +127,67 @@ class ReplayBits(BitSource):
 def is_private(source: BitSource) -> bool:
     """Tell whether a certificate may call a release drawn from `source` private.
 
-    Only the operating system's own source counts, whatever another class says of itself.
+    Only `SystemBits` counts, compared by identity so that no other class can pass for it.
     """
     return type(source) is SystemBits
 
 
 REPLAYED: ContextVar[BitSource | None] = ContextVar("replayed", default=None)
-"""The bits of a test (`zerodelta.testing`). A new thread starts without any."""
+"""The bits that a test replays (`zerodelta.testing`); not inherited by new threads."""
 
 
 def current_bits() -> BitSource:
-    """Return where bits come from here: the operating system, but in tests that replay them.
+    """Return the system's bits or, in a test that replays bits, those.
 
-    Asked once for each release, when its certificate is issued. From then on its bits are handed
-    on as an argument, so what is drawn is what the certificate says.
+    Called once for each release, when its certificate is issued. From then on the source is passed
+    as an argument, so that the release is drawn from the bits that its certificate states.
     """
     replayed = REPLAYED.get()
     return SystemBits() if replayed is None else replayed
 
 
-# -- Lazy reals: the one technique behind all continuous noise (theory R) -------------------------
-# A draw is a fixed function of an infinite string of fair bits, cut into uniforms. The first 64
-# bits of each uniform are read and the function is evaluated in float64 with a proven radius
-# (`float_balls`). Where the whole ball rounds to one integer, that integer is final. Where it does
-# not, the *same* uniforms are extended by fresh bits and the function is evaluated again with Arb
-# until it does. A boundary has probability 0, so this ends; and because floats only ever confirm
-# what every extension of the string would give, the result is exactly the rounding of the
-# continuous draw, to any depth in the tails.
+# -- Lazy reals: the technique behind all continuous noise (theory R) -----------------------------
+# A draw is a fixed function of infinite strings of fair bits, its uniforms. The first 64 bits of
+# each uniform are drawn, and the function is evaluated in float64 with a proven radius
+# (`float_balls`). If all numbers of the ball round to one integer, that integer is final. If not,
+# the *same* uniforms are extended by fresh bits, and the function is evaluated again with Arb,
+# until it is final. A boundary between integers has probability 0, so this ends. Floats only
+# confirm what every extension of the strings would give, so the result is exactly the rounding of
+# the continuous draw, to any depth in the tails.
 #
-# One string per draw: all outputs of a unit (both Box-Muller partners, all coordinates of a
-# vector) are re-evaluated from one extension; extending twice with different bits would leave the
-# marginal laws right and the joint law wrong.
+# All outputs of a unit of noise (both Box-Muller partners, all coordinates of a vector) are
+# evaluated again from one extension. Extending the strings separately for each output would keep
+# the marginal laws and break the joint law.
 #
-# A formula is written once, over either kind of ball: `FloatBalls` evaluates it fast for thousands
-# of draws, `ArbBalls` to any precision for the one draw that is still undecided.
+# A formula is written once for both kinds of balls: `FloatBalls` evaluates it fast for thousands of
+# draws, `ArbBalls` to any precision for a draw that is still undecided.
 
 Integers: TypeAlias = npt.NDArray[Any]
-"""int64 where every draw fits, else Python integers: noise is never wrapped, clipped or redrawn."""
+"""int64 if every draw fits, else Python integers, so that noise is never wrapped or clipped."""
 
 _BLOCK = 1 << 13
 _CONSTANT_BITS = 128
 _GUARD_BITS = 64
 
-_FEW = 6
-"""Up to so many uniforms or outputs Arb alone is faster: a NumPy call costs more than its work."""
+_FEWEST_FOR_FLOATS = 6
+"""Up to this many uniforms or outputs Arb alone is faster than NumPy calls on tiny arrays."""
 
 Balls = npt.NDArray[np.object_]
 
 
-def _each(function: Callable[[arb], Any], results: int = 1) -> Any:
+def _elementwise(function: Callable[[arb], Any], results: int = 1) -> Any:
     return np.frompyfunc(function, 1, results)
 
 
-_log, _sqrt, _exp = _each(arb.log), _each(arb.sqrt), _each(arb.exp)
-_floor, _unique_integer = _each(arb.floor), _each(arb.unique_fmpz)
-_sin_cos_pi = _each(arb.sin_cos_pi, 2)
+_log, _sqrt, _exp = _elementwise(arb.log), _elementwise(arb.sqrt), _elementwise(arb.exp)
+_floor, _unique_integer = _elementwise(arb.floor), _elementwise(arb.unique_fmpz)
+_sin_cos_pi = _elementwise(arb.sin_cos_pi, 2)
 _HALF = arb(0.5)
 
 
 @cache
 def _cell(width: int) -> tuple[arb, arb]:
-    """Return 2^-width and the ball [0, 2^-width]; slow to make, so made once."""
+    """Return 2^-width and the ball [0, 2^-width], cached since creating them is slow."""
     return arb((1, -width)), arb((1, -width - 1), (1, -width - 1))
 
 
@@ -199,7 +200,7 @@ class ArbBalls:
 
     @staticmethod
     def of(values: Sequence[arb]) -> ArbBalls:
-        """Return the given balls as one array."""
+        """Return the balls as one array."""
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return ArbBalls(array)
@@ -282,15 +283,15 @@ Reals = TypeVar("Reals", FloatBalls, ArbBalls)
 Constant: TypeAlias = Callable[[], list[arb]]
 
 Formula: TypeAlias = Callable[..., Any]
-"""(uniforms: Reals, *constants: Reals) -> Reals: a unit's outputs, along the first axis."""
+"""(uniforms: Reals, *constants: Reals) -> Reals: the outputs of a unit, along the first axis."""
 
 
 @value
 class Draw:
-    """A unit of noise: `outputs` real numbers made of `uniforms` uniforms by `formula`.
+    """A unit of noise: `outputs` real numbers that `formula` computes from `uniforms` uniforms.
 
-    Constants are functions, so that each precision evaluates them anew; each gives a vector, of
-    length 1 or one entry an output.
+    Constants are functions, so that they are evaluated at each precision anew; each returns a
+    vector of length 1, or with one entry for each output.
     """
 
     uniforms: int
@@ -300,30 +301,30 @@ class Draw:
 
 
 def constant(*values: Fraction) -> Constant:
-    """Return a rational constant of a draw: a number, or a vector with one entry an output."""
+    """Return a rational constant of a draw: a number, or a vector with an entry for each output."""
     return lambda: [ball(value) for value in values]
 
 
 @final
 class BitStrings:
-    """The bit strings of one unit: the words read first, extended on demand."""
+    """The bit strings of one unit of noise: 64-bit words, extended on demand."""
 
     def __init__(self, words: Words) -> None:
         self._prefixes: list[int] = words.tolist()
         self.width = 64
 
     def extend(self, bits: BitSource) -> None:
-        """Double every string with fresh bits."""
+        """Double the length of every string with fresh bits."""
         width = self.width
         self._prefixes = [(prefix << width) | bits.integer(width) for prefix in self._prefixes]
         self.width += width
 
     def add(self, bits: BitSource) -> None:
-        """Begin one more string, as long as the others are."""
+        """Add one more string, of the same length as the others."""
         self._prefixes.append(bits.integer(self.width))
 
     def evaluate(self, draw: Draw) -> ArbBalls:
-        """Evaluate the draw on what is known of its strings: as many of them as it has uniforms."""
+        """Return balls that contain the draw's outputs, given the bits of its strings so far."""
         with precision(self.width + _GUARD_BITS):
             constants = [ArbBalls.of(constant()) for constant in draw.constants]
             uniforms = ArbBalls.uniform(self._prefixes[: draw.uniforms], self.width)
@@ -335,24 +336,24 @@ def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
     """Return round(x) = floor(x + 1/2) of every output, exactly; shape (outputs, units)."""
     result: Integers = np.empty((draw.outputs, units), dtype=np.int64)
     entries = max(draw.uniforms, draw.outputs)
-    if units * entries <= _FEW:
+    if units * entries <= _FEWEST_FOR_FLOATS:
         words = bits.words(draw.uniforms * units).reshape(draw.uniforms, units)
-        for i in range(units):  # the same function of the same bits
-            result = _store(result, i, _resolve(draw, words[:, i], bits))
+        for i in range(units):  # gives what the float path would, from the same bits
+            result = _stored(result, i, _round_exactly(draw, words[:, i], bits))
         return result
     constants = enclosed(draw)
     block = max(1, _BLOCK // entries)
     for start in range(0, units, block):
         width = min(block, units - start)
         words = bits.words(draw.uniforms * width).reshape(draw.uniforms, width)
-        with np.errstate(all="ignore"):  # an infinite or NaN radius reads "undecided"
+        with np.errstate(all="ignore"):  # an infinite or NaN radius means undecided
             values: FloatBalls = draw.formula(FloatBalls.uniform(words), *constants)
             integers, decided = values.nearest()
             # int64 first: an object array must receive Python integers, never floats
             block_integers = np.where(decided, integers, 0.0).astype(np.int64)
         result[:, start : start + width] = block_integers
         for unit in np.flatnonzero(~decided.all(axis=0)):
-            result = _store(result, start + int(unit), _resolve(draw, words[:, unit], bits))
+            result = _stored(result, start + int(unit), _round_exactly(draw, words[:, unit], bits))
     return result
 
 
@@ -362,7 +363,8 @@ def enclosed(draw: Draw) -> list[FloatBalls]:
         return [FloatBalls.enclose(constant()) for constant in draw.constants]
 
 
-def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
+def _round_exactly(draw: Draw, words: Words, bits: BitSource) -> list[int]:
+    """Return the rounded outputs of one unit, extending its strings until they are certain."""
     strings = BitStrings(words)
     while True:
         with precision(strings.width + _GUARD_BITS):
@@ -372,7 +374,8 @@ def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
         strings.extend(bits)
 
 
-def _store(result: Integers, unit: int, integers: list[int]) -> Integers:
+def _stored(result: Integers, unit: int, integers: list[int]) -> Integers:
+    """Store the integers of one unit, in an object array if they do not fit 64 bits."""
     if any(not -(2**63) <= integer < 2**63 for integer in integers):
         result = result.astype(object)
     result[:, unit] = integers

@@ -1,7 +1,7 @@
-"""Rows of floats to rows of integers on a public lattice, with the norm verified in integers.
+"""Map rows of floats to rows of integers on a public lattice, with the norm verified in integers.
 
-What follows (sums, noise, sensitivity) sees integers only, so a sensitivity proved for them is
-true on a real computer (theory C0, R). Each row is mapped by itself, whatever the other rows are.
+Sums, noise and sensitivity are computed for integers only, so a sensitivity proved for them holds
+on a real computer (theory C0, R). Each row is mapped by itself, whatever the other rows are.
 """
 
 from __future__ import annotations
@@ -21,40 +21,38 @@ from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.exact.sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.value import value
 
-# -- Rounded rows ---------------------------------------------------------------------------------
-# Rows of floats to rows of integers within a norm bound that is verified in integers (theory C0).
+# -- The kernel of `FixedPoint`: integers within a norm bound that is verified in integers --------
+# Blocks are transposed, (dimension, rows), so that inner loops are long in any dimension. Integers
+# stay in float64, which holds them exactly up to 2^53.
 #
-# The kernel of `fixed_point`. Blocks lie on their side, (dimension, rows): long inner loops
-# whatever the dimension; integers stay in float64, which holds them exactly up to 2^53.
-#
-# A row's integers are a function of that row alone. So only correctly rounded elementwise
-# operations make them (+ - * / sqrt rint trunc), and sums over coordinates add in an order fixed
-# by the dimension: einsum and BLAS choose theirs by the shape and layout of the whole batch. Those
-# are used where they cannot change an integer: to tell rows that are clearly inside, and for sums
-# of integers that are exact in any order.
+# A row's integers must be a function of that row alone. So they are computed by correctly rounded
+# elementwise operations only (+ - * / sqrt rint trunc), and sums over coordinates add in an order
+# fixed by the dimension. einsum and BLAS choose the order by the shape and layout of the batch;
+# they are used where they cannot change an integer: to recognize rows that are clearly inside, and
+# for sums of integers, which are exact in any order.
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Integers: TypeAlias = npt.NDArray[np.int64]
 _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _FARTHEST = float(np.finfo(np.float64).max)
-"""Infinities count as this."""
+"""The value of an infinity."""
 
 _MOST_SQUARES = 1 << 52
-"""Squared norms up to here are verified in floats."""
+"""The largest squared bound for which norms are verified in floats, which are exact up to 2^53."""
 
 _TINY = 2.0**-900
 
-_FEW = 4
-"""Up to a quarter of a block is taken out and worked on by itself."""
+_SPARSE_PART = 4
+"""If fewer than 1/4 of a block's rows are outside, they are copied and scaled by themselves."""
 
 _ROUNDING = 2.0**-50
-"""More than a float sum of squares is off by, for each coordinate, in relative terms."""
+"""A bound of the relative error of a float sum of squares, for each coordinate."""
 
 
 @value(eq=False)
 class RowRounding:
-    """The numbers of a lattice as floats: `center` and `quantum` are columns, one line or all."""
+    """A lattice in floats; `center` and `quantum` have one line, or one for each coordinate."""
 
     dimension: int
     norm: float
@@ -63,7 +61,7 @@ class RowRounding:
     quantum: _Floats
 
     def integers(self, rows: npt.NDArray[np.generic], *, joint: bool = False) -> _Floats:
-        """Return the integers of a (dimension, n) block of rows that lie on their side.
+        """Return the integers of a (dimension, n) block, whose columns are the rows of the data.
 
         A NaN is the center of its own coordinate; with `joint` its row is the zero row.
         """
@@ -76,19 +74,20 @@ class RowRounding:
             scaled /= self.quantum
         missing: npt.NDArray[np.intp] | None = None
         if self.norm == 2:
-            missing = self._pull_in(scaled, rows, joint=joint)
+            missing = self._project_ball(scaled, rows, joint=joint)
         else:
             if joint:
                 missing = np.flatnonzero(np.isnan(scaled).any(axis=0))
-            outside = ~self._within(scaled)  # not "exceeds": NaN must land here
+            outside = ~self._within(scaled)  # negated, so that NaN counts as outside
             if outside.any():
                 scaled[:, outside] = self._clipped(rows[:, outside])
         if missing is not None:
             scaled[:, missing] = 0.0
         if self.norm == 2 and self.steps**2 <= _MOST_SQUARES:
-            return self._rounded(scaled)
-        # Exact; no coordinate of a bounded row exceeds its norm. It is the whole clip of norm inf,
-        # it makes the cast safe, and `_exceeds` chooses its arithmetic on the strength of it.
+            return self._rounded_in_ball(scaled)
+        # Exact, and right for every norm, since no coordinate exceeds the norm of its row. For norm
+        # inf nothing more is needed; for others it makes the cast safe, and `_exceeds` chooses its
+        # arithmetic by this bound.
         np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)
         if self.norm == math.inf:
             return np.rint(scaled, out=scaled)
@@ -98,12 +97,13 @@ class RowRounding:
             integers[:, excess] = self._truncated(scaled[:, excess])
         return integers
 
-    def _pull_in(
+    def _project_ball(
         self, scaled: _Floats, rows: npt.NDArray[np.generic], *, joint: bool
     ) -> npt.NDArray[np.intp] | None:
-        """Scale rows outside of the l2 ball down to it; return those that are missing as a whole.
+        """Scale rows outside of the l2 ball down to it; with `joint` return the rows with a NaN.
 
-        Most rows are clearly inside or outside; only for the others does `_within` decide.
+        Most rows are clearly inside or outside, even with the rounding of `_squares`; `_within`
+        decides for the others.
         """
         squares = _squares(scaled)
         limit, error = float(self.steps) ** 2, (self.dimension + 8) * _ROUNDING
@@ -111,21 +111,21 @@ class RowRounding:
         if inside.all():
             return None
         outside = (squares > limit * (1 + error)) & (squares <= _FARTHEST)
-        others = np.flatnonzero(~(inside | outside))  # on the border, or not finite
+        others = np.flatnonzero(~(inside | outside))  # at the border, or not finite
         if len(others):
             scaled[:, others] = self._clipped(rows[:, others])
-        if np.count_nonzero(outside) * _FEW > len(outside):
-            np.copyto(scaled, self._shortened(rows), where=outside)
+        if np.count_nonzero(outside) * _SPARSE_PART > len(outside):
+            np.copyto(scaled, self._scaled_to_bound(rows), where=outside)
         elif outside.any():
             places = np.flatnonzero(outside)
-            scaled[:, places] = self._shortened(rows[:, places])
+            scaled[:, places] = self._scaled_to_bound(rows[:, places])
         return others[np.isnan(squares[others])] if joint else None
 
-    def _rounded(self, scaled: _Floats) -> _Floats:
-        """Round rows of an l2 ball whose squared norms float64 holds; `scaled` may be overwritten.
+    def _rounded_in_ball(self, scaled: _Floats) -> _Floats:
+        """Round rows of an l2 ball whose squared norms fit float64; `scaled` may be overwritten.
 
-        A sum of squares of integers that comes out as at most 2^52 was exact at every step: a
-        partial sum beyond 2^53 never comes back. So the comparison decides in integers.
+        If a float sum of squares of integers is at most 2^52, every partial sum was exact, since a
+        partial sum beyond 2^53 cannot become smaller again. So the comparison is exact.
         """
         integers, limit = np.rint(scaled), float(self.steps**2)
         excess = np.flatnonzero(~(_squares(integers) <= limit))
@@ -140,7 +140,7 @@ class RowRounding:
         return integers
 
     def _within(self, scaled: _Floats) -> _Flags:
-        """Say roughly which rows lie inside the bound; only accuracy depends on the answer."""
+        """Tell, up to rounding, which rows are inside the bound; only accuracy depends on it."""
         if self.norm == 1:
             return _halving_sum(np.abs(scaled)) <= self.steps
         if self.norm == 2:
@@ -148,24 +148,24 @@ class RowRounding:
         return _largest(scaled) <= self.steps
 
     def _clipped(self, rows: npt.NDArray[np.generic]) -> _Floats:
-        """Return rows of any floats in quanta, finite ones scaled down to the bound."""
+        """Return rows of any floats in quanta, NaN as the center, scaled down to the bound."""
         far = np.ascontiguousarray(rows, dtype=np.float64)
         far = np.where(np.isnan(far), self.center, np.clip(far, -_FARTHEST, _FARTHEST))
         scaled: _Floats = (far - self.center) / self.quantum
         if self.norm != math.inf:  # the caller clips every coordinate of a box anyway
             beyond = ~self._within(scaled)
-            scaled[:, beyond] = self._shortened(far[:, beyond])
+            scaled[:, beyond] = self._scaled_to_bound(far[:, beyond])
         return scaled
 
-    def _shortened(self, rows: npt.NDArray[np.generic]) -> _Floats:
+    def _scaled_to_bound(self, rows: npt.NDArray[np.generic]) -> _Floats:
         """Scale finite rows down to the bound, in quanta."""
         floats: _Floats = rows.astype(np.float64, copy=False)
         direction: _Floats
         if self._small:
             direction = floats / _largest(floats)
         else:
-            # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither
-            # overflow nor underflow, so that 1e308 keeps its direction.
+            # A quarter of the difference cannot overflow. Dividing by the largest coordinate keeps
+            # the norm from overflow and underflow, so that 1e308 keeps its direction.
             direction = floats * 0.25 - self.center * 0.25
             direction /= _largest(direction)
         if self.norm == 1:
@@ -177,11 +177,11 @@ class RowRounding:
 
     @property
     def _small(self) -> bool:
-        """Whether a quarter changes nothing: no center, and what underflows in it rounds to 0."""
+        """Whether no quarter is needed: without a center, and underflow only rounds to 0."""
         return not self.center.any() and bool((self.quantum > _TINY).all())
 
     def _exceeds(self, integers: _Integers) -> _Flags:
-        """Say exactly which rows of integers, each at most `steps`, exceed the norm bound."""
+        """Tell exactly which rows of integers, each at most `steps`, exceed the norm bound."""
         power = int(self.norm)
         fits = arithmetic(self.dimension, self.steps**power) != "python"
         exact: npt.NDArray[Any] = integers if fits else integers.astype(np.object_)
@@ -189,10 +189,10 @@ class RowRounding:
         return np.asarray(np.add.reduce(terms, axis=0) > self.steps**power, dtype=np.bool_)
 
     def _truncated(self, scaled: _Floats) -> _Floats:
-        """Round toward 0, then step toward 0 while float error still leaves a row outside.
+        """Round toward 0, then move toward 0 while a row is outside because of float errors.
 
-        A step of 1 in every nonzero coordinate takes at least 1 from the norm, and the excess is
-        a few quanta. Steps double, so the loop is short (and ends at 0) whatever the floats did.
+        A step of 1 in every nonzero coordinate reduces the norm by at least 1, and the excess is a
+        few quanta. Steps double, so the loop ends soon (at 0 at the latest) whatever the errors.
         """
         limit = float(self.steps)
         integers = np.trunc(np.clip(scaled, -limit, limit)).astype(np.int64)
@@ -211,7 +211,10 @@ def _squares(values: _Floats) -> _Floats:
 
 
 def _halving_sum(terms: _Floats) -> _Floats:
-    """Add the lines of `terms` (overwritten), second half onto first until one is left."""
+    """Return the sum of the lines of `terms` (overwritten), adding the second half to the first.
+
+    The order of additions depends on the number of lines only.
+    """
     while len(terms) > 1:
         half, odd = divmod(len(terms), 2)
         if odd:
@@ -223,29 +226,29 @@ def _halving_sum(terms: _Floats) -> _Floats:
 
 
 def _largest(values: _Floats) -> _Floats:
-    """Return the largest magnitude of each column: a maximum is exact in any order."""
+    """Return the largest magnitude of each column, which is exact in any order."""
     largest: _Floats = np.maximum.reduce(values, axis=0)
     np.maximum(largest, -np.minimum.reduce(values, axis=0), out=largest)
     return largest
 
 
-_Given: TypeAlias = Rational | Sequence[Rational] | npt.NDArray[np.generic]
+_Numbers: TypeAlias = Rational | Sequence[Rational] | npt.NDArray[np.generic]
 _Exact: TypeAlias = Fraction | tuple[Fraction, ...]
 
 _BLOCK_ENTRIES = 1 << 17
-"""Entries worked on at a time: a few buffers of 1 MiB: fewer calls count more than the cache."""
+"""Entries processed at a time, in a few buffers of 1 MiB (chosen by timing `quantize`)."""
 
 _SUM_ENTRIES = 1 << 15
 """Entries of a box summed at a time, in one buffer of 256 KiB."""
 
 _MOST_STEPS = 1 << 53
-"""A float64 has no finer resolution; up to here ``float(steps)`` is exact, so a clamp is too."""
+"""The largest number of steps: up to it integers are exact in float64, and so is clipping."""
 
 _FEWEST_ROWS = 256
-"""Where fewer rows than this may be multiplied at a time, factors are split into limbs."""
+"""If floats are exact for fewer rows than this at a time, slower exact functions are used."""
 
 _LARGEST = Fraction(2**1000)
-"""Centers and quanta stay this far from where floats overflow or lose bits to underflow."""
+"""Bounds centers and quanta, so that floats neither overflow nor lose bits to underflow."""
 
 
 @value
@@ -280,7 +283,7 @@ class FixedPoint:
         steps = _as_steps(self.steps)
         if isinstance(self.norm, bool) or self.norm not in (1, 2, math.inf):
             raise ParameterError(
-                "norm", self.norm, expected="1, 2 or math.inf", remedy="pass one of the three"
+                "norm", self.norm, expected="1, 2 or math.inf", remedy="pass one of these norms"
             )
         bound = _as_exact(self.bound, "bound", dimension)
         center = _as_exact(self.center, "center", dimension)
@@ -288,8 +291,8 @@ class FixedPoint:
             raise ParameterError(
                 "bound",
                 self.bound,
-                expected="one number for this norm",
-                remedy="rescale the columns, or use norm=math.inf for one bound per coordinate",
+                expected="a single number for norms 1 and 2",
+                remedy="rescale the columns, or pass norm=math.inf for one bound per coordinate",
             )
         for entry in _each(bound):
             if not 1 / _LARGEST <= entry / steps <= _LARGEST:
@@ -316,12 +319,12 @@ class FixedPoint:
         norm: float = 2,
         steps: int | None = None,
         quantum: Rational | None = None,
-        center: _Given = 0,
+        center: _Numbers = 0,
     ) -> FixedPoint:
         """Return the lattice for rows within `bound` of `center` in a norm.
 
-        Give `steps` (the bound in quanta), or `quantum`; then the bound is lowered to the largest
-        whole number of quanta in it.
+        Pass either `steps` (the bound in quanta), or `quantum`; the latter lowers the bound to the
+        largest multiple of the quantum.
 
         >>> FixedPoint.ball(dimension=3, bound=1, quantum="0.3", norm=1).bound
         Fraction(9, 10)
@@ -337,13 +340,16 @@ class FixedPoint:
                     "quantum",
                     quantum,
                     expected=f"above 0 and at most the bound {bound}",
-                    remedy="pass a finer quantum, a thousandth of the bound say",
+                    remedy="pass a finer quantum, for example a thousandth of the bound",
                 )
             count = _as_steps(exact // spacing)
             exact = count * spacing
         else:
             raise ParameterError(
-                "steps, quantum", (steps, quantum), expected="exactly one", remedy="give one"
+                "steps, quantum",
+                (steps, quantum),
+                expected="exactly one of the two",
+                remedy="pass steps= or quantum=",
             )
         return cls(
             dimension=dimension,
@@ -354,7 +360,7 @@ class FixedPoint:
         )
 
     @classmethod
-    def box(cls, *, dimension: int, lower: _Given, upper: _Given, steps: int) -> FixedPoint:
+    def box(cls, *, dimension: int, lower: _Numbers, upper: _Numbers, steps: int) -> FixedPoint:
         """Return the lattice for columns between `lower` and `upper`, centered in the middle.
 
         >>> lattice = FixedPoint.box(dimension=2, lower=[0, -5], upper=[1, 15], steps=100)
@@ -388,11 +394,11 @@ class FixedPoint:
         """Return the (n, dimension) integers of an (n, dimension) array of real numbers.
 
         A row inside the bound is rounded to the nearest lattice point. A row outside is first
-        scaled down to the bound (norms 1 and 2), or cut coordinate by coordinate (norm inf: the
-        columns of a box have nothing to do with each other, and cutting moves a row least). An
-        infinity is clipped like any large number; a NaN counts as the center of its own coordinate
-        (a caller for whom a row is missing as a whole passes NaN throughout). No value in `rows`
-        raises or warns; a shape or dtype that does not match does.
+        scaled down to the bound (norms 1 and 2), or clipped coordinate by coordinate (norm inf,
+        where clipping gives the nearest point). An infinity is clipped like any large number; a NaN
+        counts as the center of its own coordinate (to treat a row as missing, pass NaN in all
+        coordinates). No value in `rows` raises an error or a warning; only a wrong shape or dtype
+        does.
 
         Rows are read as float64, which rounds only integers above 2^53 and extended floats.
         """
@@ -405,7 +411,7 @@ class FixedPoint:
         return integers
 
     def sum(self, rows: npt.NDArray[np.generic], *, joint: bool = False) -> IntegerArray:
-        """Return the exact column sums of ``quantize(rows)``: the same integers, not kept.
+        """Return the exact column sums of ``quantize(rows)`` without storing the integers.
 
         With `joint` a row with a NaN is the zero row.
 
@@ -417,14 +423,14 @@ class FixedPoint:
         rows = np.asarray(rows)
         fits = arithmetic(len(rows), self.steps) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
-        most = _MOST_STEPS // self.steps  # so many integers add up exactly, in any order
-        size = min(_SUM_ENTRIES // self.dimension, most)
+        exact_rows = _MOST_STEPS // self.steps  # floats add this many rows exactly, in any order
+        size = min(_SUM_ENTRIES // self.dimension, exact_rows)
         if self.norm == math.inf and rows.dtype == np.float64 and size > 1 and not joint:
             for sums in self._box_sums(rows, size):
                 total += sums.astype(np.int64)
             return total
-        for _, block in self.blocks(rows, joint=joint, most=most):
-            if most < _FEWEST_ROWS:
+        for _, block in self.blocks(rows, joint=joint, largest_block=exact_rows):
+            if exact_rows < _FEWEST_ROWS:
                 total += exact_sum(block.T.astype(np.int64), bound=self.steps)
             else:
                 total += np.add.reduce(block, axis=1).astype(np.int64)
@@ -444,25 +450,30 @@ class FixedPoint:
         shape, square = (self.dimension, self.dimension), self.steps**2
         fits = arithmetic(len(rows), square) != "python"
         total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
-        most = _MOST_STEPS // square  # so many products add up exactly, whatever BLAS does
+        exact_rows = _MOST_STEPS // square  # BLAS adds the products of this many rows exactly
         for _, block in self.blocks(rows, joint=True):
-            if most < _FEWEST_ROWS:
+            if exact_rows < _FEWEST_ROWS:
                 integers = block.T.astype(np.int64)
                 total += exact_product(integers, integers, bounds=(self.steps, self.steps))
                 continue
-            for start in range(0, block.shape[1], most):
-                part = block[:, start : start + most]
+            for start in range(0, block.shape[1], exact_rows):
+                part = block[:, start : start + exact_rows]
                 with np.errstate(all="ignore"):  # some BLAS raise flags for no reason
                     total += (part @ part.T).astype(np.int64)
         return total
 
     def blocks(
-        self, rows: npt.NDArray[np.generic], *, joint: bool = False, most: int = _MOST_STEPS
+        self,
+        rows: npt.NDArray[np.generic],
+        *,
+        joint: bool = False,
+        largest_block: int = _MOST_STEPS,
     ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-        """Yield a few rows of ``quantize(rows)`` at a time, and where they begin.
+        """Yield blocks of ``quantize(rows)``, and the number of the first row of each.
 
-        As (dimension, n) blocks of floats that hold the integers; at most `most` rows, where that
-        is not very few. With `joint` a row with a NaN is the zero row.
+        A block is a (dimension, n) array of floats with integer values. It has at most
+        `largest_block` rows, unless that is below 256. With `joint` a row with a NaN is the zero
+        row.
         """
         rounding = RowRounding(
             dimension=self.dimension,
@@ -472,8 +483,8 @@ class FixedPoint:
             quantum=_as_column(self.quantum),
         )
         size = max(1, _BLOCK_ENTRIES // self.dimension)
-        if most >= _FEWEST_ROWS:
-            size = min(size, most)
+        if largest_block >= _FEWEST_ROWS:
+            size = min(size, largest_block)
         for start in range(0, len(rows), size):
             with np.errstate(all="ignore"):
                 integers = rounding.integers(rows[start : start + size].T, joint=joint)
@@ -482,7 +493,7 @@ class FixedPoint:
     def _box_sums(
         self, rows: npt.NDArray[np.generic], size: int
     ) -> Iterator[npt.NDArray[np.float64]]:
-        """Yield the sums of a few rows of a box at a time, worked out in one buffer."""
+        """Yield the sums of `size` rows of a box at a time, computed in one buffer."""
         columns, limit = rows.T.view(np.float64), float(self.steps)
         center, quantum = _as_column(self.center), _as_column(self.quantum)
         buffer = np.empty((self.dimension, min(size, len(rows))))
@@ -499,10 +510,10 @@ class FixedPoint:
             yield sums
 
     def dequantize(self, sums: IntegerArray, *, rows: int = 1) -> npt.NDArray[np.float64]:
-        """Return ``rows * center + quantum * sums``: the sum of `rows` rows, off the lattice.
+        """Return ``rows * center + quantum * sums``, the sum of `rows` rows in their own units.
 
-        Exact up to one rounding to float64 (to infinity if too large). For what has been noised
-        already: this is post-processing.
+        It is exact up to one rounding to float64 (to infinity if too large). Use it for sums with
+        noise, as post-processing.
 
         >>> lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
         >>> lattice.dequantize(np.array([50]), rows=4)
@@ -523,7 +534,7 @@ class FixedPoint:
         return np.array([_as_float(value) for value in exact]).reshape(sums.shape)
 
     def _check_rows(self, rows: npt.NDArray[np.generic]) -> None:
-        """Look at type, shape and dtype only; the message shows no entry and no row count."""
+        """Refuse a wrong type, shape or dtype; the message shows no entry and no row count."""
         if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "biuf":
             raise ParameterError(
                 "dtype of rows",
@@ -541,25 +552,27 @@ class FixedPoint:
 
 
 def wanted_steps(n: int, epsilon: Fraction) -> int:
-    """Return half the width of bounds in quanta, for a mean or a sum of about n values.
+    """Return the steps of a lattice between bounds, for a mean or sum of about n values.
 
-    2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
+    With 2^8·n·ε steps half a quantum is 2^-10 of the noise on a mean.
     """
     return 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
 
 
 def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the middle of two ends and half their distance."""
     if not lower < upper:
         raise ParameterError(
             "lower, upper",
             (str(lower), str(upper)),
             expected="lower < upper in every coordinate",
-            remedy="drop constant columns and do not swap the ends",
+            remedy="drop constant columns, and pass the lower end first",
         )
     return (lower + upper) / 2, (upper - lower) / 2
 
 
 def _as_steps(steps: int) -> int:
+    """Return a number of steps from 1 to 2^53, refusing others."""
     count = as_count(steps, "steps", minimum=1)
     if count > _MOST_STEPS:
         raise ParameterError(
@@ -568,8 +581,8 @@ def _as_steps(steps: int) -> int:
     return count
 
 
-def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
-    """Return one exact number, or one per coordinate if several are given."""
+def _as_exact(value: _Numbers, name: str, dimension: int) -> _Exact:
+    """Return an exact number, or a tuple of one for each coordinate if a list is passed."""
     plain = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(plain, str) or not isinstance(plain, Sequence):
         return as_rational(plain, name)
@@ -577,8 +590,8 @@ def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
         raise ParameterError(
             name,
             plain,
-            expected=f"one number, or {dimension} of them as dimension says",
-            remedy="give one per coordinate",
+            expected=f"one number, or {dimension} numbers, one for each coordinate",
+            remedy="pass one number for each coordinate",
         )
     exact = tuple(as_rational(item, name) for item in plain)
     return exact[0] if dimension == 1 else exact
@@ -593,6 +606,7 @@ def _as_column(exact: _Exact) -> _Floats:
 
 
 def _as_float(exact: Fraction) -> float:
+    """Return the nearest float, an infinity if the number is too large."""
     try:
         return float(exact)
     except OverflowError:

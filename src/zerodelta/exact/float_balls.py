@@ -1,16 +1,16 @@
-"""Arrays of real numbers, each known up to a proven radius, in NumPy float64.
+"""Compute with arrays of real numbers, each known up to a proven radius, in NumPy float64.
 
 A `FloatBalls` holds midpoints and radii; the real number lies within the radius of the midpoint.
-Every operation below bounds its own rounding error from one premise only: +, -, ×, ÷ and sqrt of
-float64 are correctly rounded (IEEE 754), as NumPy's loops are wherever doubles are computed in
-double precision (SSE2, AVX, NEON; not the x87 unit).
-No library logarithm, exponential or cosine is trusted: ours are polynomials with the error
-analysis beside them. u = 2^-53 is the unit roundoff.
+Every operation below bounds its own rounding error from one assumption only: +, -, ×, ÷ and sqrt of
+float64 are correctly rounded (IEEE 754), as in NumPy's loops wherever doubles are computed in
+double precision (SSE2, AVX, NEON; not the x87 unit). No library logarithm, exponential or cosine is
+trusted: ours are polynomials, with an error analysis in their docstrings. u = 2^-53 is the unit
+roundoff.
 
-Rounding of radii: a radius is a short sum of products of nonnegative floats (at most 8 roundings,
-so at least (1 - 8u) times its exact value), then multiplied by `_GROW` > 1 + 16u; `_TINY` pays for
-underflow. A radius that is NaN or infinite means "unknown", and every test is written so that
-unknown is *undecided*.
+Radii are rounded too: a radius is a short sum of products of nonnegative floats (at most 8
+roundings, so at least (1 - 8u) times its exact value), then multiplied by `_GROW` > 1 + 16u;
+`_TINY` covers underflow. A radius that is NaN or infinite means "unknown", and every test is
+written so that unknown is *undecided*.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _TINY = 2.0**-1000
 _SQRT_HALF = math.sqrt(0.5)
 
 KERNEL_ERROR = 2.0**-49
-"""16u: relative error allowed to log and exp, absolute error allowed to cos and sin below."""
+"""16u: the relative error of log and exp, and the absolute error of cos and sin, at most."""
 
 WORD = 2.0**-64
+"""The length of the interval of uniforms whose first 64 bits are known."""
 
 
 @final
@@ -47,7 +48,7 @@ class FloatBalls:
 
     @staticmethod
     def uniform(words: npt.NDArray[np.uint64]) -> FloatBalls:
-        """Return uniforms of which the first 64 bits are `words`: U in [m, m+1] / 2^64."""
+        """Return uniforms whose first 64 bits are `words`: U in [m, m+1] / 2^64."""
         middle = words.astype(np.float64) * WORD  # the conversion errs by at most u·m
         return FloatBalls(middle, (middle * _U + WORD) * _GROW)
 
@@ -126,7 +127,7 @@ class FloatBalls:
         return FloatBalls(value, (value * error + _TINY) * (1 + 2 * KERNEL_ERROR))
 
     def cos_sin_pi(self) -> tuple[FloatBalls, FloatBalls]:
-        """Return cos(πx) and sin(πx); both move by at most π|x - m| <= 3.2 r."""
+        """Return cos(πx) and sin(πx); each changes by at most π|x - m| <= 3.2 r."""
         cosine, sine = _cos_sin_pi(self.middle)
         radius = (self.radius * 3.2 + KERNEL_ERROR) * _GROW
         return FloatBalls(cosine, radius), FloatBalls(sine, radius)
@@ -166,18 +167,18 @@ class FloatBalls:
         return FloatBalls(value, (error + spread + length * _U) * _GROW)
 
     def lower(self) -> Floats:
-        """Return floats that are at most the numbers (NaN where nothing is known)."""
+        """Return floats that are at most the numbers; NaN where the radius is unknown."""
         return self.middle - (self.radius + np.abs(self.middle) * (2 * _U)) * _GROW
 
     def upper(self) -> Floats:
-        """Return floats that are at least the numbers (NaN where nothing is known)."""
+        """Return floats that are at least the numbers; NaN where the radius is unknown."""
         return self.middle + (self.radius + np.abs(self.middle) * (2 * _U)) * _GROW
 
     def nearest(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Return the nearest integers (as floats), and where the whole ball rounds to them.
+        """Return the nearest integers (as floats), and where all of the ball rounds to them.
 
-        Below 2^51 the remainder `middle - integer` is exact, and a ball that stays strictly inside
-        (integer - 1/2, integer + 1/2) rounds there whatever is done with ties.
+        Below 2^51 the remainder `middle - integer` is exact, and a ball strictly inside
+        (integer - 1/2, integer + 1/2) rounds to the integer under any rule for ties.
         """
         integer = np.rint(self.middle)
         inside = np.abs(self.middle - integer) + self.radius * _GROW < 0.5 - 2 * _U
@@ -191,7 +192,7 @@ def _parts(other: FloatBalls | int) -> tuple[Floats | float, Floats | float]:
 
 
 def _room(distance: Floats) -> Floats:
-    """Return the distance from zero, +0.0 (never -0.0) where there is none."""
+    """Return the ball's distance from zero; +0.0 (never -0.0) if it contains zero."""
     return np.maximum(distance, 0.0) + 0.0
 
 
@@ -244,8 +245,7 @@ def _exp(x: Floats) -> Floats:
     0.84 <= q <= 1.2 and s <= 0.57 errs by less than u (its leading 1/2 is exact, what is added to
     it is below 0.07). So q errs by 1.2u + 0.347 (0.57u + u) < 1.8u, and p by |p| u + |r q| u +
     0.347 · 1.8u: relative to p >= 0.707 less than u + 0.42u + 0.9u. Together less than 3u, and
-    the power of 2 is exact. Larger |x| is not needed by any formula and is returned as NaN:
-    undecided.
+    the power of 2 is exact. No formula needs a larger |x|, which gives NaN: undecided.
     """
     inside = np.where(np.abs(x) <= 700.0, x, np.nan)
     power = np.rint(inside * (1 / _LN2))

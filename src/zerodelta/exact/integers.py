@@ -1,7 +1,7 @@
-"""Integer samplers: uniform, permutation, subset, Bernoulli, multisets, items in proportion.
+"""Draw random integers exactly: uniform, permutations, subsets, multisets, coins, weighted items.
 
-All are exact: rejection on whole words, or comparison of a random binary expansion with the
-expansion of a probability, one word at a time until they differ.
+Uniform integers are drawn by rejection. A coin compares random bits with the binary expansion of
+its probability, one word at a time until they differ.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def uniform_below_each(limits: Sequence[int] | Integers, *, bits: BitSource) -> 
 def _words_below(
     limits: np.uint64 | npt.NDArray[np.uint64], size: int, bits: BitSource
 ) -> npt.NDArray[np.int64]:
-    """Reduce whole words modulo the limit or limits, drawing anew in the incomplete last cycle."""
+    """Draw words modulo the limits, redrawing words in the incomplete last cycle of remainders."""
     drawn = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
         block = drawn[start : start + _BLOCK]
@@ -65,15 +65,15 @@ def _words_below(
         words = bits.words(len(block))
         block[:] = words % limit
         surplus = (~limit + np.uint64(1)) % limit  # 2^64 mod limit
-        torn = np.flatnonzero(words > ~surplus)
-        if len(torn):
-            again = limit[torn] if isinstance(limit, np.ndarray) else limit
-            block[torn] = _words_below(again, len(torn), bits)
+        rejected = np.flatnonzero(words > ~surplus)  # the last `surplus` words
+        if len(rejected):
+            again = limit[rejected] if isinstance(limit, np.ndarray) else limit
+            block[rejected] = _words_below(again, len(rejected), bits)
     return drawn
 
 
 def _big_below(limit: int, size: int, bits: BitSource) -> list[int]:
-    """Read integers of as many bits as limit - 1 has, and anew those that are not below limit."""
+    """Draw integers of as many bits as limit - 1 has, redrawing those that are not below limit."""
     width = (limit - 1).bit_length()
     length = -(-width // 8)
     drawn: list[int] = []
@@ -88,8 +88,8 @@ def _big_below(limit: int, size: int, bits: BitSource) -> list[int]:
 def permutation(length: int, *, bits: BitSource) -> npt.NDArray[np.int64]:
     """Draw a uniformly random order of 0..length-1.
 
-    Items are sorted by independent infinite bit strings; those whose first word ties are ordered
-    among themselves by the rest of their strings, that is, by a fresh random order.
+    Items are sorted by independent infinite bit strings; items with equal first words are ordered
+    by the rest of their strings, that is, in a fresh random order.
     """
     length = as_count(length, "length")
     keys = bits.words(length)
@@ -104,12 +104,12 @@ def permutation(length: int, *, bits: BitSource) -> npt.NDArray[np.int64]:
 
 
 def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np.int64]:
-    """Draw `size` different integers of 0..places-1, all subsets alike; in no particular order.
+    """Draw a uniformly random subset of `size` integers of 0..places-1, in no particular order.
 
-    Uniform integers are drawn until enough are different. Which draws are kept, and how many are
-    made, follows from which of them are equal, never from their values: renaming the integers
-    renames the subset and changes no probability. Memory is proportional to `places`: this is the
-    way to one large subset, `uniform_subsets` that to many small ones.
+    Uniform integers are drawn until enough are different. The draws that are kept, and the number
+    of draws, depend only on which draws are equal, never on their values: permuting the integers
+    permutes the subsets, so all subsets have the same probability. Memory is proportional to
+    `places`; use `uniform_subsets` for many small subsets.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> sorted(uniform_subset(3, size=3, bits=SystemBits()).tolist())
@@ -117,12 +117,12 @@ def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np
     """
     places, size = _subset_sizes(places, size)
     if size > places - size:
-        left = np.ones(places, dtype=np.bool_)
-        left[uniform_subset(places, size=places - size, bits=bits)] = False
-        return np.flatnonzero(left)
+        selected = np.ones(places, dtype=np.bool_)
+        selected[uniform_subset(places, size=places - size, bits=bits)] = False
+        return np.flatnonzero(selected)
     chosen, last = np.empty(0, dtype=np.int64), np.empty(places, dtype=np.int64)
     while (missing := size - len(chosen)) > 0:
-        mean = places * math.log1p(missing / (places - size))  # nearly: draws that are needed
+        mean = places * math.log1p(missing / (places - size))  # about the expected number of draws
         count = max(missing, math.ceil(mean + 4 * math.sqrt(max(mean - missing, 0.0))))
         drawn = np.concatenate([chosen, uniform_below(places, size=count, bits=bits)])
         ranks = np.arange(len(drawn))
@@ -134,9 +134,9 @@ def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np
 def uniform_subsets(places: int, *, size: int, count: int, bits: BitSource) -> Integers:
     """Draw `count` independent subsets of `size` of 0..places-1; sorted rows, (count, size).
 
-    A row keeps all the different integers it has drawn and draws as many more as it lacks. How many
-    those are follows from how many of its draws are equal, never from their values: renaming the
-    integers renames the subset and changes no probability. `places` may be as large as one likes.
+    A row keeps the different integers that it has drawn, and draws as many more as it lacks. That
+    number depends only on which draws are equal, never on their values: permuting the integers
+    permutes the subsets, so all have the same probability. `places` may have any size.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> uniform_subsets(3, size=3, count=2, bits=SystemBits()).tolist()
@@ -144,30 +144,30 @@ def uniform_subsets(places: int, *, size: int, count: int, bits: BitSource) -> I
     """
     (places, size), count = _subset_sizes(places, size), as_count(count, "count")
     if size > places - size:
-        left = np.ones((count, places), dtype=np.bool_)
+        selected = np.ones((count, places), dtype=np.bool_)
         others = uniform_subsets(places, size=places - size, count=count, bits=bits)
-        np.put_along_axis(left, others, False, axis=1)
-        return np.nonzero(left)[1].reshape(count, size)
-    # without places there is nothing to draw, and no limit to draw it below
+        np.put_along_axis(selected, others, False, axis=1)
+        return np.nonzero(selected)[1].reshape(count, size)
+    # with places = 0 the limit would be 0, though nothing is drawn
     rows = uniform_below(max(places, 1), size=count * size, bits=bits).reshape(count, size)
     rows.sort(axis=1)
-    torn, part = np.arange(count), rows
+    incomplete, part = np.arange(count), rows
     while True:
         equal = part[:, 1:] == part[:, :-1]
         again = equal.any(axis=1)
         if not again.any():
             return rows
-        torn, part, equal = torn[again], part[again], equal[again]
+        incomplete, part, equal = incomplete[again], part[again], equal[again]
         part[:, 1:][equal] = uniform_below(places, size=int(np.sum(equal)), bits=bits)
         part.sort(axis=1)
-        rows[torn] = part
+        rows[incomplete] = part
 
 
 def _subset_sizes(places: int, size: int) -> tuple[int, int]:
     places, size = as_count(places, "places"), as_count(size, "size")
     if size > places:
         raise ParameterError(
-            "size", size, expected=f"at most the {places} places", remedy="draw fewer"
+            "size", size, expected=f"at most {places}, the number of places", remedy="draw fewer"
         )
     return places, size
 
@@ -205,7 +205,7 @@ def bernoulli_exp(exponent: Rational, *, size: int, bits: BitSource) -> Flags:
 
 
 def _floor_exp(exponent: Fraction, width: int) -> int:
-    """Return floor(e^-exponent · 2^width); irrational, so some precision decides it."""
+    """Return floor(e^-exponent · 2^width), which some precision decides, as it is irrational."""
     working = width + 64
     while True:
         with precision(working):
@@ -217,9 +217,9 @@ def _floor_exp(exponent: Fraction, width: int) -> int:
 
 
 def _less_than(expansion: Callable[[int], int], size: int, bits: BitSource) -> Flags:
-    """Tell whether fresh uniforms are below p, of which expansion(w) = floor(p · 2^w).
+    """Tell whether fresh uniforms are below p, where expansion(w) = floor(p · 2^w).
 
-    A word that equals p's word decides nothing, and the next word is compared.
+    Words are compared with those of p; after equal words the next ones are compared.
     """
     flags = np.empty(as_count(size, "size"), dtype=np.bool_)
     pending, width = np.arange(size), 0
@@ -233,13 +233,16 @@ def _less_than(expansion: Callable[[int], int], size: int, bits: BitSource) -> F
 
 
 def floor_exponential(uniforms: Reals, *constants: Reals) -> Reals:
-    """Return what rounds to floor(mean · E), E standard exponential; the constants: mean, 1/2."""
+    """Return a number that rounds to floor(mean · E), E standard exponential.
+
+    The constants are the mean and 1/2.
+    """
     mean, half = constants
     return -uniforms.log() * mean - half  # floor(x) = round(x - 1/2)
 
 
 def uniform_multiset(universe: int, *, size: int, bits: BitSource) -> Integers:
-    """Draw a multiset of `size` items from 0..universe-1, all multisets alike; sorted."""
+    """Draw a uniformly random multiset of `size` items from 0..universe-1, sorted."""
     return uniform_multisets(universe, size=size, count=1, bits=bits).reshape(-1)
 
 
@@ -272,7 +275,7 @@ def categorical(
     if not len(ends) or ends[-1] == 0:
         raise ParameterError(
             "weights",
-            type(weights),  # never the weights themselves: they may be computed from data
+            type(weights),  # not the weights themselves, which may be computed from data
             expected="at least one positive weight",
             remedy="give some item a weight above 0",
         )
@@ -283,7 +286,7 @@ def categorical(
 
 
 def _integers(values: Sequence[int] | Integers, name: str, minimum: int | None = None) -> Integers:
-    """Return values as int64 where they fit, else as Python integers; refuse anything else."""
+    """Return integers as int64 where they fit, else as Python integers; refuse other values."""
     if isinstance(values, np.ndarray):
         array = values
     else:  # through object: NumPy would turn integers on both sides of 2^63 into floats
@@ -300,14 +303,14 @@ def _integers(values: Sequence[int] | Integers, name: str, minimum: int | None =
             name,
             values,
             expected=f"integers of at least {minimum}",
-            remedy="remove or correct the smaller ones",
+            remedy="remove or correct the smaller integers",
         )
     if array.dtype.kind == "i":
         return array.astype(np.int64, copy=False)
-    whole = [int(value) for value in array]
-    if all(-(2**63) <= value < 2**63 for value in whole):
-        return np.array(whole, dtype=np.int64)
-    return _objects(whole)
+    integers = [int(value) for value in array]
+    if all(-(2**63) <= value < 2**63 for value in integers):
+        return np.array(integers, dtype=np.int64)
+    return _objects(integers)
 
 
 def _all_integers(array: npt.NDArray[Any]) -> bool:
@@ -322,19 +325,19 @@ def _objects(values: list[Any]) -> npt.NDArray[np.object_]:
     return array
 
 
-# -- Items drawn in proportion to their weights, exactly, by the alias method ---------------------
-# Weights are integers, so every probability is the rational it should be: no float is compared.
+# -- Drawing items in proportion to integer weights, exactly, by the alias method -----------------
+# With integer weights every probability is exact, since no float is compared.
 
-_PRECISION = 40
-"""Bits of an integer weight made from a float: sums over 2^20 items stay below 2^62."""
+_WEIGHT_BITS = 40
+"""The bits of an integer weight computed from a float: 2^20 of them add up to less than 2^62."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AliasTable:
-    """Walker's table: N equal columns, each shared by an item and at most one other.
+    """Walker's alias table: N columns of height `total`, each shared by at most two items.
 
-    Column i belongs to item i below `limits[i]` and to `others[i]` from there to `total`.
+    Column i belongs to item i up to height `limits[i]`, and above it to item `others[i]`.
 
     >>> table = AliasTable.of(np.array([1, 0, 3]))
     >>> table.limits.tolist(), table.others.tolist(), table.total
@@ -347,7 +350,7 @@ class AliasTable:
 
     @staticmethod
     def of(weights: npt.NDArray[np.integer]) -> AliasTable:
-        """Build the table in O(N), in integers: weight_i · N is poured into columns of Σ weight."""
+        """Return the table for integer weights in O(N): item i gets the area N · weight_i."""
         exact = np.asarray(weights)
         require(
             exact.ndim == 1 and exact.dtype.kind in "iu" and len(exact),
@@ -357,10 +360,10 @@ class AliasTable:
             remedy="turn a probability vector into integers with integer_weights",
         )
         count = len(exact)
-        left = [int(weight) * count for weight in exact]
-        total = sum(left) // count
+        areas = [int(weight) * count for weight in exact]
+        total = sum(areas) // count
         require(
-            min(left) >= 0 and 0 < total < 1 << 62,
+            min(areas) >= 0 and 0 < total < 1 << 62,
             "weights",
             f"{count} integers",
             expected="numbers >= 0 with a sum above 0 and below 2^62",
@@ -368,15 +371,15 @@ class AliasTable:
         )
         limits = np.full(count, total, dtype=np.int64)
         others = np.arange(count, dtype=np.int64)
-        short = [i for i, amount in enumerate(left) if amount < total]
-        long = [i for i, amount in enumerate(left) if amount > total]
-        while short:  # the shorts lack exactly what the longs have too much
+        short = [i for i, amount in enumerate(areas) if amount < total]
+        long = [i for i, amount in enumerate(areas) if amount > total]
+        while short:  # fill a column of a small item with area of a large one
             i, j = short.pop(), long[-1]
-            limits[i], others[i] = left[i], j
-            left[j] -= total - left[i]
-            if left[j] <= total:
+            limits[i], others[i] = areas[i], j
+            areas[j] -= total - areas[i]
+            if areas[j] <= total:
                 long.pop()
-                if left[j] < total:
+                if areas[j] < total:
                     short.append(j)
         return AliasTable(limits, others, total)
 
@@ -390,7 +393,7 @@ class AliasTable:
 def integer_weights(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return integers proportional to the probabilities up to 2^-40 of the largest.
 
-    Total: NaN and negative entries weigh nothing, and if nothing is left all items weigh the same.
+    It never fails: NaN and negative entries have weight 0, and if all have, weights are equal.
 
     >>> integer_weights(np.array([0.25, 0.75, np.nan])).tolist() == [2**40 // 3, 2**40, 0]
     True
@@ -399,7 +402,7 @@ def integer_weights(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.in
     largest = finite.max(initial=0.0)
     if largest == 0:
         return np.ones(len(finite), dtype=np.int64)
-    scaled: npt.NDArray[np.int64] = np.floor(finite / largest * 2.0**_PRECISION).astype(np.int64)
+    scaled: npt.NDArray[np.int64] = np.floor(finite / largest * 2.0**_WEIGHT_BITS).astype(np.int64)
     return scaled
 
 
@@ -410,8 +413,8 @@ def proportional_sampling(
 ) -> npt.NDArray[np.int64]:
     """Draw `size` independent indices with probabilities proportional to the weights.
 
-    Use it to draw synthetic rows from a released distribution (Algorithm 15). It adds no privacy:
-    what is drawn is as private as the weights are.
+    Use it to draw synthetic rows from a released distribution (Algorithm 15). The draws are as
+    private as the weights are.
 
     Parameters
     ----------
@@ -419,7 +422,7 @@ def proportional_sampling(
         D_out of Algorithm 14, or any numbers of at least 0. Integers are taken exactly; floats
         become integers by `integer_weights` first.
     size : int
-        m, how many to draw.
+        The number of draws, m.
 
     Returns
     -------
@@ -438,7 +441,7 @@ def proportional_sampling(
 def weighted_indices(
     weights: npt.NDArray[np.integer] | npt.NDArray[np.float64], *, size: int, bits: BitSource
 ) -> npt.NDArray[np.int64]:
-    """Draw what `proportional_sampling` does from the given bits: a step of a release.
+    """Draw as `proportional_sampling` does, from the bits of a release.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> weighted_indices(np.array([0, 7, 0]), size=3, bits=SystemBits()).tolist()

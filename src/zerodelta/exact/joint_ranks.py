@@ -1,10 +1,11 @@
-"""Rising sequences of points of a grid, drawn exactly from the joint exponential law (theory Q).
+"""Draw rising sequences of grid points exactly from the joint exponential law (theory Q).
 
-P(o_1 <= … <= o_m) ∝ Π_j e^(-rate·|F(o_j) - F(o_(j-1)) - gap_j|), F(o) the number of rows up to o,
-F(o_0) = 0 and F(o_(m+1)) the number of all. Runs of equal F are drawn from the last point to the
-first by their forward messages, each by one uniform of as many bits as it takes (theory R): floats
-with a proven error decide nearly always, Arb the rest. Then all rising sequences of points within
-one run are alike.
+P(o_1 <= … <= o_m) ∝ Π_j e^(-rate·|F(o_j) - F(o_(j-1)) - gap_j|), where F(o) is the number of rows
+up to o, F(o_0) = 0 and F(o_(m+1)) the number of all rows. Points with equal F form a run. First the
+runs of the points are drawn, from the last point to the first, with probabilities from forward
+messages (sums over all beginnings of sequences). Each draw uses one uniform of as many bits as it
+needs (theory R): floats with a proven error decide nearly always, Arb otherwise. Then the points
+within a run are drawn uniformly.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from zerodelta.exact.integers import uniform_multiset
 from zerodelta.exact.logs import ball, precision
 from zerodelta.value import value
 
-# -- Bounds, in logarithms, for what sequences of runs weigh together (theory Q) ------------------
-# Upper bounds leave out that sequences rise, and count W^r for r points in a run of W: then sums
-# over all of them are two scans for each point. They say which ranks matter, and how much is lost
-# without the others.
+# -- Upper bounds, in logarithms, of total weights of sequences of runs (theory Q) ----------------
+# The bounds ignore that sequences must rise, and count W^r for r points in a run of W: then sums
+# over all sequences take two scans for each point. They show which ranks matter, and bound the
+# weight that is lost by leaving out the others.
 
 Numbers = npt.NDArray[Any]
-"""float64, or Arb balls as objects."""
+"""An array of float64, or of Arb balls as objects."""
 
 
 @value
@@ -53,9 +54,9 @@ def carry(values: Floats, ranks: Ranks, gap: Fraction, to: Ranks, rate: Fraction
     weight, places = float(rate), np.arange(len(ranks), dtype=np.float64)
     rising = np.logaddexp.accumulate(values + weight * places)
     falling = np.logaddexp.accumulate((values - weight * places)[::-1])[::-1]
-    whole = math.ceil(gap)
-    at = np.arange(to.first, to.last + 1) - (ranks.first + whole)
-    exactly = at + float(whole - gap)
+    integer_gap = math.ceil(gap)
+    at = np.arange(to.first, to.last + 1) - (ranks.first + integer_gap)
+    exactly = at + float(integer_gap - gap)
     end = len(ranks) - 1
     below = np.where(at >= 0, rising[np.clip(at, 0, end)] - weight * exactly, -np.inf)
     above = np.where(at < end, falling[np.clip(at + 1, 0, end)] + weight * exactly, -np.inf)
@@ -65,19 +66,19 @@ def carry(values: Floats, ranks: Ranks, gap: Fraction, to: Ranks, rate: Fraction
 def relaxed_weights(
     logs: Sequence[Floats], seen: Sequence[Ranks], gaps: Sequence[Fraction], rate: Fraction
 ) -> list[Floats]:
-    """Return logarithms of bounds for `left`: points in one run and runs need not rise.
+    """Return logarithms of upper bounds of `Messages.left`, ignoring that sequences must rise.
 
-    C(W + r - 1, r) <= W^r, and what does not rise only adds.
+    They are bounds since C(W + r - 1, r) <= W^r, and sequences that do not rise only add weight.
     """
-    start, found = Ranks(first=0, last=0), [np.zeros(1)]
+    start, weights = Ranks(first=0, last=0), [np.zeros(1)]
     ranks = [start, *seen]
     for j, width in enumerate(logs):
-        found.append(width + carry(found[-1], ranks[j], gaps[j], seen[j], rate))
-    return found[1:]
+        weights.append(width + carry(weights[-1], ranks[j], gaps[j], seen[j], rate))
+    return weights[1:]
 
 
 def last_weights(ranks: Ranks, gaps: Sequence[Fraction], rate: Fraction) -> Floats:
-    """Return the logarithms of the weights from the last point to the end."""
+    """Return, for each rank of the last point, the logarithm of the weight of the last gap."""
     end = Ranks(first=round(sum(gaps)), last=round(sum(gaps)))
     return carry(np.zeros(1), end, -gaps[-1], ranks, rate)
 
@@ -90,9 +91,9 @@ def ranks_that_matter(
     rate: Fraction,
     threshold: float,
 ) -> tuple[Ranks, ...]:
-    """Return the ranks of each point whose sequences, by that bound, weigh e^-threshold or more.
+    """Return the ranks of each point whose sequences weigh at least e^-threshold of the largest.
 
-    Nothing rests on this but speed.
+    The weights are the upper bounds. This affects speed only: `lost_weights` bounds the rest.
     """
     back, kept = last_weights(seen[-1], gaps, rate), []
     for j in reversed(range(len(logs))):
@@ -116,7 +117,7 @@ def lost_weights(
     under: Sequence[float] | None,
     slack: float,
 ) -> tuple[Floats, ...]:
-    """Return logarithms of bounds for what `left` lacks: sequences that were left out somewhere."""
+    """Return logarithms of bounds of the weight that is missing in `Messages.left`."""
     lost: list[Floats] = []
     for j, (s, k) in enumerate(zip(seen, kept, strict=True)):
         here = forward[j] + slack
@@ -137,26 +138,29 @@ def log_multisets(points: int, size: int) -> float:
 
 
 # -- Sums over all rising sequences of runs, by forward messages in floats or in Arb (theory Q) ---
-# A run is a set of neighboring points of a grid with equally many rows up to them, its *rank*. The
-# j-th of m points is in a run of rank f_j, and a sequence of runs weighs Π e^(-rate·|f_j - f_(j-1)
-# - gap_j|), times the number of rising sequences of points that are in them. Messages are computed
-# for the ranks that matter, without subtraction, by window sums of geometric weights; what other
-# ranks could add is bounded from above.
+# A run is a set of neighboring grid points with the same number of rows up to them, its *rank*. The
+# j-th of m points is in a run of rank f_j. The weight of a sequence of runs is Π e^(-rate·|f_j -
+# f_(j-1) - gap_j|), times the number of rising sequences of points in these runs. Messages are
+# computed for the ranks that matter, without subtraction (which would cancel), by window sums of
+# geometric weights; the weight of other ranks is bounded from above.
 
 _UNIT = 2.0**-53
-_NEGLIGIBLE = 64.0
-"""At level 0 ranks are left out whose sequences weigh less than about e^-64 of all."""
-_UNDERFLOW = -850 * math.log(2)
-"""Whatever one step loses of messages of size 1 to floats below 2^-1022 and weights below e^-700,
-times the number of ranks and that of points in a run: less than 2^-850."""
+_NEGLIGIBLE_LOG = 64.0
+"""At level 0, ranks whose sequences have less than about e^-64 of the total weight are left out."""
+_UNDERFLOW_LOG = -850 * math.log(2)
+"""The logarithm of a bound of the weight that one step loses to underflow.
+
+Messages have size about 1. Floats below 2^-1022 and weights below e^-700 are lost, times the number
+of ranks and the number of points in a run: less than 2^-850.
+"""
 
 
 class Runs(Protocol):
-    """Where the runs begin: a row at point x begins the next one there."""
+    """The positions at which the runs begin: a row at point x begins the next run at x."""
 
     @property
     def count(self) -> int:
-        """The number of rows; runs have ranks from 0 to that."""
+        """The number of rows, the largest rank."""
         ...  # pragma: no cover
 
     @property
@@ -165,30 +169,31 @@ class Runs(Protocol):
         ...  # pragma: no cover
 
     def fetch(self, ranges: Sequence[Ranks]) -> None:
-        """Prepare for the borders of these ranks, which will be asked for."""
+        """Prepare to return the borders of these ranks."""
         ...  # pragma: no cover
 
     def borders(self, first: int, last: int) -> Integers:
-        """Return where runs `first` to `last` begin, and where the last one ends."""
+        """Return the first points of the runs `first` to `last`, and the end of the last run."""
         ...  # pragma: no cover
 
 
 @value
 class Messages:
-    """Forward messages: what all sequences weigh together that have come so far.
+    """Forward messages: total weights of the first j + 1 points, by the rank of point j + 1.
 
-    `entered[j]` is the weight of those whose point j + 1 is the first one in a run, without the
-    number of that run's points; `left[j]` of those whose point j + 1 is the last one in it. Both
-    are in units of 2^scales[j] and 2^scales[j + 1], with a relative error of at most `error` (Arb
-    balls hold their own). `lost[j]` is the logarithm of what they lack at most.
+    `entered[j]` sums the sequences in which point j + 1 is the first one in its run, without the
+    factor for the number of points of that run; `left[j]` those in which it is the last one in its
+    run. Their units are 2^scales[j] and 2^scales[j + 1]. Their relative error is at most `error`
+    (Arb balls hold their own). `lost[j]` is the logarithm of a bound of the weight that is missing
+    in `left[j]`.
     """
 
     rate: Fraction
     gaps: tuple[Fraction, ...]
     kept: tuple[Ranks, ...]
-    """The ranks of each point for which there are messages."""
+    """The ranks of each point that have messages."""
     seen: tuple[Ranks, ...]
-    """Those of `lost`, which are more; beyond these is `beyond`."""
+    """The ranks of each point that have an entry in `lost`, a larger range."""
     widths: tuple[Integers, ...]
     entered: tuple[Numbers, ...]
     left: tuple[Numbers, ...]
@@ -198,7 +203,9 @@ class Messages:
     slack: float
     """The error of the logarithms."""
     reach: int
+    """The distance from its target to which each point's ranks are in `seen`."""
     beyond: bool
+    """Whether there are ranks outside of `seen`."""
     points: int
     bits: int | None
     """The precision of Arb, None for floats."""
@@ -208,16 +215,16 @@ class Messages:
         return _power(self.rate * exponent, exact=self.bits is not None)
 
     def lost_at(self, place: int, rank: int) -> float:
-        """Return the logarithm of what `left[place]` may lack at this rank, and all others too."""
+        """Return the logarithm of a bound of the weight missing in `left[place]` at this rank."""
         at, seen = -math.inf, self.seen[place]
         if seen.first <= rank <= seen.last:
             at = float(self.lost[place][rank - seen.first])
         return _sum_logs(at, self._far(place, rank))
 
     def lost_before(self, place: int, rank: int | None) -> float:
-        """Return the logarithm of what may be lacking of all that goes on from here to a rank.
+        """Return the logarithm of a bound of the missing weight of all steps from here to a rank.
 
-        None: to the end.
+        A rank of None is the end.
         """
         at = rank if rank is not None else round(sum(self.gaps))
         ranks = Ranks(first=at, last=at)
@@ -225,9 +232,10 @@ class Messages:
         return _sum_logs(float(carried[0]) + self.slack, self._far(place + 1, at))
 
     def _far(self, place: int, rank: int) -> float:
-        """Return the logarithm of a bound for sequences with a rank beyond all that were seen.
+        """Return the logarithm of a bound of the weight of sequences with a rank outside of `seen`.
 
-        With an offset beyond D on the way to an offset d the distances add up to at least 2D - d.
+        A sequence that is farther than D from a target on its way to an offset d has distances that
+        add up to at least 2D - d.
         """
         if not self.beyond:
             return -math.inf
@@ -239,8 +247,10 @@ class Messages:
 def ranks_asked_first(
     count: int, gaps: Sequence[Fraction], rate: Fraction, *, points: int
 ) -> tuple[Ranks, ...]:
-    """Return the ranks around each target that a draw is likely to need, of so many rows."""
-    return _around(gaps, _reach(_NEGLIGIBLE + log_multisets(points, len(gaps) - 1), rate), count)
+    """Return the ranks around each target that a draw from `count` rows is likely to need."""
+    return _around(
+        gaps, _reach(_NEGLIGIBLE_LOG + log_multisets(points, len(gaps) - 1), rate), count
+    )
 
 
 def joint_messages(
@@ -248,20 +258,23 @@ def joint_messages(
 ) -> Messages:
     """Return the messages of the m = len(gaps) - 1 points, at a level of accuracy.
 
-    Level 0 is in floats. Each further one is in Arb, at more bits, for more ranks; in the end all.
+    Level 0 uses floats. Each further level uses Arb with four times the bits and a wider range of
+    ranks, in the end all.
     """
-    m, exact, spared = len(gaps) - 1, level > 0, _NEGLIGIBLE * 4**level
+    m, exact, spared = len(gaps) - 1, level > 0, _NEGLIGIBLE_LOG * 4**level
     ways = log_multisets(runs.points, m)
-    # what is near the targets says how much there is, and so how far away nothing matters
-    seen, _, logs = _widths(runs, gaps, _reach(spared, rate))
+    # the weight near the targets is a lower estimate of the total, which tells how far away ranks
+    # are negligible
+    seen, _, logs = _runs_near_targets(runs, gaps, _reach(spared, rate))
     near = relaxed_weights(logs, seen, gaps, rate)[-1] + last_weights(seen[-1], gaps, rate)
     weight = float(np.logaddexp.reduce(near))
     reach = _reach(spared + ways - (weight if weight > -math.inf else 0.0), rate)
     reach = max(reach, _reach(spared, rate))
-    seen, widths, logs = _widths(runs, gaps, reach)
+    seen, widths, logs = _runs_near_targets(runs, gaps, reach)
     beyond = any(ranks.first > 0 or ranks.last < runs.count for ranks in seen)
     forward = relaxed_weights(logs, seen, gaps, rate)
-    crowded = min(gaps) * rate < 4  # then sequences that do not rise weigh much in the bound
+    # with close targets, sequences that do not rise have much of the upper bound's weight
+    crowded = min(gaps) * rate < 4
     threshold = spared + (math.lgamma(m + 1) if crowded else 0.0)
     kept = ranks_that_matter(forward, logs, seen, gaps, rate, threshold)
     bits = 128 * 4**level if exact else None
@@ -271,11 +284,11 @@ def joint_messages(
     else:
         with precision(bits):
             entered, left, scales = _messages(inner, kept, gaps, rate, exact=True)
-    # logarithms of size at most `most` have this error after all sums together
+    # the error of the logarithms after all sums, given the size of the largest one
     longest = max(len(ranks) for ranks in seen)
-    most = (m + 1) * (48 + float(rate) * (reach + 2 * longest + 2))
-    slack = 16 * _UNIT * (m + 1) * (longest + 16) * most
-    under = None if exact else [scale * math.log(2) + _UNDERFLOW for scale in scales]
+    largest_log = (m + 1) * (48 + float(rate) * (reach + 2 * longest + 2))
+    slack = 16 * _UNIT * (m + 1) * (longest + 16) * largest_log
+    under = None if exact else [scale * math.log(2) + _UNDERFLOW_LOG for scale in scales]
     lost = lost_weights(forward, logs, seen, kept, gaps, rate, under=under, slack=slack)
     return Messages(
         rate=rate,
@@ -287,7 +300,7 @@ def joint_messages(
         left=tuple(left),
         lost=lost,
         scales=tuple(scales),
-        # roundings of a path through all steps: scans, products, sums over shared runs
+        # all roundings on a path through all steps: scans, products, sums over shared runs
         error=1.1 * _UNIT * ((m + 1) * (400 + m) + 16 * m),
         slack=slack,
         reach=reach,
@@ -305,11 +318,11 @@ def _messages(
     *,
     exact: bool,
 ) -> tuple[list[Numbers], list[Numbers], list[int]]:
-    """Return what enters and leaves each point's ranks, and the scales of these."""
+    """Return the fields `entered`, `left` and `scales` of `Messages`."""
     entered: list[Numbers] = []
     left: list[Numbers] = []
     scales = [0]
-    shared: list[Numbers] = []  # by how many points are in the run already
+    shared: list[Numbers] = []  # entry r - 1: sequences whose last r points share a run
     for j, (width, ranks) in enumerate(zip(widths, kept, strict=True)):
         size = _numbers(width, exact=exact)
         if j == 0:
@@ -320,7 +333,7 @@ def _messages(
         states = [size * arrived]
         inside = _power(rate * gaps[j], exact=exact)
         for r, state in enumerate(shared, start=2):  # C(W + r - 1, r) for r points in a run of W
-            moved = _moved(state, kept[j - 1], ranks)
+            moved = _at_ranks(state, kept[j - 1], ranks)
             if moved is None:
                 break
             states.append(moved * (size + (r - 1)) / r * inside)
@@ -337,15 +350,15 @@ def _messages(
     return entered, left, scales
 
 
-def _moved(values: Numbers, ranks: Ranks, to: Ranks) -> Numbers | None:
-    """Return the values at other ranks, 0 where there are none; None if that is everywhere."""
+def _at_ranks(values: Numbers, ranks: Ranks, to: Ranks) -> Numbers | None:
+    """Return the values at the ranks `to`, 0 outside of `ranks`; None if both are disjoint."""
     first, last = max(ranks.first, to.first), min(ranks.last, to.last)
     if first > last:
         return None
-    found: Numbers = np.zeros(len(to), dtype=values.dtype)
+    moved: Numbers = np.zeros(len(to), dtype=values.dtype)
     inner = Ranks(first=first, last=last)
-    found[first - to.first : last - to.first + 1] = ranks.part(values, inner)
-    return found
+    moved[first - to.first : last - to.first + 1] = ranks.part(values, inner)
+    return moved
 
 
 def _geometric(
@@ -353,14 +366,16 @@ def _geometric(
 ) -> Numbers:
     """Return the sums over f' < f (f' <= f if `upto`) of values(f')·e^(-rate·|f - f' - gap|)."""
     exact = values.dtype == object
-    whole = math.floor(gap)
-    part = gap - whole
-    length = whole + 1 if upto else whole  # how many f' are not farther than the gap
-    first = min(ranks.first, to.first - whole - 1)
-    last = max(ranks.last, to.last - whole)
+    integer_gap = math.floor(gap)
+    part = gap - integer_gap
+    length = integer_gap + 1 if upto else integer_gap  # the number of f' that are not below f - gap
+    first = min(ranks.first, to.first - integer_gap - 1)
+    last = max(ranks.last, to.last - integer_gap)
     wide = Ranks(first=first, last=last)
-    moved = _moved(values, ranks, wide)
+    moved = _at_ranks(values, ranks, wide)
     padded = np.zeros(len(wide), dtype=values.dtype) if moved is None else moved
+    # The sums over f' below f - gap and over the others are computed by doubling: a window of
+    # 2·step terms is the window of `step` terms plus the same window, shifted and weighted.
     far, step = padded, 1
     while step < len(far):
         power = _power(rate * step, exact=exact)
@@ -382,23 +397,24 @@ def _geometric(
             added = block[:-step] + power * block[step:]
             block = np.concatenate([added, block[-step:]])
         step *= 2
-    shifted = Ranks(first=to.first - whole, last=to.last - whole)
+    shifted = Ranks(first=to.first - integer_gap, last=to.last - integer_gap)
     before = Ranks(first=shifted.first - 1, last=shifted.last - 1)
-    found: Numbers = wide.part(near, shifted) * _power(rate * part, exact=exact)
-    found += wide.part(far, before) * _power(rate * (1 - part), exact=exact)
-    return found
+    sums: Numbers = wide.part(near, shifted) * _power(rate * part, exact=exact)
+    sums += wide.part(far, before) * _power(rate * (1 - part), exact=exact)
+    return sums
 
 
 def _numbers(values: Any, *, exact: bool) -> Numbers:
+    """Return values as floats, or as Arb balls if `exact`."""
     if not exact:
         return np.asarray(values, dtype=np.float64)
-    found = np.empty(len(values), dtype=object)
-    found[:] = [arb(int(value)) for value in values]
-    return found
+    balls = np.empty(len(values), dtype=object)
+    balls[:] = [arb(int(value)) for value in values]
+    return balls
 
 
 def _power(exponent: Fraction, *, exact: bool) -> Any:
-    """Return e^-exponent as an Arb ball, or as a float that is off by at most 2^-52 of it."""
+    """Return e^-exponent as an Arb ball, or as a float with a relative error of at most 2^-52."""
     if exact:
         return (-ball(exponent)).exp()
     if exponent > 700:
@@ -407,10 +423,10 @@ def _power(exponent: Fraction, *, exact: bool) -> Any:
         return float((-ball(exponent)).exp().mid())
 
 
-def _widths(
+def _runs_near_targets(
     runs: Runs, gaps: Sequence[Fraction], reach: int
 ) -> tuple[tuple[Ranks, ...], tuple[Integers, ...], list[Floats]]:
-    """Return the ranks around each target, and the numbers of points of their runs, and logs."""
+    """Return the ranks around each target, the numbers of points of their runs, and their logs."""
     seen = _around(gaps, reach, runs.count)
     runs.fetch(seen)
     widths = tuple(np.diff(runs.borders(ranks.first, ranks.last)) for ranks in seen)
@@ -419,6 +435,7 @@ def _widths(
 
 
 def _around(gaps: Sequence[Fraction], reach: int, count: int) -> tuple[Ranks, ...]:
+    """Return the ranks within `reach` of each target."""
     targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(len(gaps) - 1)]
     return tuple(
         Ranks(first=max(0, math.floor(t) - reach), last=min(count, math.ceil(t) + reach))
@@ -427,7 +444,7 @@ def _around(gaps: Sequence[Fraction], reach: int, count: int) -> tuple[Ranks, ..
 
 
 def _reach(logarithm: float, rate: Fraction) -> int:
-    """Return beyond which offset a single sequence weighs less than e^-logarithm."""
+    """Return the offset from a target beyond which a sequence weighs less than e^-logarithm."""
     return math.ceil(logarithm / (2 * float(rate))) + 2
 
 
@@ -435,15 +452,15 @@ def _sum_logs(first: float, second: float) -> float:
     return float(np.logaddexp(first, second))
 
 
-_WEIGHTS = 2600
-"""Roundings of a weight e^-x, x <= 745, computed in floats: 3x and a few."""
-_SMALLEST = -700.0
-"""Weights from e^-700 on are floats of full precision."""
+_WEIGHT_ROUNDINGS = 2600
+"""The roundings of a weight e^-x, x <= 745, computed in floats: about 3x."""
+_SMALLEST_LOG = -700.0
+"""Weights of at least e^-700 are floats of full precision."""
 
 
 @value
 class SortedRuns:
-    """The runs of rows at hand, in rising order."""
+    """The runs of rows in memory, which are sorted."""
 
     rows: Integers
     points: int
@@ -454,34 +471,34 @@ class SortedRuns:
         return len(self.rows)
 
     def fetch(self, ranges: Sequence[Ranks]) -> None:
-        """Do nothing: all rows are here."""
+        """Do nothing, since all rows are in memory."""
 
     def borders(self, first: int, last: int) -> Integers:
-        """Return where runs `first` to `last` begin, and where the last one ends.
+        """Return the first points of the runs `first` to `last`, and the end of the last run.
 
         >>> SortedRuns(rows=np.array([2, 2, 5]), points=8).borders(0, 3).tolist()
         [0, 2, 2, 5, 8]
         """
-        # an empty list is an array of floats, and would round the places of all rows above 2^53
+        # integers explicitly: an empty list would be an array of floats, which rounds above 2^53
         ends = np.array([0, self.points], dtype=np.int64)
         low, high = ends[: int(first == 0)], ends[2 - int(last == self.count) :]
         return np.concatenate([low, self.rows[max(0, first - 1) : last + 1], high])
 
 
 _Terms: TypeAlias = tuple[Numbers, float, float]
-"""Weights in their order, the logarithm of what all of them lack together, their relative error."""
+"""Weights in order, the logarithm of a bound of their missing total, and their relative error."""
 
 
 def joint_points(
     runs: Runs, gaps: Sequence[Fraction], *, rate: Fraction, bits: BitSource
 ) -> list[int]:
-    """Return m points in rising order, drawn from the law; the m + 1 gaps add up to all rows.
+    """Draw m points in rising order from the law; the m + 1 gaps add up to the number of rows.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> runs = SortedRuns(rows=np.arange(1000), points=1000)
     >>> thirds = [Fraction(1000, 3)] * 3
-    >>> found = joint_points(runs, thirds, rate=Fraction(2), bits=SystemBits())
-    >>> [round(point / 100) for point in found]
+    >>> points = joint_points(runs, thirds, rate=Fraction(2), bits=SystemBits())
+    >>> [round(point / 100) for point in points]
     [3, 7]
     """
     draw = _Draw(runs, tuple(gaps), rate, bits)
@@ -499,7 +516,7 @@ def joint_points(
 
 @final
 class _Draw:
-    """One draw: its messages at each level of accuracy, computed when they are needed."""
+    """One draw, with its messages at each level of accuracy, computed when they are needed."""
 
     __slots__ = ("_bits", "_gaps", "_levels", "_rate", "_runs")
 
@@ -517,34 +534,34 @@ class _Draw:
             kept = messages.kept[place]
             stop = len(kept) if following is None else max(0, min(len(kept), at - kept.first))
             gap = self._gaps[place + 1]
-            whole = math.ceil(gap)
-            distances = at - whole - kept.first - np.arange(stop)
+            integer_gap = math.ceil(gap)
+            distances = at - integer_gap - kept.first - np.arange(stop)
             if messages.bits is None:
-                exactly = np.abs(distances + float(whole - gap))
+                exactly = np.abs(distances + float(integer_gap - gap))
                 weights: Any = np.exp(-float(self._rate) * exactly)
             else:
-                powers = [messages.constant(abs(int(d) + (whole - gap))) for d in distances]
+                powers = [messages.constant(abs(int(d) + (integer_gap - gap))) for d in distances]
                 weights = np.empty(stop, dtype=object)
                 weights[:] = powers
             values = messages.left[place][:stop] * weights
             lost = messages.lost_before(place, following)
             if messages.bits is not None:
                 return values, lost, 0.0
-            # and what is lost to weights that are no floats, of messages of at most 1
+            # plus the weights below the range of floats, of messages of at most 1
             lost -= messages.scales[place + 1] * math.log(2)
-            lost = float(np.logaddexp(lost, _SMALLEST + math.log(stop + 1)))
-            return values, lost, messages.error + (stop + _WEIGHTS) * _UNIT
+            lost = float(np.logaddexp(lost, _SMALLEST_LOG + math.log(stop + 1)))
+            return values, lost, messages.error + (stop + _WEIGHT_ROUNDINGS) * _UNIT
 
-        def named(messages: Messages, found: int) -> int:
-            return messages.kept[place].first + found
+        def named(messages: Messages, position: int) -> int:
+            return messages.kept[place].first + position
 
         return self._choose(terms, named)
 
     def shared(self, place: int, rank: int) -> int:
-        """Return how many points are in the run of this rank, of which this is the last."""
+        """Return the number of points in the run of this rank, of which this is the last."""
 
         def terms(messages: Messages) -> _Terms:
-            found: list[Any] = []
+            weights_of_counts: list[Any] = []
             ways, inner = arb(1), Fraction(0)
             for r in range(1, place + 2):
                 first = place - r + 1
@@ -556,42 +573,42 @@ class _Draw:
                 entered = messages.entered[first][rank - kept.first]
                 scale = arb(2) ** (messages.scales[first] - messages.scales[place + 1])
                 weight = (-ball(self._rate * inner)).exp()
-                found.append(arb(entered) * ways * weight * scale)
+                weights_of_counts.append(arb(entered) * ways * weight * scale)
                 inner += self._gaps[first]
-            values = np.empty(len(found), dtype=object)
-            values[:] = found
+            values = np.empty(len(weights_of_counts), dtype=object)
+            values[:] = weights_of_counts
             lost = messages.lost_at(place, rank) - messages.scales[place + 1] * math.log(2)
             return values, lost, messages.error if messages.bits is None else 0.0
 
-        return self._choose(terms, lambda messages, found: found + 1)
+        return self._choose(terms, lambda messages, weights_of_counts: weights_of_counts + 1)
 
     def _choose(
         self, terms: Callable[[Messages], _Terms], named: Callable[[Messages, int], int]
     ) -> int:
-        """Return which term a fresh uniform falls on; a level that cannot tell is left."""
+        """Return the term on which a fresh uniform falls, raising the level until it is certain."""
         prefix, width, level = self._bits.integer(64), 64, 0
         while True:
             messages = self._level(level)
             with precision(width + (messages.bits or 128)):
                 values, lost, error = terms(messages)
                 if values.dtype == object:
-                    found = _exact_place(values, lost, error, prefix, width)
+                    position = _place_by_arb(values, lost, error, prefix, width)
                 else:
-                    found = _float_place(values, lost, error, prefix >> (width - 53))
-            if found is not None:
-                return named(messages, found)
+                    position = _place_by_floats(values, lost, error, prefix >> (width - 53))
+            if position is not None:
+                return named(messages, position)
             prefix, width = (prefix << width) | self._bits.integer(width), 2 * width
             level += 1
 
     def _level(self, level: int) -> Messages:
         while len(self._levels) <= level:
-            found = joint_messages(self._runs, self._gaps, self._rate, level=len(self._levels))
-            self._levels.append(found)
+            messages = joint_messages(self._runs, self._gaps, self._rate, level=len(self._levels))
+            self._levels.append(messages)
         return self._levels[level]
 
 
-def _float_place(values: Numbers, lost: float, error: float, leading: int) -> int | None:
-    """Return on which of the weights U of the sum of all falls, None if that is not certain.
+def _place_by_floats(values: Numbers, lost: float, error: float, leading: int) -> int | None:
+    """Return the weight on which the point U · (sum of weights) falls; None if not certain.
 
     U is from leading/2^53 to (leading + 1)/2^53. Every partial sum is known up to the relative
     error, and may be larger by e^lost.
@@ -602,18 +619,20 @@ def _float_place(values: Numbers, lost: float, error: float, leading: int) -> in
     total = float(sums[-1])
     low = leading / 2.0**53 * total * (1 - error)
     high = (leading + 1) / 2.0**53 * (total * (1 + error) + more)
-    found = int(np.searchsorted(sums, (low + high) / 2, side="right"))
-    if found == len(sums) or not total > 0:
+    position = int(np.searchsorted(sums, (low + high) / 2, side="right"))
+    if position == len(sums) or not total > 0:
         return None
-    before = float(sums[found - 1]) if found else 0.0
-    after = float(sums[found]) * (1 - error)
-    # nothing is before the first weight but what is lost
+    before = float(sums[position - 1]) if position else 0.0
+    after = float(sums[position]) * (1 - error)
+    # before the first weight there is at most the lost weight
     starts = before * (1 + error) * safe + more * safe <= low
-    return found if starts and after > high * safe else None
+    return position if starts and after > high * safe else None
 
 
-def _exact_place(values: Numbers, lost: float, error: float, prefix: int, width: int) -> int | None:
-    """Return the same in Arb, U being from prefix/2^width to (prefix + 1)/2^width."""
+def _place_by_arb(
+    values: Numbers, lost: float, error: float, prefix: int, width: int
+) -> int | None:
+    """Return the weight as `_place_by_floats` does, for U from prefix to prefix + 1, by 2^width."""
     if not len(values) or not lost < 1e9:
         return None
     more = arb(0) if lost == -math.inf else (arb(lost) + arb("0.01")).exp()
@@ -624,7 +643,7 @@ def _exact_place(values: Numbers, lost: float, error: float, prefix: int, width:
     unit = arb(2) ** -width
     low = arb(prefix) * unit * sums[-1]
     high = arb(prefix + 1) * unit * (sums[-1] + more)
-    for found, after in enumerate(sums[1:]):
+    for position, after in enumerate(sums[1:]):
         if after > high:
-            return found if bool(sums[found] + more <= low) else None
+            return position if bool(sums[position] + more <= low) else None
     return None

@@ -1,8 +1,8 @@
-"""Logarithms with a direction; Arb balls in and out, always outwards.
+"""Compute logarithms rounded in a stated direction, by Arb balls.
 
-Each formula (theory B6) is written once, as a function of Arb balls; the two directions evaluate it
-at rising precision and round outwards. A log-valued argument is a float and means the exact dyadic
-it is, with ``-inf`` for the logarithm of zero.
+Each formula (theory B6) is written once, as a function of Arb balls; `upper` and `lower` evaluate
+it at rising precision and round away from the ball. An argument that is a logarithm is a float and
+stands for exactly that number, with ``-inf`` for the logarithm of zero.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from flint import arb, ctx, fmpq
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 
-# -- Arb balls in and out: exact rationals to balls, balls to floats, always outwards -------------
+# -- Converting exact rationals to Arb balls, and balls to floats that bound them -----------------
 # `float(ball.upper())` rounds to nearest and so falls *below* the bound half of the time. Here a
-# ball is turned into a float through its mantissa and exponent, rounding away from its interior.
+# ball's end is converted through its mantissa and exponent, rounding away from the ball.
 
 _LOCK = threading.RLock()
 _START_BITS = 128
-_MOST_BITS = 1 << 16
-_WANTED_BITS = 60
-"""A ball this accurate relative to its size loses nothing visible when it becomes a float."""
+_LARGEST_PRECISION = 1 << 16
+_SUFFICIENT_BITS = 60
+"""The relative accuracy of a ball, in bits, that is enough for a float of 53 bits."""
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work at this many bits; one thread at a time, because Arb's precision is process-wide.
+    """Work at this many bits, one thread at a time, because Arb's precision is process-wide.
 
-    Balls are right at any precision; without the lock another thread could make them needlessly
-    wide, and bounds would differ from run to run.
+    Balls are correct at any precision; without the lock another thread could make them wider, and
+    bounds would differ from run to run.
     """
     with _LOCK, ctx.workprec(bits):
         yield
@@ -59,13 +59,14 @@ def lower(evaluate: Callable[[], arb]) -> float:
 
 
 def _accurate(evaluate: Callable[[], arb]) -> arb:
+    """Return the value at a precision, doubled until it is accurate enough for a float."""
     bits = _START_BITS
     while True:
         with precision(bits):
             value = evaluate()
-            if value.is_exact() or value.rel_accuracy_bits() >= _WANTED_BITS:
+            if value.is_exact() or value.rel_accuracy_bits() >= _SUFFICIENT_BITS:
                 return value
-        if bits >= _MOST_BITS:
+        if bits >= _LARGEST_PRECISION:
             return value
         bits *= 2
 
@@ -103,9 +104,9 @@ def _float_up(mantissa: int, exponent: int) -> float:
 
 
 _Evaluate: TypeAlias = Callable[[], arb]
-"""A formula on balls, evaluated at whatever the working precision is at that moment."""
+"""A formula on balls, evaluated at the working precision of the moment."""
 
-_FAR = 1 << 20
+_FAR_SQUARE = 1 << 20
 
 
 def log_upper(value: Rational) -> float:
@@ -118,6 +119,7 @@ def log_upper(value: Rational) -> float:
 
 
 def _log(value: Rational, name: str) -> _Evaluate:
+    """Return the formula of the logarithm of a positive rational."""
     exact = as_positive(value, name)
     if Fraction(1, 2) < exact < 2:  # near 1 the logarithm is as small as value - 1
         return lambda: ball(exact - 1).log1p()
@@ -130,6 +132,7 @@ def log_odds_lower(weight: Rational) -> float:
 
 
 def _log_odds(weight: Rational) -> _Evaluate:
+    """Return the formula of ln(w/(1-w))."""
     exact = as_rational(weight, "weight")
     if not 0 < exact < 1:
         raise ParameterError(
@@ -151,6 +154,7 @@ def log_sum_upper(logs: Iterable[float]) -> float:
 
 
 def _log_sum(logs: Iterable[float]) -> _Evaluate:
+    """Return the formula of ln Σ exp(x), with the largest x taken out."""
     exact = [_dyadic(value, f"logs[{index}]") for index, value in enumerate(logs)]
     terms = sorted(term for term in exact if term is not None)
     if not terms:
@@ -167,7 +171,7 @@ def _erfcx(square: Fraction) -> arb:
     the confluent U(1/2, 1/2, x²) = √π e^x² erfc(x) is fast and accurate.
     """
     point = ball(square)
-    if square < _FAR:
+    if square < _FAR_SQUARE:
         return point.exp() * point.sqrt().erfc()
     return point.hypgeom_u(arb(0.5), arb(0.5)) / arb.const_sqrt_pi()
 
@@ -194,6 +198,7 @@ def gaussian_log_delta_lower(mu_squared: Rational, epsilon: Rational) -> float:
 
 
 def _gaussian_log_delta(mu_squared: Rational, epsilon: Rational) -> _Evaluate:
+    """Return the formula of ln δ(t) of a μ-GDP mechanism (`gaussian_log_delta_upper`)."""
     square, t = _gaussian_parameters(mu_squared, epsilon)
     if square == 0:
         return arb.neg_inf

@@ -1,8 +1,9 @@
-"""Integer noise: Laplace, Gaussian, exponential, t, K-norm; discrete, asymmetric or rounded (R).
+"""Draw integer noise: Laplace, Gaussian, exponential, Student t, K-norm; discrete or rounded.
 
 Each function named rounded_… returns round(X) for independent X of the named law, drawn exactly
-(`lazy`), so a theorem about continuous noise on integers holds verbatim for the integer output
-(theory R). The noise is rounded to nearest, never truncated, clipped or redrawn.
+(`bits.rounded`). Rounding integers plus X is the same as adding round(X), so a theorem about
+continuous noise on integers holds for the integer output (theory R). The noise is rounded to
+nearest, never truncated, clipped or redrawn.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def rounded_exponential(*, scale: Rational, size: int, bits: BitSource) -> Integ
 def rounded_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers:
     """Draw `size` times round(X), X with density exp(-|x|/scale) / (2 scale).
 
-    A fair sign on a rounded exponential: rounding to nearest is odd but for ties, which have
-    probability 0, so P(0) = 1 - e^(-1/(2 scale)) (theory R(vi)).
+    It is a rounded exponential with a fair sign: except for ties, which have probability 0,
+    round(-x) = -round(x), so that P(0) = 1 - e^(-1/(2 scale)) (theory R(vi)).
     """
     size = as_count(size, "size")
     return rounded_exponential(scale=scale, size=size, bits=bits) * bits.signs(size)
@@ -69,7 +70,8 @@ def discrete_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers
     """Draw `size` integers of the two-sided geometric law, P(z) ∝ q^|z|, q = e^(-1/scale).
 
     P(|z| >= k) = q^k · 2/(1+q) for k >= 1, so that |z| = floor(scale·(E + ln(2/(1+q)))), E standard
-    exponential: one logarithm and a fair sign, as for rounded Laplace noise, which errs more.
+    exponential. A draw takes one logarithm and a fair sign, like rounded Laplace noise, which has a
+    larger expected error.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> discrete_laplace(scale="1/1000", size=3, bits=SystemBits()).tolist()
@@ -89,9 +91,9 @@ def discrete_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers
 def rounded_student_t(
     *, degrees: Rational, scale: Rational, size: int, bits: BitSource
 ) -> Integers:
-    """Draw `size` times round(scale · T), T Student-t with that many degrees of freedom.
+    """Draw `size` times round(scale · T), T Student-t with `degrees` degrees of freedom.
 
-    Bailey's formula. Its sine partner is *not* independent of the cosine and is not used.
+    Uses Bailey's formula, without its sine partner, which is *not* independent of the cosine one.
     """
     degrees, scale = as_positive(degrees, "degrees"), as_positive(scale, "scale")
     draw = Draw(
@@ -121,24 +123,24 @@ def _exponential(uniforms: Reals, *constants: Reals) -> Reals:
 
 
 def _shifted_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    """Return max(scale · E + shift, 0), E standard exponential."""
     scale, shift, half = constants
     length = -uniforms.log() * scale + shift
-    return (length + abs(length)) * half  # below 0 it rounds to 0 too, without a closer look
+    return (length + abs(length)) * half  # max(length, 0): a negative length rounds to 0 too
 
 
 def _student_t(uniforms: Reals, *constants: Reals) -> Reals:
+    """Return scale · T by Bailey's formula."""
     scale, degrees, exponent = constants
     spread = ((-uniforms[:1].log() * exponent).exp() - 1) * degrees
     cosine, _ = (uniforms[1:] * 2).cos_sin_pi()
     return spread.sqrt() * cosine * scale
 
 
-# -- Asymmetric noise -----------------------------------------------------------------------------
-# Integer noise that differs upwards and downwards, and a random subset of an endless universe.
-#
-# Z = floor(E/up) - floor(E'/down) with independent standard exponentials: P(z) ∝ e^(-up·z) for z ≥
-# 0 and e^(-down·|z|) below (theory U). `sparse_ranks` draws which of N ranks have a noise in some
-# range without looking at the others, for N of any number of bits. All draws are exact (`lazy`).
+# -- Asymmetric integer noise, and random subsets of huge universes -------------------------------
+# Z = floor(E/up) - floor(E'/down) with independent standard exponentials: P(z) ∝ e^(-up·z) for
+# z ≥ 0 and e^(-down·|z|) for z < 0 (theory U). `sparse_ranks` draws which of N ranks have a noise
+# in some range without visiting the others, for N of any number of bits.
 
 _GUARD_BITS = 64
 
@@ -164,26 +166,27 @@ def geometric_steps(*, rate: Fraction, size: int, bits: BitSource) -> Integers:
     return rounded(draw, as_count(size, "size"), bits).reshape(-1)
 
 
-def log_below(least: int, *, up: Fraction, down: Fraction) -> arb:
+def log_below(threshold: int, *, up: Fraction, down: Fraction) -> arb:
     """Return ln P(Z < least), at the working precision.
 
     With P₀ = P(Z ≥ 0) = (1 - e^-down)/(1 - e^-(up+down)): P(Z ≥ t) = P₀ e^(-up·t) for t ≥ 0, and
     P(Z < t) = (1 - P₀) e^(down·t) for t ≤ 0.
     """
     both = -(ball(-(up + down)).expm1())
-    if least >= 1:
-        some = -(ball(-down).expm1()) / both
-        return (-(some * ball(-up * least).exp())).log1p()
-    none = ball(-down).exp() * -(ball(-up).expm1()) / both  # without the cancellation of 1 - P₀
-    return none.log() + ball(down * least)
+    if threshold >= 1:
+        above = -(ball(-down).expm1()) / both
+        return (-(above * ball(-up * threshold).exp())).log1p()
+    below = ball(-down).exp() * -(ball(-up).expm1()) / both  # without the cancellation of 1 - P₀
+    return below.log() + ball(down * threshold)
 
 
 def sparse_ranks(size: int, rate: Callable[[], arb], bits: BitSource) -> Iterator[int]:
-    """Yield in rising order which of the ranks 0..size-1 are in, each with probability 1 - e^-rate.
+    """Yield a random subset of the ranks 0..size-1, in rising order.
 
-    Between two of them lie floor(E/rate) others, an integer of as many bits as `size`, decided in
-    Arb; a gap that certainly ends beyond the last rank is not worked out. The time is that of the
-    ranks that are in. `rate` is evaluated at the working precision.
+    Each rank is in it with probability 1 - e^-rate, independently. So floor(E/rate) ranks lie
+    between two ranks of the subset; Arb computes this integer to as many bits as `size` has, but
+    not if it certainly leads beyond the last rank. The time is proportional to the size of the
+    subset. `rate` is evaluated at the working precision.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> list(sparse_ranks(4, lambda: arb(1000), SystemBits()))
@@ -199,31 +202,31 @@ def sparse_ranks(size: int, rate: Callable[[], arb], bits: BitSource) -> Iterato
     )
     next_rank = 0
     while next_rank < size:
-        found = _at_most(gap, size - 1 - next_rank, bits)
-        if found is None:
+        steps = _draw_at_most(gap, size - 1 - next_rank, bits)
+        if steps is None:
             return
-        next_rank += found
+        next_rank += steps
         yield next_rank
         next_rank += 1
 
 
-def _at_most(draw: Draw, most: int, bits: BitSource) -> int | None:
-    """Return the integer that a draw rounds to; None if it exceeds `most`."""
+def _draw_at_most(draw: Draw, limit: int, bits: BitSource) -> int | None:
+    """Return the integer that a draw rounds to; None if it exceeds `limit`."""
     strings = BitStrings(bits.words(1))
     while True:
         with precision(strings.width + _GUARD_BITS):
             value = strings.evaluate(draw)
             integers = value.nearest()
             if integers is not None:
-                return integers[0] if integers[0] <= most else None
-            if value.values[0] > ball(most) + 1:
+                return integers[0] if integers[0] <= limit else None
+            if value.values[0] > ball(limit) + 1:
                 return None
         strings.extend(bits)
 
 
 # -- Rounded K-norm noise for counts: density ∝ exp(-max(Σz⁺, Σz⁻)/scale) in Z^d (theory C10.4) ---
-# One replaced row takes 1 from one count and adds 1 to another; {max(Σz⁺, Σz⁻) <= 1} is the convex
-# hull of these moves, so no K-norm noise for counts is smaller.
+# Replacing a row takes 1 from one count and adds 1 to another. {max(Σz⁺, Σz⁻) <= 1} is the convex
+# hull of these changes, and thus the smallest ball that K-norm noise for counts can have.
 
 
 def rounded_count_noise(*, dimension: int, scale: Rational, bits: BitSource) -> Integers:
@@ -231,8 +234,8 @@ def rounded_count_noise(*, dimension: int, scale: Rational, bits: BitSource) -> 
 
     Z = G·U, G ~ Gamma(d+1, scale), U uniform in the unit ball. The part of the ball with k
     positive coordinates is a product of a k- and a (d-k)-dimensional simplex, C(d,k) times: its
-    volume is C(d,k)/(k! (d-k)!) ∝ C(d,k)². So many of d places lie in the first half of 2d if d
-    are drawn without replacement, and those places are the positive coordinates.
+    volume is C(d,k)/(k! (d-k)!) ∝ C(d,k)². If d of 2d places are drawn without replacement, k of
+    them lie in the first half with probability ∝ C(d,k)²; those are the positive coordinates.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> rounded_count_noise(dimension=4, scale=10, bits=SystemBits()).shape
@@ -256,9 +259,9 @@ def rounded_count_noise(*, dimension: int, scale: Rational, bits: BitSource) -> 
 
 
 def _two_simplices(dimension: int, above: int, uniforms: Reals, *constants: Reals) -> Reals:
-    """Return G · (a uniform point of a simplex, minus one of another), the positive part first.
+    """Return G times a uniform point of one simplex, followed by minus G times one of another.
 
-    Exponentials over their sum and one more are uniform in {z >= 0, Σz <= 1}.
+    k exponentials divided by the sum of these and one more are uniform in {z >= 0, Σz <= 1}.
     """
     first, second = -uniforms[: above + 1].log(), -uniforms[above + 1 : dimension + 2].log()
     radius = -uniforms[dimension + 2 :].log_total() * constants[0]
@@ -266,11 +269,9 @@ def _two_simplices(dimension: int, above: int, uniforms: Reals, *constants: Real
     return uniforms.stack([up, -down]) * radius
 
 
-# -- K norm ---------------------------------------------------------------------------------------
-# Rounded K-norm noise in Z^d: density proportional to exp(-‖z‖/scale) for the l1, l2, linf norm.
-#
-# z = G·U with G ~ Gamma(d+1, scale) and U uniform in the unit *ball*. The crossed pair "Gamma(d+1)
-# and a uniform direction" has density zero at the origin and infinite privacy loss (theory R(ii)).
+# -- Rounded K-norm noise in Z^d: density ∝ exp(-‖z‖/scale) for the l1, l2, linf norm -------------
+# z = G·U with G ~ Gamma(d+1, scale) and U uniform in the unit *ball*. Combining Gamma(d+1) with a
+# uniform *direction* would give density zero at the origin and infinite privacy loss (R(ii)).
 
 
 def rounded_k_norm(
@@ -284,9 +285,9 @@ def rounded_k_norm(
 ) -> Integers:
     """Draw `size` vectors round(c + Z), Z with density ∝ exp(-‖z‖/scale); shape (size, dimension).
 
-    `norm` is 1, 2 or ``math.inf``. E‖Z‖ = dimension · scale for every norm. A `center` off the
-    lattice is added before the sum is rounded as a whole; it must be finite. Several scales, one
-    for each coordinate, stretch the ball: the density is ∝ exp(-‖z/scale‖).
+    `norm` is 1, 2 or ``math.inf``. E‖Z‖ = dimension · scale for every norm. A finite `center` c,
+    which need not be integers, is added before rounding. With one scale for each coordinate the
+    density is ∝ exp(-‖z/scale‖).
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> rounded_k_norm(norm=2, dimension=3, scale=10, size=2, bits=SystemBits()).shape
@@ -315,6 +316,7 @@ def rounded_k_norm(
 
 
 def _scales(scale: Rational | list[Fraction], dimension: int) -> list[Fraction]:
+    """Return one exact scale, or one for each coordinate."""
     if not isinstance(scale, list):
         return [as_positive(scale, "scale")]
     if len(scale) != dimension or not all(isinstance(b, Fraction) and b > 0 for b in scale):
@@ -328,6 +330,7 @@ def _scales(scale: Rational | list[Fraction], dimension: int) -> list[Fraction]:
 
 
 def _center(center: Sequence[float | Fraction], dimension: int) -> list[Fraction]:
+    """Return the exact coordinates of a finite center."""
     if len(center) != dimension:
         raise ParameterError(
             "center",
@@ -336,7 +339,7 @@ def _center(center: Sequence[float | Fraction], dimension: int) -> list[Fraction
             remedy="pass one number for each coordinate",
         )
     if not all(isinstance(x, (int, Fraction)) or math.isfinite(x) for x in center):
-        raise ParameterError(  # never the coordinates themselves: they may be computed from data
+        raise ParameterError(  # without the coordinates, which may be computed from data
             "center",
             "not finite",
             expected="finite coordinates",
@@ -357,7 +360,7 @@ def rounded_uniform_plus_k_norm(
 ) -> Integers:
     """Draw `size` vectors round(V + Z), V uniform in a ball, Z K-norm noise; (size, dimension).
 
-    The sum is rounded as a whole, as theorems about the *density* of V + Z require.
+    V and Z are added before rounding, since theorems are about the *density* of V + Z.
     """
     dimension = as_count(dimension, "dimension", minimum=1)
     point, noise = _ball_point(ball_norm, dimension), _noise(noise_norm, dimension)
@@ -380,12 +383,13 @@ def rounded_uniform_plus_k_norm(
 
 
 def _vectors(draw: Draw, size: int, bits: BitSource) -> Integers:
+    """Return `size` rounded vectors, one in each line."""
     return np.ascontiguousarray(rounded(draw, size, bits).T)
 
 
 @value
 class _Point:
-    """A random vector as a formula of so many uniforms."""
+    """A random vector, computed by a formula from a number of uniforms."""
 
     uniforms: int
     formula: Formula
@@ -426,13 +430,14 @@ def _euclidean(dimension: int, pairs: int, uniforms: Reals) -> Reals:
     """Return a uniform point of the l2 ball.
 
     The first d of d + 2 coordinates of a uniform point on the unit sphere are uniform in the unit
-    ball, and two of the d + 2 squared normals sum to 2E, E a standard exponential. So do the two
-    partners of a Box-Muller pair: E = -ln U of its first uniform. If d is odd one has no partner.
+    ball. The squares of two normals sum to 2E, E a standard exponential, so the last two normals
+    are replaced by one -ln U. For a Box-Muller pair E = -ln U of its first uniform; if d is odd one
+    normal has no partner and is squared itself.
     """
     normals = box_muller(uniforms[:pairs], uniforms[pairs : 2 * pairs])[:dimension]
-    whole = dimension // 2
-    exponentials = uniforms.stack([uniforms[:whole], uniforms[2 * pairs :]])
-    single = normals[whole:pairs]
+    complete_pairs = dimension // 2
+    exponentials = uniforms.stack([uniforms[:complete_pairs], uniforms[2 * pairs :]])
+    single = normals[complete_pairs:pairs]
     square = uniforms.stack([exponentials.log_total() * -2, single * single]).total()
     return normals / square.sqrt()
 
@@ -452,19 +457,19 @@ def _gamma(uniforms: Reals) -> Reals:
     return -uniforms.log_total()
 
 
-# -- Euclidean K-norm noise as a real vector, to as many digits as are asked for (theory C9, R) ---
-# Noise inside an objective is not rounded to a lattice: it enters a computation whose error must
-# be bounded *surely*. So the draw keeps its strings of bits, and extends them until the vector is
-# known.
+# -- Euclidean K-norm noise as a real vector, to any requested accuracy (theory C9, R) ------------
+# Noise inside an objective is not rounded to a lattice: it enters a computation with a certified
+# error bound. So the draw keeps its bit strings, and extends them until the vector is known to the
+# accuracy that the computation needs.
 
 
 @final
 class RealKNorm:
     """One draw of a vector with density ∝ exp(-‖z‖₂/scale), which can be refined.
 
-    The vector has `rows` lines of `columns` entries, in this order. With `centered`, each line
-    sums to 0 and the density is that of the space of such vectors. `scale_squared` may be given
-    instead of `scale`.
+    The vector is a matrix of `rows` lines with `columns` entries, line by line. With `centered`
+    each line sums to 0, and the density is that on the space of such vectors. Pass either `scale`
+    or `scale_squared`.
 
     z = G·u with G ~ Gamma(dimension of the space, scale) and u uniform on its unit sphere: a
     Gaussian vector, projected onto the space and normalized (theory R(ii)).
@@ -502,7 +507,7 @@ class RealKNorm:
     def within(self, error: Fraction) -> list[Fraction]:
         """Return exact rationals whose l2 distance from the drawn vector is at most `error`.
 
-        It ends with probability 1: a string of zeros only is the one that never suffices.
+        It ends with probability 1, since only an infinite string of zeros never suffices.
         """
         allowed = as_positive(error, "error") ** 2 / self._draw.outputs
         while True:
@@ -535,8 +540,9 @@ def _scale(scale: Rational | None, squared: Rational | None) -> Constant:
 def _vector(
     rows: int, classes: int, size: int, pairs: int, uniforms: ArbBalls, scale: ArbBalls
 ) -> ArbBalls:
+    """Return the K-norm noise vector: a Gaussian direction times a Gamma length."""
     normals = box_muller(uniforms[:pairs], uniforms[pairs : 2 * pairs])[:size]
-    if classes:  # a Gaussian vector projected onto lines that sum to 0 is one of that space
+    if classes:  # projecting a Gaussian vector gives a Gaussian vector of the subspace
         lines = normals.values.reshape(rows, classes)
         means = lines.sum(axis=1, keepdims=True) * arb(fmpq(1, classes))
         normals = ArbBalls((lines - means).reshape(size))

@@ -1,6 +1,6 @@
-"""Laws of the noise on released numbers, and how far it reaches (theory I).
+"""Define the laws of the noise on released numbers, with their tails and quantiles (theory I).
 
-Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with weights that are
+For one coordinate P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with these weights w_i:
 
 - Laplace noise: 1;
 - l∞ noise in d dimensions: 1 - i/d, i < d;
@@ -8,11 +8,11 @@ Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with w
 - l2 noise in an odd number d of dimensions, which is a sum of r = (d+1)/2 independent Laplace
   noises: 2·Σ_{j < r-i} C(r+j-1, j)/2^(r+j), i < r. In even dimensions a mean over the sphere.
 
-Discrete Laplace noise has P(|z| > k) = 2q^(k+1)/(1+q), q = e^(-1/scale); a form of several of them
-is bounded by one of Laplace noises that are hardly wider (`GeometricLaw.wider`).
+Discrete Laplace noise has P(|z| > k) = 2q^(k+1)/(1+q), q = e^(-1/scale). A linear form of several
+discrete noises is bounded by one of Laplace noises of slightly larger scale (`GeometricLaw.wider`).
 
 All terms are positive, so that nothing cancels. Bounds for linear forms are floats with a proven
-margin; where scales are (nearly) equal one is raised a little first, which only makes tails longer.
+error; where scales are (nearly) equal one is raised a little first, which only makes tails longer.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from zerodelta.exact.logs import ball, precision, to_float_down
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.value import value
 
-# -- The law of the noise on released numbers, kept with them: intervals follow from it later -----
+# -- The law of the noise on released numbers, kept with them so that intervals can be computed ---
 
 
 @value
 class NoiseLaw:
-    """The value is (integers + noise) times `unit`, before it is clipped to where it can be.
+    """The noise of a value that is (integers + noise) times `unit`, before any clipping.
 
-    `family` and `norm` are the words of `Law` in files, `scale` and `dimension` its numbers. `unit`
-    is one integer in the value's own units, for all coordinates or for each.
+    `family` and `norm` name the `Law` in files, `scale` and `dimension` are its numbers. `unit` is
+    the size of one integer in the units of the value, for all coordinates or for each.
     """
 
     family: str
@@ -61,15 +61,15 @@ class NoiseLaw:
 
 @value(eq=False)
 class NoisySums:
-    """Released integers of which a value was made, before it was clipped to where it can be.
+    """Released integers from which a value was computed, before any clipping.
 
-    `integers` has one line for each group; `law` is that of the noise on them ("counts": on all
-    lines together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
-    "geometric": on each integer). `forms` has for the number of rows (None) one linear form of a
-    line, and for each column those of Σ y^0, Σ y and Σ y² over its values, as far as these are
-    known; the last coefficient is a constant. y is a value scaled so that its bounds, in `bounds`,
-    are -1 and 1. Of a pair of columns y and z it has Σ 1, Σ y, Σ z, Σ yz and, for a correlation,
-    Σ y² and Σ z²; the bounds are those of a covariance.
+    `integers` has one line for each group. `law` is the law of their noise ("counts": on all lines
+    together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
+    "geometric": on each integer). `forms` has linear forms of a line: under None the one of the
+    number of rows, under each column those of Σ y^0, Σ y and Σ y² over its values, as far as they
+    are known. The last coefficient of a form is a constant. y is a value scaled so that its bounds,
+    in `bounds`, become -1 and 1. Under a pair of columns y and z are the forms of Σ 1, Σ y, Σ z,
+    Σ yz and, for a correlation, Σ y² and Σ z²; its bounds are those of a covariance.
     """
 
     law: NoiseLaw
@@ -79,21 +79,21 @@ class NoisySums:
     """One pair for all lines, or of two lists with a number for each line."""
     joint: bool = False
     statistics: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
-    """For each number of a line that was released, by its name: of which column, and which
-    statistic it is, by the name of that (`privacy.statistics`)."""
+    """For each released number of a line, by its name: its column and the name of its statistic
+    (`privacy.statistics`)."""
     labels: Sequence[Any] | None = None
-    """What the lines are called, where the value has no names itself."""
+    """The names of the lines, if the value has none itself."""
     resolution: Fraction = Fraction(0)
-    """How far a quantized y may be from the clipped one."""
+    """The largest distance of a quantized y from the clipped one."""
     rows: int | None = None
-    """The public number of rows, where there is one: no count is larger."""
+    """The number of rows, the largest possible count; None where it is private."""
     rest: int | None = None
-    """The place of a line that is not there: its integer is what the others leave of `rows`."""
+    """The place of an omitted line, whose integer is `rows` minus the sum of the others."""
 
 
 @final
 class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
-    """Forms of many columns, each made when somebody asks: all of them are as many as the square.
+    """Forms of many columns, each created on access, since all have quadratically many entries.
 
     >>> forms = LazyForms(("a", "b"), lambda place: ((Fraction(place),),))
     >>> list(forms), forms["b"]
@@ -119,32 +119,35 @@ class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
 
 # -- Laws of integer noise ------------------------------------------------------------------------
 
-_BITS = 256
-_PIECES = 1 << 16
-"""Of the sphere, for l2 noise in even dimensions: tails are at most such a part of 1 too large."""
+_WORKING_BITS = 256
+_SPHERE_PIECES = 1 << 16
+"""The equally likely pieces of the sphere for l2 noise in even dimensions.
 
-_FINE = 1 << 40
-"""The scale at which a quantile is looked for among integers, where it is to be a number."""
+A tail is at most one piece's probability too large.
+"""
 
-_GAP = 2.0**-10
-"""Scales of independent noises are at least so far apart, relative to the smaller one."""
+_FINE_SCALE = 1 << 40
+"""The scale at which a real quantile is computed as an integer."""
 
-_NONE = 2.0**-30
-"""What a noise without a coefficient counts as, of the largest one."""
+_SMALLEST_GAP = 2.0**-10
+"""The least relative distance of scales of independent noises in a form; closer ones are raised."""
 
-_ERROR = 2.0**-44
-"""More than the relative error of a term, of a few exact products and one exponential."""
+_ZERO_SCALE = 2.0**-30
+"""The scale, relative to the largest, that a noise with coefficient 0 is given."""
+
+_TERM_ERROR = 2.0**-44
+"""A bound of the relative error of a term, which has a few products and one exponential."""
 
 _HALF = Fraction(1, 2)
 
-_SPLIT = Fraction(1, 1 << 20)
-"""Coefficients of counts noise are at least so far apart, relative to the largest."""
+_SMALLEST_SPLIT = Fraction(1, 1 << 20)
+"""The least distance of coefficients of counts noise relative to the largest; others are moved."""
 
-_COARSE = 8
+_COARSE_SCALE = 8
 """Beyond this scale rounding changes the error of counts by less than 0.1 %."""
 
-_FAR, _TERMS = 120, 512
-"""What is farther, or has a smaller weight (about 2^-i), adds less than floats can tell."""
+_LARGEST_TAU, _TERMS = 120, 512
+"""Tails beyond this τ, and terms i from this on (of weight about 2^-i), vanish in floats."""
 
 
 Coefficients: TypeAlias = Sequence[Fraction | float]
@@ -152,14 +155,14 @@ Coefficients: TypeAlias = Sequence[Fraction | float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Law(ABC):
-    """A law of noise on integers: round(z), but for `GeometricLaw`, which is on them to begin with.
+    """A law of integer noise round(z), or z itself for `GeometricLaw`, whose z are integers.
 
-    What intervals, forecasts and covariances need of it. `scale` is in integers; `dimension` is how
-    many coordinates are drawn together.
+    It has what intervals, forecasts and covariances need. `scale` is in integers; `dimension` is
+    the number of coordinates drawn together.
     """
 
     family: ClassVar[str]
-    """What it is called in files."""
+    """The name of the law in files."""
     norm: ClassVar[float] = 1.0
     joint: ClassVar[bool] = False
     """Whether one draw is over all lines of a table, so that these are not independent."""
@@ -168,7 +171,7 @@ class Law(ABC):
     dimension: int = 1
 
     def on(self, unit: Fraction | tuple[Fraction, ...]) -> NoiseLaw:
-        """Return the law of a value of which one integer is this unit."""
+        """Return the law of the noise of a value in which one integer is this unit."""
         return NoiseLaw(
             family=self.family,
             scale=self.scale,
@@ -209,34 +212,34 @@ class Law(ABC):
         return _radius(self, a)
 
     def reach(self, a: Fraction) -> Fraction:
-        """Return hardly more than the t with P(|z_j| > t) = a."""
-        fine = replace(self, scale=Fraction(_FINE))
-        return (fine.integer_radius(a) + Fraction(1, 2)) / _FINE * self.scale
+        """Return nearly the smallest t with P(|z_j| > t) <= a (up to 2^-40 · scale)."""
+        fine = replace(self, scale=Fraction(_FINE_SCALE))
+        return (fine.integer_radius(a) + Fraction(1, 2)) / _FINE_SCALE * self.scale
 
     def wider(self) -> Law:
-        """Return a law whose forms are at least as wide, and of which they are known."""
+        """Return a law whose linear forms have longer tails, which `passes` can bound."""
         return self
 
     @abstractmethod
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a."""
+        """Tell for each line of coefficients whether P(|Σ c_i z_i| > x) <= a is certain."""
 
     def exceeded(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a.
+        """Tell for each line of coefficients whether P(|Σ c_i z_i| > x) <= a is certain.
 
-        Coefficients that are 0 for all lines may be left out.
+        Coefficients that are 0 for all lines may be omitted.
         """
         return self.wider().passes(coefficients, x, a)
 
     def equal_reach(self, count: int, a: Fraction) -> Fraction | None:
-        """Return hardly more than the quantile of a sum of so many coordinates, if it is known."""
+        """Return a bound of the quantile of a sum of `count` coordinates; None if unknown."""
         return None
 
     def form_radius(self, form: tuple[Fraction, ...], a: Fraction) -> Fraction:
-        """Return r with P(|Σ c_i round(z_i)| > r) <= a: the least for one coefficient only.
+        """Return r with P(|Σ c_i round(z_i)| > r) <= a, the smallest one for a single coefficient.
 
-        For several, noise before rounding reaches q, hardly more than its quantile, and rounding
-        adds at most Σ|c_i|/2; discrete Laplace noise counts as rounded (`wider`).
+        For several it is an upper bound of the quantile before rounding, found by bisection, plus
+        Σ|c_i|/2, the most that rounding adds; discrete Laplace noise counts as rounded (`wider`).
 
         >>> LaplaceLaw(scale=Fraction(2)).form_radius((Fraction(1, 2),), Fraction(1, 20))
         Fraction(3, 1)
@@ -263,11 +266,14 @@ class Law(ABC):
         return unit * Fraction(high) * (1 + Fraction(1, 1 << 45)) + size / 2
 
     def rest_radius(self, free: int, a: Fraction) -> int:
-        """Return r with P(|Σ round(z_i)| > r) <= a for all `free` counts: what they leave."""
+        """Return r with P(|Σ round(z_i)| > r) <= a for `free` counts, the noise of an omitted one.
+
+        An omitted count is the number of rows minus these counts.
+        """
         return self.integer_radius(a) if free == 1 else self._rest_radius(free, a)
 
     def _rest_radius(self, free: int, a: Fraction) -> int:
-        return 1 << 62  # nobody knows, but that it is a count
+        return 1 << 62  # no bound is known, except that it is a count
 
     @abstractmethod
     def error(self) -> float:
@@ -280,10 +286,12 @@ class Law(ABC):
 
 @lru_cache(maxsize=256)
 def _radius(law: Law, a: Fraction) -> int:
+    """Return `Law.integer_radius`, by doubling and bisection on the exact tail."""
+
     def enough(k: int) -> bool:
         return bool(law.tail(k + Fraction(1, 2)) <= ball(a))
 
-    with precision(_BITS):
+    with precision(_WORKING_BITS):
         if enough(0):
             return 0
         high = max(1, math.ceil(law.scale))
@@ -297,6 +305,7 @@ def _radius(law: Law, a: Fraction) -> int:
 
 
 def _product(first: Coefficients, second: Coefficients) -> float:
+    """Return the inner product of two forms."""
     return math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
 
 
@@ -307,24 +316,25 @@ def _chernoff(rates: Floats, squares: Floats, free: int, a: Fraction) -> float:
 
 
 _RATES = np.linspace(0.001, 0.999, 999)
-"""Where the Chernoff bound is looked for, in scales."""
+"""The rates λ, in units of 1/scale, over which the Chernoff bound is minimized."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Independent(Law):
-    """Independent Laplace noises before rounding: what is known of their forms."""
+    """A law with independent Laplace noises before rounding, whose forms have known tails."""
 
     def weights(self) -> Iterator[Fraction]:
         """Yield 1."""
         yield Fraction(1)
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell it by partial fractions."""
+        """Decide by the tail of a sum of Laplace noises, from partial fractions."""
         scaled = np.abs(coefficients) * float(self.scale)
-        return np.asarray((x > 0) & (_laplaces(scaled, x) <= _below(a)))
+        return np.asarray((x > 0) & (_laplace_sum_tails(scaled, x) <= _safely_below(a)))
 
 
-def _below(a: Fraction) -> float:
+def _safely_below(a: Fraction) -> float:
+    """Return a float slightly below `a`, to compare with rounded probabilities."""
     return float(a) * (1 - 2.0**-40)
 
 
@@ -335,11 +345,11 @@ class LaplaceLaw(_Independent):
     family = "laplace"
 
     def equal_reach(self, count: int, a: Fraction) -> Fraction | None:
-        """Return that of one coordinate of l2 noise in 2r - 1 dimensions, which is the same law."""
+        """Return the quantile of l2 noise in 2·count - 1 dimensions, which has the same law."""
         return BallLaw(scale=self.scale, dimension=2 * count - 1).reach(a)
 
     def _rest_radius(self, free: int, a: Fraction) -> int:
-        """Use a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales; all are rounded."""
+        """Use a Chernoff bound with E e^(λz) = 1/(1 - λ²), λ < 1, for scale 1, plus rounding."""
         reach = _chernoff(_RATES, _RATES**2, free, a)
         return math.floor(Fraction(reach) * self.scale + Fraction(free, 2))
 
@@ -349,7 +359,7 @@ class LaplaceLaw(_Independent):
         return 0.0 if half_rate > 700 else 1 / (2 * math.sinh(half_rate))
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it before rounding: a variance is 2b²."""
+        """Return the covariance before rounding, where the variance is 2b²."""
         return 2 * float(self.scale) ** 2 * _product(first, second)
 
 
@@ -367,20 +377,20 @@ class GeometricLaw(_Independent):
         return 2 * (-rate * (math.floor(t) + 1)).exp() / (1 + (-rate).exp())
 
     def wider(self) -> Law:
-        """Return Laplace noise whose forms are at least as wide as those of discrete Laplace noise.
+        """Return Laplace noise whose forms have longer tails than those of discrete Laplace noise.
 
         Discrete noise plus U, uniform in [-1/2, 1/2], is symmetric and unimodal, and for t within
         1/2 of an integer k >= 0 exceeds t with probability q^k (1 - 2(t-k)T) <= e^(-2tT), T =
         tanh(h), h = 1/(2·scale). So it is more peaked than Laplace noise of scale 1/(2T), and so is
-        every form of independent ones (Birnbaum 1948); taking U off again moves it no more than
-        rounding does. h·coth(h) <= 1 + min(h, h²/3).
+        every form of independent ones (Birnbaum 1948). Subtracting U again changes it by at most
+        1/2, as rounding does. The scale follows from h·coth(h) <= 1 + min(h, h²/3).
         """
         return LaplaceLaw(
             scale=self.scale + min(1 / (12 * self.scale), _HALF), dimension=self.dimension
         )
 
     def _rest_radius(self, free: int, a: Fraction) -> int:
-        """Use a Chernoff bound with sinh²(λh)/sinh²(h) for λ², h = 1/(2·scale); none is rounded."""
+        """Use a Chernoff bound with sinh²(λh)/sinh²(h) for λ², h = 1/(2·scale); no rounding."""
         h = float(1 / (2 * self.scale))
         ends = np.expm1(-2 * h * _RATES) / math.expm1(-2 * h)
         squares = (np.exp(h * (_RATES - 1)) * ends) ** 2
@@ -392,7 +402,7 @@ class GeometricLaw(_Independent):
         return 0.0 if rate > 700 else 1 / math.sinh(rate)
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it: a variance is 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b)."""
+        """Return the covariance; the variance is 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b)."""
         product, half_rate = _product(first, second), float(1 / (2 * self.scale))
         if half_rate > 300:
             return 0.0
@@ -410,7 +420,7 @@ class DiamondLaw(_Independent):
         return float(self.scale)
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it before rounding: a variance is 2b²."""
+        """Return the covariance before rounding, where the variance is 2b²."""
         return 2 * float(self.scale) ** 2 * _product(first, second)
 
 
@@ -422,17 +432,17 @@ class BallLaw(Law):
     norm = 2.0
 
     def weights(self) -> Iterator[Fraction]:
-        """Yield those of a sum of (d+1)/2 independent Laplace noises, for odd d."""
+        """Yield the weights of a sum of (d+1)/2 independent Laplace noises, for odd d."""
         yield from _sum_weights((self.dimension + 1) // 2)
 
     def tail(self, t: Fraction) -> arb:
-        """Return P(|z_j| > t), a bound of it in even dimensions."""
+        """Return P(|z_j| > t), or an upper bound of it in even dimensions."""
         if t > 0 and self.dimension % 2 == 0:
             return _sphere_tail(self.dimension, ball(t) / ball(self.scale))
         return Law.tail(self, t)
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell it by the length of the coefficients."""
+        """Decide by the l2 norm of the coefficients, since the noise is spherically symmetric."""
         lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(self.reach(a))
         return np.asarray(x > lengths * (1 + 2.0**-40))
 
@@ -447,7 +457,7 @@ class BallLaw(Law):
         return scale * d * math.exp(logs) / math.sqrt(math.pi)
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it before rounding: E‖z‖² = d(d+1)·scale², shared by d coordinates."""
+        """Return the covariance before rounding; E‖z‖² = d(d+1)·scale², shared by d coordinates."""
         return (self.dimension + 1) * float(self.scale) ** 2 * _product(first, second)
 
 
@@ -464,16 +474,18 @@ class CubeLaw(Law):
         yield from (1 - Fraction(place, d) for place in range(d))
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell it of one or two coefficients."""
+        """Decide for one or two coefficients by the tail of a form of two uniforms."""
         scaled = np.abs(coefficients) * float(self.scale)
-        return np.asarray((x > 0) & (_two_uniforms(scaled, x, self.dimension) <= _below(a)))
+        return np.asarray(
+            (x > 0) & (_two_uniform_tails(scaled, x, self.dimension) <= _safely_below(a))
+        )
 
     def error(self) -> float:
         """Return E|z_j| before rounding."""
         return float(self.scale) * (self.dimension + 1) / 2
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it before rounding: a variance is scale²·(d+1)(d+2)/3."""
+        """Return the covariance before rounding, where the variance is scale²·(d+1)(d+2)/3."""
         d = self.dimension
         return _product(first, second) * float(self.scale) ** 2 * (d + 1) * (d + 2) / 3
 
@@ -493,12 +505,12 @@ class CountsLaw(Law):
             weight = weight * (d - place - 1) / (2 * d - place - 1)
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
-        """Tell it line by line."""
+        """Decide for each line by itself."""
         lines = zip(coefficients, x, strict=True)
         return np.array([_exceeded_by_counts(self, line, float(at), a) for line, at in lines])
 
     def _rest_radius(self, free: int, a: Fraction) -> int:
-        """Use that each of them and minus their sum have one law; all of them are rounded."""
+        """Use that each noise and minus the sum of all have the same law, plus rounding."""
         return math.floor(self.integer_radius(a) + Fraction(1, 2) + Fraction(free, 2))
 
     def error(self) -> float:
@@ -509,9 +521,9 @@ class CountsLaw(Law):
         (d/(d+1))², so that E|U_j| = 2d/(d+1)².
         """
         d, scale = self.dimension, float(self.scale)
-        if scale > _COARSE:
+        if scale > _COARSE_SCALE:
             return 2 * scale * d / (d + 1)
-        tau = (np.arange(math.ceil(_FAR * scale) + 1) + 0.5) / scale
+        tau = (np.arange(math.ceil(_LARGEST_TAU * scale) + 1) + 0.5) / scale
         term, weight = np.exp(-tau), 1.0
         total = term.copy()
         for i in range(1, min(d, _TERMS)):
@@ -520,9 +532,9 @@ class CountsLaw(Law):
         return float(total.sum())
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return it before rounding.
+        """Return the covariance before rounding.
 
-        A count has variance 4p(2p+1)/((p+1)(p+2))·s², and two have correlation -1/p.
+        A count has variance 4p(2p+1)/((p+1)(p+2))·s², and two counts have correlation -1/p.
         """
         product, p = _product(first, second), self.dimension
         sums = math.fsum(map(float, first)) * math.fsum(map(float, second))
@@ -534,11 +546,12 @@ NOISE_LAWS: Mapping[tuple[str, float], type[Law]] = {
     (kind.family, kind.norm): kind
     for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw)
 }
-"""By what they are called in files."""
+"""The laws by their names in files."""
 
 
 @lru_cache(maxsize=64)
 def _sum_weights(r: int) -> tuple[Fraction, ...]:
+    """Return the weights w_i of the tail of a sum of r independent Laplace noises."""
     terms = [Fraction(2 * math.comb(r + j - 1, j), 1 << (r + j)) for j in range(r)]
     sums = [Fraction(0)]
     for term in terms:
@@ -549,31 +562,31 @@ def _sum_weights(r: int) -> tuple[Fraction, ...]:
 def _sphere_tail(d: int, tau: arb) -> arb:
     """Bound P(|z_1| > τ) of l2 noise of scale 1 in an even number of dimensions.
 
-    z = G·V, G ~ Gamma(d), V uniform on the sphere: the mean of P(G > τ/|V_1|), which rises with
-    |V_1|; taken at the upper end of equally likely pieces it is a bound.
+    z = G·V, G ~ Gamma(d), V uniform on the sphere, so this is the mean of P(G > τ/|V_1|). It rises
+    with |V_1|; taking it at the upper end of equally likely pieces of |V_1| gives a bound.
     """
-    found = gammaincc(d, to_float_down(tau) / _pieces(d)).mean()
-    return arb(min(1.0, float(found) * (1 + 2.0**-30)))
+    mean = gammaincc(d, to_float_down(tau) / _pieces(d)).mean()
+    return arb(min(1.0, float(mean) * (1 + 2.0**-30)))
 
 
 @lru_cache(maxsize=16)
 def _pieces(d: int) -> Floats:
-    """Return the upper ends of equally likely pieces of |V_1|, a little raised."""
-    levels = np.arange(1, _PIECES + 1) / _PIECES
+    """Return the upper ends of equally likely pieces of |V_1|, raised by 2^-30 of themselves."""
+    levels = np.arange(1, _SPHERE_PIECES + 1) / _SPHERE_PIECES
     squares = betaincinv(0.5, (d - 1) / 2, levels)  # |V_1|² is Beta(1/2, (d-1)/2)
     return np.asarray(np.minimum(np.sqrt(squares) * (1 + 2.0**-30), 1.0))
 
 
-def _laplaces(scales: Floats, x: Floats) -> Floats:
+def _laplace_sum_tails(scales: Floats, x: Floats) -> Floats:
     """Bound P(|Σ z_i| > x) for independent Laplace noises: Σ_i A_i e^(-x/c_i) (theory I).
 
-    A_i = Π_{j≠i} c_i²/(c_i² - c_j²). A larger scale makes tails longer: all are symmetric and
-    unimodal.
+    A_i = Π_{j≠i} c_i²/(c_i² - c_j²). Equal scales are raised until they differ, which makes tails
+    longer, since all noises are symmetric and unimodal.
     """
     c = np.sort(scales, axis=1)
-    c[:, 0] = np.maximum(c[:, 0], _NONE * np.maximum(c[:, -1], 1e-300))
+    c[:, 0] = np.maximum(c[:, 0], _ZERO_SCALE * np.maximum(c[:, -1], 1e-300))
     for place in range(1, c.shape[1]):
-        c[:, place] = np.maximum(c[:, place], c[:, place - 1] * (1 + _GAP))
+        c[:, place] = np.maximum(c[:, place], c[:, place - 1] * (1 + _SMALLEST_GAP))
     total, size = np.zeros(len(c)), np.zeros(len(c))
     with np.errstate(all="ignore"):
         for i in range(c.shape[1]):
@@ -583,36 +596,37 @@ def _laplaces(scales: Floats, x: Floats) -> Floats:
                     ratio = c[:, j] / c[:, i]
                     term = term / ((1 - ratio) * (1 + ratio))
             total, size = total + term, size + np.abs(term) * (2 + np.maximum(x, 0) / c[:, i])
-    return total + _ERROR / _GAP * size
+    return total + _TERM_ERROR / _SMALLEST_GAP * size
 
 
-def _two_uniforms(scales: Floats, x: Floats, d: int) -> Floats:
+def _two_uniform_tails(scales: Floats, x: Floats, d: int) -> Floats:
     """Bound P(|a z_1 + b z_2| > x) for two coordinates of l∞ noise (theory I).
 
     z = G·U, G ~ Gamma(d+1), U uniform in a cube: (s²F(x/s) - t²F(x/t))/(4ab), s = a + b, t = a - b,
     F(τ) = E(1 - τ/G)₊² = e^(-τ) Σ_i τ^i/i! · (d-i)(d-1-i)/(d(d-1)).
     """
-    if scales.shape[1] > 2:  # none of ours has more
+    if scales.shape[1] > 2:
         raise AssertionError("forms of l∞ noise have one or two coefficients")
     ordered = np.sort(scales, axis=1)
     large = np.maximum(ordered[:, -1], 1e-300)
-    small = np.maximum(ordered[:, 0] if scales.shape[1] == 2 else 0.0, _GAP * large)
+    small = np.maximum(ordered[:, 0] if scales.shape[1] == 2 else 0.0, _SMALLEST_GAP * large)
     if d == 1:
-        return _laplaces(scales, x)
+        return _laplace_sum_tails(scales, x)
     s, t = large + small, large - small
     with np.errstate(all="ignore"):
         first = s * s * _squares(x / s, d)
         second = np.where(t > 0, t * t * _squares(x / np.where(t > 0, t, 1.0), d), 0.0)
-        return np.asarray((first - second + _ERROR * (first + second)) / (4 * large * small))
+        return np.asarray((first - second + _TERM_ERROR * (first + second)) / (4 * large * small))
 
 
 def _squares(tau: Floats, d: int) -> Floats:
+    """Return F(τ) = E(1 - τ/G)₊² of `_two_uniform_tails`, without overflow."""
     term, total = np.ones_like(tau), np.zeros_like(tau)
     logs = np.zeros_like(tau)
     for i in range(d - 1):
         if i:
             term = term * (tau / i)
-            big = term > 1e200  # e^(-τ) is far below where τ is that large
+            big = term > 1e200  # scaled down before it overflows; e^(-τ) is far smaller
             term, total = np.where(big, term * 1e-200, term), np.where(big, total * 1e-200, total)
             logs = logs + np.where(big, 200 * math.log(10), 0.0)
         total = total + term * ((d - i) * (d - 1 - i) / (d * (d - 1)))
@@ -620,48 +634,49 @@ def _squares(tau: Floats, d: int) -> Floats:
 
 
 def _exceeded_by_counts(law: CountsLaw, line: Floats, x: float, a: Fraction) -> bool:
-    """Tell whether surely P(|Σ c_i z_i| > x) <= a for counts noise; what is not there has c = 0.
+    """Tell whether P(|Σ c_i z_i| > x) <= a is certain for counts noise; omitted c_i are 0.
 
     With a_0 = 0 and a_i = c_i, all different, P(Σ c_i z_i > x) is the sum over pairs with
     δ = a_i - a_j > 0 of (-1)^(p-1) δ^(2p-2) e^(-x/(δ·scale)), divided by C(2p,p) and by the
     product of (a_i - a_l)(a_j - a_l) over all others l.
-    Quantiles are a norm of the coefficients: what these are moved by is added to them.
+    Equal coefficients are moved apart first. As a function of the coefficients a quantile is a
+    norm, so the quantile of the differences is subtracted from x.
     """
     p = law.dimension
     largest = max((abs(Fraction(float(c))) for c in line), default=Fraction(0))
     if largest == 0 or x <= 0:
         return bool(x > 0)
-    given = [Fraction(float(c)) / largest for c in line]
+    scaled = [Fraction(float(c)) / largest for c in line]
     if np.count_nonzero(line) == 1:
         return bool(Fraction(x) / largest >= law.reach(a))
-    surely = _by_floats(law, [float(c) for c in given], x / float(largest), float(a))
-    if surely is not None:
-        return surely
-    ordered = sorted([*given, *[Fraction(0)] * (p + 1 - len(given))])
+    decision = _decided_by_floats(law, [float(c) for c in scaled], x / float(largest), float(a))
+    if decision is not None:
+        return decision
+    ordered = sorted([*scaled, *[Fraction(0)] * (p + 1 - len(scaled))])
     zero, apart = ordered.index(Fraction(0)), list(ordered)
     for place in range(zero + 1, len(apart)):
-        apart[place] = max(apart[place], apart[place - 1] + _SPLIT)
+        apart[place] = max(apart[place], apart[place - 1] + _SMALLEST_SPLIT)
     for place in range(zero - 1, -1, -1):
-        apart[place] = min(apart[place], apart[place + 1] - _SPLIT)
+        apart[place] = min(apart[place], apart[place + 1] - _SMALLEST_SPLIT)
     moved = sum((abs(n - o) for n, o in zip(apart, ordered, strict=True)), Fraction(0))
-    left = Fraction(x) / largest - moved * law.reach(a)
-    if left <= 0:
+    threshold = Fraction(x) / largest - moved * law.reach(a)
+    if threshold <= 0:
         return False
-    with precision(_BITS + 48 * p):
-        tau, total = ball(left / law.scale), arb(0)
+    with precision(_WORKING_BITS + 48 * p):
+        tau, total = ball(threshold / law.scale), arb(0)
         for i, high in enumerate(apart):
             for low in apart[:i]:
                 delta = high - low
-                others = [each for each in apart if each not in (high, low)]
+                others = [knot for knot in apart if knot not in (high, low)]
                 product = math.prod(((high - o) * (low - o) for o in others), start=Fraction(1))
                 weight = delta ** (2 * p - 2) / product
                 total += ball(weight) * (-tau / ball(delta)).exp()
-        found = 2 * (-1) ** (p - 1) * total / math.comb(2 * p, p)
-        return bool(found <= ball(a))
+        probability = 2 * (-1) ** (p - 1) * total / math.comb(2 * p, p)
+        return bool(probability <= ball(a))
 
 
-def _by_floats(law: CountsLaw, line: list[float], x: float, a: float) -> bool | None:
-    """Decide the same in floats, where coefficients are far apart; None if that is not certain."""
+def _decided_by_floats(law: CountsLaw, line: list[float], x: float, a: float) -> bool | None:
+    """Decide `_exceeded_by_counts` in floats; None if coefficients are close or it is unclear."""
     p = law.dimension
     knots = sorted([*line, *[0.0] * (p + 1 - len(line))])
     if min(high - low for low, high in itertools.pairwise(knots)) < 2.0**-12:
@@ -675,7 +690,7 @@ def _by_floats(law: CountsLaw, line: list[float], x: float, a: float) -> bool | 
             term = delta ** (2 * p - 2) / product * math.exp(-tau / delta)
             total, size = total + term, size + abs(term) * (1 + tau / delta)
     weight = 2 / math.comb(2 * p, p)
-    found, error = (-1) ** (p - 1) * total * weight, _ERROR * size * weight
-    if found + error <= a * (1 - _ERROR):
+    probability, error = (-1) ** (p - 1) * total * weight, _TERM_ERROR * size * weight
+    if probability + error <= a * (1 - _TERM_ERROR):
         return True
-    return False if found - error > a * (1 + _ERROR) else None
+    return False if probability - error > a * (1 + _TERM_ERROR) else None

@@ -1,4 +1,4 @@
-"""Privacy parameters and noise scales as exact rationals.
+"""Read privacy parameters and noise scales as exact rationals.
 
 A float is a rational number: ``0.1`` means the double nearest to one tenth, exactly. Write
 ``"0.1"`` or ``Fraction(1, 10)`` for one tenth itself.
@@ -18,18 +18,18 @@ from typing import TypeAlias
 from zerodelta.errors import ParameterError
 
 LONGEST_INTEGER = 13_000
-"""Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
+"""The bits of the longest integer; Python does not write or read more than 4300 decimal digits."""
 
 _FIRST_LONG = 10**4300
 
 Rational: TypeAlias = int | float | Fraction | Decimal | str
-"""What a caller may write for a real parameter."""
+"""The types that a caller may pass for a real parameter."""
 
 _PLAIN = re.compile(r"\s*[-+0-9./]+([eE][-+]?0*([0-9]{1,4}))?\s*", re.ASCII)
-"""ASCII digits, with an exponent."""
+"""Matches ASCII digits with an optional exponent (group 2)."""
 
 _LARGEST_EXPONENT = 5000
-"""Larger ones only serve to exhaust memory."""
+"""Larger exponents are refused, since such numbers would exhaust memory."""
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 
@@ -66,7 +66,7 @@ def as_positive(value: Rational, name: str) -> Fraction:
 
 
 def as_float(value: Rational, name: str) -> float:
-    """Return the float nearest to `value`, refusing what is too large for floats.
+    """Return the float nearest to `value`, refusing numbers too large for floats.
 
     >>> as_float("1/4", "error")
     0.25
@@ -92,7 +92,7 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
 
 
 def is_long(number: int | Fraction) -> bool:
-    """Tell whether a number has a part of more than 4300 digits, which Python does not write."""
+    """Tell whether the numerator or denominator has more digits than Python writes (4300)."""
     return max(abs(number.numerator), number.denominator) >= _FIRST_LONG
 
 
@@ -111,9 +111,10 @@ def number_text(number: int | Fraction) -> str:
 
 
 def float_within(exact: Fraction, lower: Fraction, upper: Fraction) -> float:
-    """Return the float nearest to a number of [lower, upper] among those in there, if any is.
+    """Return the float in [lower, upper] nearest to a number of this interval.
 
-    The nearest float of all may lie outside: 0.1 is above 1/10.
+    If there is no float in it, return the nearest of all. The nearest of all may lie outside: 0.1
+    is above 1/10.
 
     >>> tenth = Fraction(1, 10)
     >>> float_within(tenth, Fraction(0), tenth), float_within(tenth, tenth, Fraction(1))
@@ -130,7 +131,7 @@ def float_within(exact: Fraction, lower: Fraction, upper: Fraction) -> float:
 
 
 def inner_ends(lower: Fraction, upper: Fraction) -> tuple[float, float]:
-    """Return the smallest and the largest float in [lower, upper]; the nearest if none is.
+    """Return the smallest and the largest float in [lower, upper]; without any, the nearest.
 
     >>> inner_ends(Fraction(0), Fraction(1, 10))
     (0.0, 0.09999999999999999)

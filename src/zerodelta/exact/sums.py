@@ -1,10 +1,14 @@
-"""Sums and products of bounded integers, and of polynomials of a row, exact at machine speed.
+"""Compute sums and products of bounded integers, and of polynomials of a row, exactly and fast.
 
 A column is quantized once, to k = -L..L (`FixedPoint.box` with L steps; y = k/L). `BernsteinCells`
-makes of k non-negative cells that add up to one fixed total; `ChebyshevBlock` makes of several
-columns coordinates of magnitude at most one bound. Both are polynomials of k in integers: rounding
-their values one by one would break the total. Sources that count and add powers of k (in SQL, say)
-get the same cells from these (`from_power_sums`).
+maps k to non-negative cells with a fixed total; `ChebyshevBlock` maps several columns to
+coordinates with a common bound. Both are polynomials of k with integer values, since rounding the
+values one by one would break the total or the bound. They are linear in the powers of k, so their
+sums follow from the number of rows, Σk and Σk² (`from_power_sums`).
+
+Why Bernstein polynomials: the cells of a row are non-negative and add up to the same total for
+every row. Replacing a row then moves cells like moving rows between the groups of a histogram, so
+count, sum and sum of squares cost no more than one histogram (theory P1).
 """
 
 from __future__ import annotations
@@ -21,16 +25,16 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import as_count
 from zerodelta.value import value
 
-# -- Sums and products of bounded integers that are exact at machine speed ------------------------
-# Noise is calibrated to the sensitivity of the *true* sum (theory C0, R): a sum that wraps around
-# or rounds has another one. Which arithmetic is used follows from public bounds, before data is
+# -- Exact sums and products of bounded integers --------------------------------------------------
+# Noise is calibrated to the sensitivity of the *true* sum (theory C0, R); a sum that wraps around
+# or rounds has another sensitivity. The arithmetic is chosen from public bounds, before data is
 # read.
 
 Arithmetic: TypeAlias = Literal["float64", "int64", "python"]
-"""In which numbers a sum is exact; each allows larger sums than the one before."""
+"""The type of number in which a sum is exact; each allows larger sums than the one before."""
 
 IntegerArray: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.object_]
-"""int64 where the public bound fits, else an object array of Python ints."""
+"""int64 where the public bound fits, else an object array of Python integers."""
 
 _FLOAT64_EXACT = 1 << 53
 """Every integer up to this magnitude, this one included, is a float64."""
@@ -38,10 +42,10 @@ _FLOAT64_EXACT = 1 << 53
 INT64_MOST = (1 << 63) - 1
 
 _BLOCK_ENTRIES = 1 << 20
-"""Entries converted at a time: 8 MiB, so memory stays small whatever the number of rows."""
+"""Entries converted at a time: 8 MiB, so that memory does not grow with the number of rows."""
 
 _FEWEST_ROWS = 256
-"""A product of fewer rows than this per block wastes BLAS; factors are then split into limbs."""
+"""Blocks of fewer rows make BLAS slow; entries are then split into limbs to allow more rows."""
 
 _LIMB_BITS = 21
 """Products of two limbs stay below 2^42, so 2^11 rows fit below 2^53."""
@@ -67,9 +71,9 @@ def arithmetic(terms: int, bound: int) -> Arithmetic:
 def exact_sum(values: npt.NDArray[np.generic], *, bound: int) -> IntegerArray:
     """Return the column sums of an (n, d) integer array, exactly.
 
-    An entry outside ``[-bound, bound]`` counts as the nearer end, so that one row never moves a
-    column by more than `bound`, whatever is passed. The result is int64 if ``n * bound`` fits and
-    holds Python ints otherwise; both follow from n and `bound` alone.
+    An entry outside ``[-bound, bound]`` counts as the nearer end, so that no row changes a column
+    by more than `bound`. The result is int64 if ``n * bound`` fits and holds Python integers
+    otherwise, which depends on n and `bound` only.
 
     >>> exact_sum(np.array([[1, -2], [3, 2**40]]), bound=2**40)
     array([            4, 1099511627774])
@@ -89,20 +93,22 @@ def exact_sum(values: npt.NDArray[np.generic], *, bound: int) -> IntegerArray:
 
 
 def exact_total(parts: Iterable[IntegerArray], shape: tuple[int, ...]) -> IntegerArray:
-    """Return the sum of integer arrays of one shape, exactly, however many there are.
+    """Return the exact sum of any number of integer arrays of one shape.
 
-    Numbers are added as int64 while the largest magnitudes of the parts, added up, are below 2^63,
-    so that nothing wraps, and as Python ints from then on. Which it was follows from the values:
-    for sums that are not shown, and are on their way to others.
+    Numbers are added as int64 while the largest magnitudes of the parts add up to less than 2^63,
+    and as Python integers from then on. The type of the result depends on the values: use it only
+    for partial sums that are not published.
 
     >>> exact_total([np.array([2**62]), np.array([2**62])], (1,))
     array([9223372036854775808], dtype=object)
     """
     total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64)
-    most = 0
+    largest_possible = 0
     for part in parts:
-        most += max(int(part.max(initial=0)), -int(part.min(initial=0)))
-        if total.dtype != np.object_ and (part.dtype == np.object_ or most > INT64_MOST):
+        largest_possible += max(int(part.max(initial=0)), -int(part.min(initial=0)))
+        if total.dtype != np.object_ and (
+            part.dtype == np.object_ or largest_possible > INT64_MOST
+        ):
             total = total.astype(np.object_)
         total += part
     return total
@@ -118,11 +124,11 @@ def exact_product(
 
     **Why it is exact.** An integer is cut into limbs that share its sign, so that the magnitudes
     of all limb products of one entry, over all rows, add up to at most ``n * bounds[0] *
-    bounds[1]``. BLAS multiplies float64 limbs in blocks of so few rows that a block's terms add
-    up to at most 2^53: by `arithmetic` every partial sum is exact, whatever the order, the number
-    of threads and the use of fused multiply-add (numpy's BLAS forms each entry from its own
-    products; it is not Strassen's algorithm). Blocks are added in int64 if the first bound fits,
-    and as Python ints otherwise.
+    bounds[1]``. BLAS multiplies float64 limbs in blocks of rows, chosen so that the terms of a
+    block add up to at most 2^53: by `arithmetic` every partial sum is exact, whatever the order,
+    the number of threads and the use of fused multiply-add (numpy's BLAS computes each entry from
+    its own products, not by Strassen's algorithm). Blocks are added in int64 if the first bound
+    fits, and as Python integers otherwise.
 
     >>> x = np.array([[1, 2], [3, -(2**30)]])
     >>> exact_product(x, x, bounds=(2**30, 2**30))
@@ -135,9 +141,8 @@ def exact_product(
     if right.shape[0] != rows:
         raise ParameterError(
             "rows of right",
-            "not as many as left",  # the numbers themselves may be private
-            expected="as many rows as left has",
-            remedy="pass two arrays with one line per row of the data",
+            expected="as many rows as left has",  # not shown, since they may be private
+            remedy="pass two arrays with one line for each row of the data",
         )
     if not isinstance(bounds, tuple) or len(bounds) != 2:
         raise ParameterError(
@@ -149,17 +154,17 @@ def exact_product(
     columns = left.shape[1], right.shape[1]
     fits = arithmetic(rows, left_bound * right_bound) != "python"
     total: npt.NDArray[Any] = np.zeros(columns, dtype=np.int64 if fits else np.object_)
-    whole = arithmetic(min(max(1, rows), _FEWEST_ROWS), left_bound * right_bound) == "float64"
-    largest = left_bound * right_bound if whole else 1 << (2 * _LIMB_BITS)
+    one_limb = arithmetic(min(max(1, rows), _FEWEST_ROWS), left_bound * right_bound) == "float64"
+    largest = left_bound * right_bound if one_limb else 1 << (2 * _LIMB_BITS)
     block = min(max(1, _BLOCK_ENTRIES // max(1, sum(columns))), _FLOAT64_EXACT // largest)
     with np.errstate(all="ignore"):  # some BLAS raise floating-point flags for no reason
         for start in range(0, rows, block):
             stop = start + block
-            left_limbs = _limbs(_clamped(left[start:stop], left_bound), left_bound, whole)
+            left_limbs = _limbs(_clamped(left[start:stop], left_bound), left_bound, one_limb)
             right_limbs = (
                 left_limbs  # a Gram matrix: numpy computes half of it
                 if right is left and left_bound == right_bound
-                else _limbs(_clamped(right[start:stop], right_bound), right_bound, whole)
+                else _limbs(_clamped(right[start:stop], right_bound), right_bound, one_limb)
             )
             for i, left_limb in enumerate(left_limbs):
                 for j, right_limb in enumerate(right_limbs):
@@ -168,9 +173,11 @@ def exact_product(
     return total
 
 
-def _limbs(values: npt.NDArray[np.int64], bound: int, whole: bool) -> list[npt.NDArray[np.float64]]:
-    """Cut integers into float64 limbs of their own sign, lowest first; one limb if `whole`."""
-    if whole:
+def _limbs(
+    values: npt.NDArray[np.int64], bound: int, one_limb: bool
+) -> list[npt.NDArray[np.float64]]:
+    """Cut integers into float64 limbs with their sign, lowest first, or into one limb."""
+    if one_limb:
         return [values.astype(np.float64)]
     limbs = []
     sign, rest = np.sign(values), np.abs(values)
@@ -181,8 +188,8 @@ def _limbs(values: npt.NDArray[np.int64], bound: int, whole: bool) -> list[npt.N
 
 
 def _clamped(values: npt.NDArray[np.generic], bound: int) -> npt.NDArray[np.int64]:
-    # The promise |value| <= bound is the premise of every proof here. Refusing a value would be an
-    # output (theory A14.4), so it is made true instead.
+    # Every proof here assumes |value| <= bound. Raising an error for a value would be an output
+    # (theory A14.4), so values are clipped instead.
     return np.clip(values.astype(np.int64, copy=False), -bound, bound)
 
 
@@ -196,7 +203,7 @@ def _check_bound(bound: int, name: str) -> int:
 
 
 def _check_integers(values: npt.NDArray[np.generic], name: str) -> None:
-    """Refuse anything but a matrix of integers that int64 holds; never looks at an entry."""
+    """Refuse anything but a matrix of a type of integers that fits int64, by its type only."""
     if not isinstance(values, np.ndarray) or values.ndim != 2:
         shown = values.ndim if isinstance(values, np.ndarray) else type(values)
         raise ParameterError(
@@ -225,8 +232,8 @@ class BernsteinCells:
     """The cells C(D, j)·(L-k)^(D-j)·(L+k)^j, j = 0..D, of one column; they add up to (2L)^D.
 
     `degree` D: 0 counts rows, 1 gives count and sum, 2 also the sum of squares. A row whose value
-    is missing adds nothing; with `missing_cell` it adds the whole total to one more cell, so that
-    rows are counted too (P1: at no cost).
+    is missing adds nothing; with `missing_cell` it adds the total to one more cell, so that rows
+    are counted too, at no additional noise (theory P1).
 
     >>> pair, triple = BernsteinCells(degree=1, steps=3), BernsteinCells(degree=2, steps=3)
     >>> pair.row_total, pair.from_power_sums(np.array([[1, -3], [1, 1]])).tolist()
@@ -254,14 +261,14 @@ class BernsteinCells:
 
     @property
     def row_total(self) -> int:
-        """What the cells of a row add up to."""
+        """The sum of the cells of a row."""
         return int((2 * self.steps) ** self.degree)
 
     def from_power_sums(self, sums: IntegerArray, *, rows: int | None = None) -> IntegerArray:
-        """Return the (groups, cells) sums from (groups, D+1): how many rows, Σk, Σk².
+        """Return the (groups, cells) sums from (groups, D+1) power sums: number of rows, Σk, Σk².
 
         With `missing_cell` the last of D+2 columns is the number of rows whose value is missing.
-        In 64 bits if the public number of rows, or a public bound on it, allows that.
+        They are 64-bit integers if the public number of `rows`, or a bound on it, allows that.
 
         >>> BernsteinCells(degree=2, steps=3).from_power_sums(np.array([[2, -2, 10]])).tolist()
         [[40, 16, 16]]
@@ -284,7 +291,7 @@ class BernsteinCells:
     def form(self, power: int, column: int = 0) -> Form:
         """Return the form whose value is Σ y^power over the rows with a value, y = k/L.
 
-        >>> [str(each) for each in BernsteinCells(degree=2, steps=1).form(1)]
+        >>> [str(coefficient) for coefficient in BernsteinCells(degree=2, steps=1).form(1)]
         ['-1/4', '0', '1/4']
         """
         coefficients: dict[int, list[Fraction | int]] = {
@@ -293,22 +300,25 @@ class BernsteinCells:
             2: [1, -1, 1],
         }
         absent = [0] * self.missing_cell
-        return tuple(Fraction(each) / self.row_total for each in [*coefficients[power], *absent])
+        return tuple(
+            Fraction(coefficient) / self.row_total
+            for coefficient in [*coefficients[power], *absent]
+        )
 
     def rows_form(self) -> Form:
-        """Return the form whose value is the number of all rows that count, missing values too."""
+        """Return the form whose value is the number of all rows, with missing values too."""
         return (Fraction(1, self.row_total),) * self.cells
 
 
 @value
 class ChebyshevBlock:
-    """The coordinates 1, y and 2y²-1 of every column, times L^D: none is larger than L^D.
+    """The coordinates 1, y and 2y²-1 of every column, times L^D, so that none exceeds L^D.
 
-    The first coordinate counts rows. With `missing`, a column has one more, which counts the rows
-    with a value in it, a missing value is 0 in all coordinates of its column, and the first one
-    may be left out (``count_rows=False``) if that holds for all columns. `degree` and `missing`
-    are those of all columns, or one for each; a column of degree 0 is only counted. D is the
-    largest degree.
+    The first coordinate counts rows. With `missing`, a column has a further coordinate that counts
+    the rows with a value in it, and a missing value is 0 in all coordinates of its column; if all
+    columns have one, the first coordinate may be left out (``count_rows=False``). `degree` and
+    `missing` are one value for all columns, or one for each; a column of degree 0 is only counted.
+    D is the largest degree.
 
     >>> block = ChebyshevBlock(columns=2, degree=2, steps=3)
     >>> block.dimension, block.row_bound
@@ -333,22 +343,22 @@ class ChebyshevBlock:
             expected=f"one for all columns, or {columns}",
             remedy="pass one number, or a tuple with one for each column",
         )
-        for each in self.degrees:
-            _check(each, 0, self.steps)
+        for degree in self.degrees:
+            _check(degree, 0, self.steps)
         _check(max(self.degrees), 1, self.steps)
         require(
             all(self._missing) or self.count_rows,
             "count_rows",
             self.count_rows,
-            expected="True where no value is missing",
-            remedy="leave it out: a mean needs a count",
+            expected="True, unless missing is True for all columns",
+            remedy="leave count_rows out, since a mean needs a count",
         )
 
     @property
     def degrees(self) -> tuple[int, ...]:
         """The highest power of each column whose sum is known."""
-        given = self.degree
-        return given if isinstance(given, tuple) else (given,) * self.columns
+        degree = self.degree
+        return degree if isinstance(degree, tuple) else (degree,) * self.columns
 
     @property
     def dimension(self) -> int:
@@ -370,23 +380,23 @@ class ChebyshevBlock:
         [[45, 18, -6, 2]]
         """
         bound = self.row_bound
-        found = [groups.astype(np.object_) * bound] if self.count_rows else []
-        for place, each in enumerate(sums):
-            count, *powers = (column.astype(np.object_) for column in each.T)
-            found += [count * bound] if self._missing[place] else []
-            found += [first * (bound // self.steps) for first in powers[:1]]
-            found += [2 * squares - count * bound for squares in powers[1:]]
-        return np.stack(found, axis=1)
+        coordinates = [groups.astype(np.object_) * bound] if self.count_rows else []
+        for place, column_sums in enumerate(sums):
+            count, *powers = (column.astype(np.object_) for column in column_sums.T)
+            coordinates += [count * bound] if self._missing[place] else []
+            coordinates += [first * (bound // self.steps) for first in powers[:1]]
+            coordinates += [2 * squares - count * bound for squares in powers[1:]]
+        return np.stack(coordinates, axis=1)
 
     def form(self, power: int, column: int) -> Form:
         """Return the form whose value is Σ y^power over the rows with a value in that column."""
-        found = [Fraction(0)] * self.dimension
+        coefficients = [Fraction(0)] * self.dimension
         for place, coefficient in self.places(power, column).items():
-            found[place] = coefficient
-        return tuple(found)
+            coefficients[place] = coefficient
+        return tuple(coefficients)
 
     def places(self, power: int, column: int) -> dict[int, Fraction]:
-        """Return the coefficients of that form that are not 0: a few, however many columns."""
+        """Return the nonzero coefficients of that form, of which there are at most two."""
         first, missing = self._first(column), self._missing[column]
         count = first if missing else 0
         half = Fraction(1, 2 * self.row_bound)
@@ -397,7 +407,7 @@ class ChebyshevBlock:
         }[power]
 
     def rows_form(self) -> Form:
-        """Return the form whose value is the number of all rows that count, missing values too.
+        """Return the form whose value is the number of all rows, with missing values too.
 
         All of its coefficients are 0 if rows are not counted.
         """
@@ -406,23 +416,24 @@ class ChebyshevBlock:
 
     @property
     def _missing(self) -> tuple[bool, ...]:
-        given = self.missing
-        return given if isinstance(given, tuple) else (given,) * self.columns
+        missing = self.missing
+        return missing if isinstance(missing, tuple) else (missing,) * self.columns
 
     def _first(self, column: int) -> int:
         """Return the place of the first coordinate of a column."""
         if not isinstance(self.degree, tuple) and not isinstance(self.missing, tuple):
             return self.count_rows + column * (self.degree + self.missing)
-        own = zip(self.degrees[:column], self._missing[:column], strict=True)
-        return self.count_rows + sum(degree + missing for degree, missing in own)
+        columns_before = zip(self.degrees[:column], self._missing[:column], strict=True)
+        return self.count_rows + sum(degree + missing for degree, missing in columns_before)
 
 
-def _check(degree: int, least: int, steps: int) -> None:
+def _check(degree: int, smallest: int, steps: int) -> None:
+    """Refuse a degree out of range, and steps that are not positive or too many."""
     require(
-        least <= as_count(degree, "degree") <= _MOST_DEGREE,
+        smallest <= as_count(degree, "degree") <= _MOST_DEGREE,
         "degree",
         degree,
-        expected=f"an integer between {least} and {_MOST_DEGREE}",
+        expected=f"an integer between {smallest} and {_MOST_DEGREE}",
         remedy="pass 1 for means, 2 for variances",
     )
     require(
@@ -438,7 +449,7 @@ def _check(degree: int, least: int, steps: int) -> None:
 
 
 def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.int64]:
-    """Return whole counts of at least 0, nearest to noisy ones; if known, with their total.
+    """Return integers of at least 0 nearest to noisy counts, with a known total if there is one.
 
     >>> whole_counts(np.array([2.6, -1.5, 7.2])).tolist()
     [3, 0, 7]
@@ -449,15 +460,17 @@ def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.i
     if total is None:
         rounded: npt.NDArray[np.int64] = np.rint(bounded).astype(np.int64)
         return rounded
-    # the nearest point of {c >= 0, Σc = total}: all less by one number, and cut off at 0
+    # the nearest point of {c >= 0, Σc = total}: max(c - x, 0) for the x that gives this total
     falling = -np.sort(-np.minimum(noisy, 2.0**62))
     excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     used = np.flatnonzero(falling > excess)
     near = np.maximum(noisy - (excess[used[-1]] if len(used) else excess[0]), 0)
-    whole: npt.NDArray[np.int64] = np.floor(near).astype(np.int64)
-    left = total - int(whole.sum())
-    if 0 < left <= len(whole):  # to the largest remainders
-        whole[np.argsort(whole - near, kind="stable")[:left]] += 1
-    else:  # what floats rounded, if anything
-        whole[np.argmax(whole)] += left
-    return whole
+    counts: npt.NDArray[np.int64] = np.floor(near).astype(np.int64)
+    shortage = total - int(counts.sum())
+    if (
+        0 < shortage <= len(counts)
+    ):  # rounding down lacks this much: add 1 where the remainder is largest
+        counts[np.argsort(counts - near, kind="stable")[:shortage]] += 1
+    else:  # off by float rounding, if at all
+        counts[np.argmax(counts)] += shortage
+    return counts

@@ -15,7 +15,7 @@ from zerodelta.ledger.balances import START, Balances, Entry, Key, Row, checked_
 from zerodelta.ledger.store import Store
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.release import Record, Release
-from zerodelta.privacy.release_file import Saved, judged, read_text
+from zerodelta.privacy.release_file import Saved, read_data, read_text
 from zerodelta.privacy.shown_release import csv_lines
 from zerodelta.value import value
 
@@ -264,7 +264,7 @@ def _check_record(
     row = store.find(entry)
     body = {} if row is None else json.loads(row[2])
     stated = {name: str(record.claim.get(name)) for name in ("epsilon", "neighbors", "unit")}
-    same = body.get("record") == record.asked and body.get("time") == receipt["time"]
+    same = body.get("record") == record.request_digest and body.get("time") == receipt["time"]
     if not same or stated != {name: str(body.get(name)) for name in stated}:
         raise LedgerError(
             f"a release is not what entry {entry} was written for: its record states something "
@@ -290,7 +290,7 @@ def _read(record: Any) -> _Paid:
         return _of_text(os.fspath(record))
     if isinstance(record, Mapping):
         if "schema" in record:
-            return _of_saved(judged(dict(record)))
+            return _of_saved(read_data(dict(record)))
         receipts = list(_receipts(record))
         if receipts:
             return _Paid(receipts=receipts)

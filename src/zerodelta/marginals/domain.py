@@ -30,7 +30,7 @@ from zerodelta.exact.rational import as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
-from zerodelta.spine.plan import MOST_BYTES, Facts
+from zerodelta.spine.plan import MAX_BYTES, Facts
 from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
@@ -553,7 +553,7 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     row_bytes = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
     counted = _counted_tables(domain, workload) is not None
     require(
-        counted or facts.may_hold(row_bytes, most=MOST_BYTES),
+        counted or facts.may_hold(row_bytes, limit=MAX_BYTES),
         "workload",
         f"{len(workload.tables)} tables of {len(domain.columns)} columns",
         expected=f"tables that are counted while rows stream by, or fewer rows than "

@@ -1,4 +1,4 @@
-"""Noise on exact sums, and selection: the blocks everything is built from."""
+"""Add noise to exact sums, or select an option: the building blocks of every release."""
 
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip

@@ -1,7 +1,8 @@
-"""How the rows of a release were read, for a share of its ε: a partition of them (theory P1, P2).
+"""Count the rows of a release that were used, clipped or unreadable (theory P1, P2).
 
-Each row that counts is used, clipped or unreadable, so one row moves these three counts as it moves
-a histogram. They are a part of the same certificate: the whole costs the ε that was asked for.
+Each row that counts is exactly one of these three, so one row changes the three counts as it
+changes a histogram. Their noise costs a stated share of the release's ε and is a part of the same
+certificate, whose total stays the ε that the caller passed.
 """
 
 from __future__ import annotations
@@ -23,35 +24,36 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share, each_bounds
-from zerodelta.spine.run import Beside
+from zerodelta.spine.public_inputs import as_share, bounds_by_column
+from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 
 
-def diagnosis(
-    share: Rational | Beside | None,
+def as_diagnosis(
+    share: Rational | Diagnosis | None,
     source: Source | None,
     *,
     bounds: Any = None,
     beyond: TooLong | None = None,
-) -> Beside | None:
-    """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
+) -> Diagnosis | None:
+    """Return the question that ``diagnostics=share`` adds to a release; None if that is None.
 
-    `bounds` are those of the columns of `source`, as the question has them; items without declared
-    columns (None) are refused. Rows that are `beyond` a bound on their length are clipped, too.
+    `bounds` are those of the columns of `source`, as the main question has them; without declared
+    columns (None) there are no bounds to compare with, and the share is refused. Rows that are
+    `beyond` a bound on their length count as clipped, too.
 
     >>> from zerodelta.data.arrays import ArraySource
-    >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
-    >>> beside.share, beside.source.columns
+    >>> diagnosis = as_diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
+    >>> diagnosis.share, diagnosis.source.columns
     (Fraction(1, 100), ('reading',))
     """
-    if share is None or isinstance(share, Beside):  # the latter was asked for already
+    if share is None or isinstance(share, Diagnosis):  # the caller has built it already
         return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
         read: Source = source.readings(_limits(source, bounds), beyond)
     elif source is not None and bounds is not None:
-        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))), beyond)
+        read = Readings(source, tuple(bounds_by_column(bounds, len(source.columns))), beyond)
     else:
         raise ParameterError(
             "diagnostics",
@@ -59,39 +61,43 @@ def diagnosis(
             expected="columns with bounds: a row is used, clipped to them, or unreadable",
             remedy="name columns of a data set or pass bounds=, or leave diagnostics out",
         )
-    return Beside(question=ReadingsQuestion(), source=read, share=exact)
+    return Diagnosis(question=ReadingsQuestion(), source=read, share=exact)
 
 
 def _limits(source: Dataset, bounds: Any) -> Limits:
-    """Return the bounds of each column: the question's, or those that were declared."""
+    """Return the bounds of each column: those of the question, or else the declared ones."""
     if bounds is not None:
-        return tuple(each_bounds(bounds, len(source.columns)))
+        return tuple(bounds_by_column(bounds, len(source.columns)))
     kinds = source.kinds.values()
     return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
 
 
 @value
 class ReadingsQuestion:
-    """Which fractions of the rows were used, clipped and unreadable."""
+    """Question for the fractions of rows that were used, clipped and unreadable."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise; where all rows count and n is public the used are the rest."""
+        """Calibrate the noise on the counts.
+
+        Where n is public and all rows count, only clipped and unreadable rows are counted: the used
+        ones are the rest.
+        """
         exact = as_usable_epsilon(epsilon)
         n = None if facts.may_miss else facts.rows
-        first = 0 if n is None else 1
+        first_cell = 0 if n is None else 1
         noise = PartitionNoise.for_epsilon(
-            epsilon=exact, cells=3 - first, neighbors=facts.neighbors
+            epsilon=exact, cells=3 - first_cell, neighbors=facts.neighbors
         )
-        one = [1] + [0] * (noise.cells - 1)
-        error = expected_count(noise.covariance(one, one) ** 0.5)
+        one_count = [1] + [0] * (noise.cells - 1)
+        error = expected_count(noise.covariance(one_count, one_count) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
             counts = rows.counts(0, 3)
-            noisy = [int(count) for count in noise.apply(counts[first:], bits)]
+            noisy = [int(count) for count in noise.apply(counts[first_cell:], bits)]
             total = sum(noisy) if n is None else n
             if n is not None:
                 noisy = [n - sum(noisy), *noisy]
-            # where no row seems to be there, nothing is known of how it was read
+            # a noisy total of 0 or less says nothing about the fractions
             used, clipped, unreadable = (
                 float(np.clip(count / total, 0, 1)) if total > 0 else float("nan")
                 for count in noisy

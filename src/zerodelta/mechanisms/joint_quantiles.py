@@ -1,8 +1,9 @@
-"""Several quantiles drawn together, from runs of rows on a fine grid (theory Q).
+"""Draw several quantiles together, from rows on a fine grid (theory Q).
 
-Up to some millions of rows are sorted. Of more, cells are counted in one pass, and a second one
-collects the rows of those around the ranks that are asked for; a row's place within the cell of its
-point is drawn when its point is looked at, and kept: the law is the same in all cases.
+Up to some millions of rows are sorted in memory. Of more, a first pass counts the rows of each cell
+of the grid, and a second one collects the rows of the cells around the wanted ranks. The place of a
+row within the cell of its point is drawn when that point is first looked at, and then kept, so that
+the law of the result is the same in both cases.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.noise import JointQuantiles
 from zerodelta.value import value
 
-# -- Several quantiles drawn together: their number costs no ε (theory Q) -------------------------
-# `JointExponential` is the mechanism. It is handed runs of a grid that is finer than the public
-# one: every row is moved to a random place within its own cell, by itself, so that rows on one
-# point are apart (`fine_rows`); the cell of a drawn point is published.
+# -- The mechanism: the number of quantiles costs no ε (theory Q) ---------------------------------
+# `JointExponential` reads rows on a grid that is finer than the public one: each row is moved to a
+# random place within its own cell, independently of all others, which separates rows on one public
+# point (`fine_rows`). Only the public cell of a drawn point is published.
 
 CELL_BITS = 20
 """A cell of the public grid has 2^20 places."""
@@ -38,7 +39,7 @@ CELL_BITS = 20
 
 @value
 class JointExponential(PureMechanism):
-    """Releases m points in rising order, of each group, drawn by how many rows lie between them.
+    """Releases m points in rising order, for each group, drawn by the row counts between them.
 
     **Neighbors**: one row replaced, or added or removed; a row may be absent, or in no group.
     **Guarantee**: pure DP with ε = 4·rate for one group, twice 4·rate·(1 - the smallest gap) for
@@ -80,7 +81,7 @@ class JointExponential(PureMechanism):
 
     @property
     def gaps(self) -> tuple[Fraction, ...]:
-        """Which part of the rows should lie before, between and behind the points."""
+        """The part of the rows that should lie before, between and behind the points."""
         ends = (Fraction(0), *self.levels, Fraction(1))
         return tuple(b - a for a, b in itertools.pairwise(ends))
 
@@ -96,13 +97,14 @@ class JointExponential(PureMechanism):
 
     def draw(self, runs: Runs, bits: BitSource) -> list[int]:
         """Return the cells of the drawn points, in rising order."""
-        # a fixed part of N, not a whole rank: that would move by 1 where N does (theory Q)
+        # wanted gaps are exact fractions of N: rounded to whole ranks they could change by 1 where
+        # N does, which theory Q does not allow for
         gaps = [runs.count * gap for gap in self.gaps]
-        found = joint_points(runs, gaps, rate=self.rate, bits=bits)
-        return [point >> CELL_BITS for point in found]
+        points = joint_points(runs, gaps, rate=self.rate, bits=bits)
+        return [point >> CELL_BITS for point in points]
 
-    def near(self, count: int, *, points: int) -> tuple[Ranks, ...]:
-        """Return which ranks of so many rows a draw will ask for first: only time rests on it."""
+    def ranks_read_first(self, count: int, *, points: int) -> tuple[Ranks, ...]:
+        """Return the ranks among `count` rows that a draw reads first: this affects speed only."""
         gaps = [count * gap for gap in self.gaps]
         return ranks_asked_first(count, gaps, self.rate, points=points << CELL_BITS)
 
@@ -116,33 +118,33 @@ class JointExponential(PureMechanism):
 
 
 def fine_rows(points: Integers, bits: BitSource) -> Integers:
-    """Return a place of the fine grid for each row, uniform among those of its cell.
+    """Return for each row a place of the fine grid, uniform among the places of its cell.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> (fine_rows(np.array([3, 3]), SystemBits()) >> CELL_BITS).tolist()
     [3, 3]
     """
     places = bits.words(len(points)) >> np.uint64(64 - CELL_BITS)
-    moved: Integers = (points << CELL_BITS) | places.astype(np.int64)
-    return moved
+    rows: Integers = (points << CELL_BITS) | places.astype(np.int64)
+    return rows
 
 
-MOST_TOGETHER = 1 << 22
-"""Rows of one point that are placed at once."""
+MAXIMUM_BATCH = 1 << 22
+"""How many rows of one point get their random places in one array."""
 
 
 def grid_runs(column: GridRows, bits: BitSource) -> Runs:
-    """Return the runs of one column on the fine grid."""
-    held, cells = column.first_pass()
+    """Return the rows of one column on the fine grid, sorted or counted by cell."""
+    rows, cells = column.first_pass()
     points = column.points.size << CELL_BITS
-    if held is not None:
-        return SortedRuns(rows=np.sort(fine_rows(held, bits)), points=points)
+    if rows is not None:
+        return SortedRuns(rows=np.sort(fine_rows(rows, bits)), points=points)
     return CountedRuns(column, cells, bits)
 
 
 @final
 class CountedRuns:
-    """The runs of rows that were counted by cell and are read again where they are needed."""
+    """Rows that were counted by cell; cells around the wanted ranks are read a second time."""
 
     __slots__ = ("_behind", "_bits", "_cells", "_column", "_pieces")
 
@@ -150,7 +152,7 @@ class CountedRuns:
         self._column, self._cells, self._bits = column, cells, bits
         self._behind = np.cumsum(cells)
         self._pieces: dict[int, tuple[int, PlacedCell]] = {}
-        """Each cell that was read, and the rank of its first row."""
+        """For each cell that was read again, the rank of its first row, and its rows."""
 
     @property
     def count(self) -> int:
@@ -163,7 +165,7 @@ class CountedRuns:
         return self._column.points.size << CELL_BITS
 
     def fetch(self, ranges: Sequence[Ranks]) -> None:
-        """Read, in one pass, what the borders of these ranks need."""
+        """Read, in one pass, all cells that hold rows next to these ranks."""
         wanted: set[int] = set()
         for ranks in ranges:
             start, stop = max(0, ranks.first - 1), min(self.count, ranks.last + 1)
@@ -176,34 +178,37 @@ class CountedRuns:
             return
         points, counts = self._column.tally(missing, self._cells)
         shift = self._column.shift
-        # the cells of all points, which are in order
+        # points are in rising order, so those of one cell stand together
         edges = np.searchsorted(points >> shift, np.append(missing, self._cells.size))
-        for at, cell in enumerate(missing.tolist()):
-            part, total = slice(int(edges[at]), int(edges[at + 1])), int(self._cells[cell])
+        for place, cell in enumerate(missing.tolist()):
+            part, total = slice(int(edges[place]), int(edges[place + 1])), int(self._cells[cell])
             piece = PlacedCell(*_as_counted(points[part], counts[part], total), self._bits)
             self._pieces[cell] = int(self._behind[cell]) - total, piece
 
     def borders(self, first: int, last: int) -> Integers:
-        """Return where runs `first` to `last` begin, and where the last one ends."""
+        """Return the fine points where runs `first` to `last` begin, and where the last one ends.
+
+        Run i lies between the rows of rank i - 1 and i; the outer runs end with the grid.
+        """
         self.fetch([Ranks(first=first, last=last)])
         start, stop = max(0, first - 1), min(self.count, last + 1)
         low = np.searchsorted(self._behind, start, side="right")
-        found: list[Integers] = [np.zeros(1 if first == 0 else 0, dtype=np.int64)]
-        at, cell = start, int(low)
-        while at < stop:
+        pieces: list[Integers] = [np.zeros(1 if first == 0 else 0, dtype=np.int64)]
+        rank, cell = start, int(low)
+        while rank < stop:
             if self._cells[cell]:
                 begins, piece = self._pieces[cell]
                 ends = begins + int(self._cells[cell])
-                found.append(piece.rows(at - begins, min(stop, ends) - begins))
-                at = ends
+                pieces.append(piece.rows(rank - begins, min(stop, ends) - begins))
+                rank = ends
             cell += 1
         end = [self.points] if last == self.count else []
-        return np.concatenate([*found, np.array(end, dtype=np.int64)])
+        return np.concatenate([*pieces, np.array(end, dtype=np.int64)])
 
 
 @final
 class PlacedCell:
-    """The rows of one cell by their points; a point's rows are placed when one is asked for."""
+    """The rows of one cell, counted by point; rows of a point get places when first needed."""
 
     __slots__ = ("_behind", "_bits", "_counts", "_placed", "_points")
 
@@ -211,7 +216,7 @@ class PlacedCell:
         self._points, self._counts, self._bits = points, counts, bits
         self._behind = np.cumsum(counts)
         self._placed: dict[int, Integers] = {}
-        if len(counts) and self._behind[-1] <= MOST_TOGETHER:  # all at once
+        if len(counts) and self._behind[-1] <= MAXIMUM_BATCH:  # all at once
             rows = np.sort(fine_rows(np.repeat(points, counts), bits))
             self._points, self._counts = points[:1], self._behind[-1:]
             self._behind, self._placed = self._counts, {0: rows}
@@ -219,37 +224,45 @@ class PlacedCell:
     def rows(self, start: int, stop: int) -> Integers:
         """Return the fine rows from rank `start` on and before `stop` in this cell."""
         low, high = np.searchsorted(self._behind, [start, stop - 1], side="right")
-        found = []
-        for at in range(int(low), int(high) + 1):
-            begins = int(self._behind[at] - self._counts[at])
-            wanted = np.arange(max(start, begins), min(stop, int(self._behind[at]))) - begins
-            found.append(self._point(at, wanted))
-        return np.concatenate(found)
+        pieces = []
+        for place in range(int(low), int(high) + 1):
+            begins = int(self._behind[place] - self._counts[place])
+            ranks = np.arange(max(start, begins), min(stop, int(self._behind[place]))) - begins
+            pieces.append(self._rows_of_point(place, ranks))
+        return np.concatenate(pieces)
 
-    def _point(self, at: int, wanted: Integers) -> Integers:
-        count = int(self._counts[at])
-        if at not in self._placed:
-            self._placed[at] = self._placed_rows(int(self._points[at]), count)
-        placed = self._placed[at]
-        if count <= MOST_TOGETHER:
-            return placed[wanted]
-        places = np.searchsorted(placed, wanted, side="right")
-        found: Integers = (int(self._points[at]) << CELL_BITS) + places
-        return found
+    def _rows_of_point(self, place: int, ranks: Integers) -> Integers:
+        """Return the fine rows of these ranks among the rows of one point."""
+        count = int(self._counts[place])
+        if place not in self._placed:
+            self._placed[place] = self._placed_rows(int(self._points[place]), count)
+        placed = self._placed[place]
+        if count <= MAXIMUM_BATCH:
+            return placed[ranks]
+        fine_places = np.searchsorted(placed, ranks, side="right")
+        rows: Integers = (int(self._points[place]) << CELL_BITS) + fine_places
+        return rows
 
     def _placed_rows(self, point: int, count: int) -> Integers:
-        """Return the fine rows of a point in order; of very many, how many are up to each place."""
-        if count <= MOST_TOGETHER:
+        """Return the fine rows of a point in order.
+
+        Of more than `MAXIMUM_BATCH` rows return instead the number of rows up to each fine place.
+        """
+        if count <= MAXIMUM_BATCH:
             return np.sort(fine_rows(np.full(count, point, dtype=np.int64), self._bits))
         places = np.zeros(1 << CELL_BITS, dtype=np.int64)
-        for start in range(0, count, MOST_TOGETHER):
-            some = np.zeros(min(MOST_TOGETHER, count - start), dtype=np.int64)
-            places += np.bincount(fine_rows(some, self._bits), minlength=1 << CELL_BITS)
+        for start in range(0, count, MAXIMUM_BATCH):
+            batch = np.zeros(min(MAXIMUM_BATCH, count - start), dtype=np.int64)
+            places += np.bincount(fine_rows(batch, self._bits), minlength=1 << CELL_BITS)
         return np.cumsum(places)
 
 
 def _as_counted(points: Integers, counts: Integers, total: int) -> tuple[Integers, Integers]:
-    """Return points and counts of as many rows as were counted, whatever came in between."""
+    """Return points and counts with `total` rows, the number that the first pass counted.
+
+    A source that changed between the passes may yield another number; a wrong number here would
+    raise later, at a time that depends on the rows.
+    """
     if int(counts.sum()) == total:
         return points, counts
     if not len(points):

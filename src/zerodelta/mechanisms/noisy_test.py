@@ -1,7 +1,8 @@
-"""Releases behind a noisy test, and noise scaled to a local or smooth sensitivity (A7, C3, C5).
+"""Release values behind a noisy test, or with noise scaled to a local sensitivity (A7, C3, C5).
 
-If the test fails a uniform point is published. With the right threshold that alone is the mixing
-which makes the release pure: no extra ε and no extra noise, and nobody is told which it was.
+If the test fails, a uniform point is released instead. With the right threshold these uniform
+points are the mixing that makes the release pure, without further ε or noise. The release does not
+show whether the test failed.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from zerodelta.value import value
 
 
 def noisy_test(distance: int, *, epsilon: Fraction, threshold: Fraction, bits: BitSource) -> bool:
-    """Return whether distance + Laplace(1/ε) > threshold, with exactly that probability.
+    """Draw whether distance + Laplace(1/ε) > threshold, with exactly that probability.
 
-    With x = threshold - distance it is e^(-εx)/2 for x >= 0 and 1 - e^(εx)/2 below, so a fair coin
-    and a coin of a rational exponent decide it (theory C3: "decided lazily").
+    With x = threshold - distance the probability is e^(-εx)/2 for x >= 0 and 1 - e^(εx)/2 for
+    x < 0, so a fair coin and a coin with a rational exponent decide (theory C3: "decided lazily").
     """
     gap = threshold - distance
     tail = bool(bernoulli_exp(epsilon * abs(gap), size=1, bits=bits)[0]) & bool(
@@ -79,7 +80,7 @@ class ProposedRelease:
         epsilon: Fraction,
         test_share: Fraction,
     ) -> ProposedRelease:
-        """Return the release with the smallest threshold for which failed tests are the mixing."""
+        """Return the release with the smallest threshold that makes it pure by failed tests."""
         release = ProposedRelease(
             query=query,
             lattice=lattice,
@@ -108,30 +109,31 @@ class ProposedRelease:
         return self.theorem.step(status=query_status(self.query))
 
     def draft(self, rows: Any, bits: BitSource) -> IntegerArray | None:
-        """Return the noisy cell, or None for ⊥: an internal answer, unless (ε, δ) is enough."""
-        found = self.query.read(rows)
+        """Return the noisy cell, or None (⊥) if the test fails; (ε, δ)-DP, not pure."""
+        data = self.query.read(rows)
         noise = RoundedLaplace.for_epsilon(epsilon=self.release_epsilon, sensitivity=self.bound)
-        noisy = noise.apply(self.query.answer(found), bits)
-        distance = self.query.distance(found, self.bound)
+        noisy = noise.apply(self.query.answer(data), bits)
+        distance = self.query.distance(data, self.bound)
         passed = noisy_test(
             distance, epsilon=self.test_epsilon, threshold=self.threshold, bits=bits
         )
         return noisy if passed else None
 
     def apply(self, rows: Any, bits: BitSource) -> Any:
-        """Return the point of the noisy cell; of a uniform one if it failed or left the grid.
+        """Return the point of the noisy cell, or a uniform point if the test fails.
 
-        Both are computed in either case: a failed test makes the same calls (theory C0).
+        A noisy cell beyond the grid is replaced by a uniform one, too. Both cells are computed in
+        each case, so that a failed test makes the same calls (theory C0).
         """
-        cell, spare = self.draft(rows, bits), uniform_cell(self.lattice, bits)
-        tried = spare if cell is None else cell
-        inside = self.lattice.contains(np.asarray(tried))
-        return self.lattice.points(tried if inside else spare)
+        cell, uniform = self.draft(rows, bits), uniform_cell(self.lattice, bits)
+        chosen = uniform if cell is None else cell
+        inside = self.lattice.contains(np.asarray(chosen))
+        return self.lattice.points(chosen if inside else uniform)
 
 
 @value
 class ClearLead:
-    """The most frequent of so many items if its lead is clear, else a uniform item.
+    """The most frequent of `items` items if its lead is clear, else a uniform item.
 
     **Neighbors**: replace-one or add-remove: the same proof covers both.
     **Guarantee**: pure ε-DP if the threshold is that of `for_epsilon` (theory C5).
@@ -176,10 +178,10 @@ class ClearLead:
 
     def apply(self, counted: KeyCounts, bits: BitSource) -> int:
         """Return the index of the released item."""
-        found, distance = self.stability(counted)
+        mode, distance = self.stability(counted)
         passed = noisy_test(distance, epsilon=self.epsilon, threshold=self.threshold, bits=bits)
-        drawn = int(uniform_below(self.items, size=1, bits=bits)[0])
-        return found if passed else drawn
+        uniform = int(uniform_below(self.items, size=1, bits=bits)[0])
+        return mode if passed else uniform
 
     def fails(self, lead: int) -> float:
         """Return the probability that a mode with this lead fails its test."""
@@ -187,7 +189,7 @@ class ClearLead:
         return math.exp(-beyond) / 2 if beyond >= 0 else 1 - math.exp(beyond) / 2
 
     def lead_for(self, failed: float) -> float:
-        """Return the smallest lead that fails with at most this probability; inf if none does.
+        """Return the smallest lead that fails with at most probability `failed`; inf for 0.
 
         >>> test = ClearLead.for_epsilon(epsilon=Fraction(1), items=1024)
         >>> test.lead_for(0.1), test.fails(17) <= 0.1 < test.fails(16)
@@ -202,13 +204,12 @@ class ClearLead:
         return float(max(0, 2 * distance + 1))
 
 
-# -- Local sensitivity ----------------------------------------------------------------------------
-# Noise for a privately bounded local sensitivity, mixed with a uniform point (theory A8, C4).
+# -- Noise for a privately bounded local sensitivity, mixed with a uniform point (theory A8, C4) --
 
 
 @value
 class BoundedRelease:
-    """A query's answer with noise for its noisy local sensitivity plus `margin`.
+    """A query's answer with noise scaled to its noisy local sensitivity plus `margin`.
 
     **Neighbors**: replace-one, for the query, its local sensitivity and the change of that.
     **Guarantee**: `draft` is (ε₁+ε₂, δ)-DP (theory A8). Bounds and margin are in cells.
@@ -221,13 +222,13 @@ class BoundedRelease:
     margin: int
 
     def draft(self, rows: Any, bits: BitSource) -> IntegerArray:
-        """Return the noisy cell; it and the noisy bound are internal answers."""
-        found, change = self.query.read(rows), self.query.local_change
+        """Return the noisy cell, an internal answer like the noisy bound."""
+        data, change = self.query.read(rows), self.query.local_change
         noise = int(rounded_laplace(scale=change / self.bound_epsilon, size=1, bits=bits)[0])
         # theory A8: local sensitivity in l1, the norm of product Laplace noise (the paper has l2);
         # and at least a public bound, because LS + noise + margin may be 0 or less
-        bound = max(self.smallest_bound, self.query.local_sensitivity(found) + noise + self.margin)
-        answer, scale = self.query.answer(found), bound / self.release_epsilon
+        bound = max(self.smallest_bound, self.query.local_sensitivity(data) + noise + self.margin)
+        answer, scale = self.query.answer(data), bound / self.release_epsilon
         return add_exactly(answer, rounded_laplace(scale=scale, size=len(answer), bits=bits))
 
 
@@ -286,17 +287,23 @@ class MixedBoundedRelease:
         return self.theorem.step(status=query_status(self.base.query))
 
     def apply(self, rows: Any, bits: BitSource) -> Any:
-        """Return the point of the noisy cell; of a uniform one if it left the grid, or is mixed."""
+        """Return the point of the noisy cell, or with the mixing probability a uniform point.
+
+        A noisy cell beyond the grid is replaced by a uniform one, too.
+        """
         cell = self.base.draft(rows, bits)
-        spare, drawn = uniform_cell(self.lattice, bits), uniform_cell(self.lattice, bits)
-        kept = cell if self.lattice.contains(np.asarray(cell)) else spare
-        mixed = bool(bernoulli(self.mixing_probability, size=1, bits=bits)[0])
-        return self.lattice.points(drawn if mixed else kept)
+        fallback, mixed = uniform_cell(self.lattice, bits), uniform_cell(self.lattice, bits)
+        kept = cell if self.lattice.contains(np.asarray(cell)) else fallback
+        is_mixed = bool(bernoulli(self.mixing_probability, size=1, bits=bits)[0])
+        return self.lattice.points(mixed if is_mixed else kept)
 
 
 # -- Student-t noise scaled to the smooth sensitivity of a trimmed sum (theory C10.3) -------------
-# The trimmed sum is an integer, its smooth sensitivity S an exact rational, and round(S/c·T) is
-# drawn as a whole: nothing is approximated.
+# The trimmed sum is an integer, its smooth sensitivity S is an exact rational, and round(S/c·T) is
+# drawn exactly in one step: nothing is approximated.
+
+# Chosen by hand, not fitted: the precision of weights and decays in bits, the largest number of
+# changes and the smallest weight that are looked at, and the degrees of freedom that are compared.
 
 _WEIGHT_BITS = 40
 _DECAY_BITS = 16
@@ -327,19 +334,22 @@ class SmoothNoise:
         )
 
     def weights(self, count: int) -> list[int]:
-        """Return w_0..w_K for n = count rows; K is public: at most n, 4000, or where w is tiny."""
+        """Return w_0..w_K for n = count rows.
+
+        K is public: it is n, 4000, or the first place with a negligible weight, whichever is least.
+        """
         numerator, denominator = self.decay.numerator, self.decay.denominator
-        found = [1 << _WEIGHT_BITS]
-        while len(found) <= min(count, _MOST_CHANGES) and found[-1] > _NEGLIGIBLE * found[0]:
-            found.append(-(-found[-1] * numerator // denominator))
-        return found
+        weights = [1 << _WEIGHT_BITS]
+        while len(weights) <= min(count, _MOST_CHANGES) and weights[-1] > _NEGLIGIBLE * weights[0]:
+            weights.append(-(-weights[-1] * numerator // denominator))
+        return weights
 
     def sensitivity(self, order: Order, *, count: int, trim: int, steps: int) -> Fraction:
         """Return S of the trimmed sum of rows in -steps..steps; never published."""
         *weights, last = self.weights(count)
         kept = (trim + 1, count - trim)
-        far = reaches(order, kept=kept, changes=np.arange(len(weights)))
-        terms = [w * int(reach) for w, reach in zip(weights, far, strict=True)]
+        sensitivities = reaches(order, kept=kept, changes=np.arange(len(weights)))
+        terms = [w * int(reach) for w, reach in zip(weights, sensitivities, strict=True)]
         return Fraction(max(*terms, last * 2 * steps), 1 << _WEIGHT_BITS)
 
     def apply(self, total: int, sensitivity: Fraction, bits: BitSource) -> int:
@@ -370,17 +380,17 @@ def best_smooth_noise(
     guesses: Sequence[npt.NDArray[np.float64]],
     changes: npt.NDArray[np.int64],
 ) -> SmoothNoise:
-    """Return the noise of least worst regret over guesses of A_k: ν of 2, 3, 4, 6 and β below ε/ν.
+    """Return the noise with the least worst regret over guesses of A_k; ν is 2, 3, 4 or 6, β < ε/ν.
 
-    The regret for a guess is the error over the least error of any candidate for it; with one
-    guess this is the noise that is least for it.
+    The regret of a candidate for a guess is its error divided by the least error of any candidate.
+    With one guess, the result is the candidate with the least error.
     """
     candidates = []
     for nu in _DEGREES:
         for share in np.linspace(0.04, 0.96, 24):
             beta = float(epsilon) / nu * float(share)
-            whole = max(1, math.ceil(math.exp(-beta) * 2**_DECAY_BITS))
-            decay = Fraction(whole, 2**_DECAY_BITS)
+            numerator = max(1, math.ceil(math.exp(-beta) * 2**_DECAY_BITS))
+            decay = Fraction(numerator, 2**_DECAY_BITS)
             if 0 < decay < 1:
                 candidates.append((nu, decay))
     if not candidates:  # an ε so small that e^-β rounds to 1
@@ -391,8 +401,8 @@ def best_smooth_noise(
             for nu, decay in candidates
         ]
     )
-    least = np.maximum(rough.min(axis=0), np.finfo(float).tiny)
-    nu, decay = candidates[int((rough / least).max(axis=1).argmin())]
+    smallest = np.maximum(rough.min(axis=0), np.finfo(float).tiny)
+    nu, decay = candidates[int((rough / smallest).max(axis=1).argmin())]
     return SmoothNoise.of(epsilon=epsilon, degrees=nu, decay=decay)
 
 
@@ -403,7 +413,7 @@ def _rough_error(
     reach: npt.NDArray[np.float64],
     changes: npt.NDArray[np.int64],
 ) -> float:
-    """Return `SmoothNoise.error` with c in floats: only to compare candidates."""
+    """Return `SmoothNoise.error` with c in floats, which suffices to compare candidates."""
     beta = -math.log(decay)
     rate = (2 * epsilon - (nu - 1) * beta) / (nu + 1)
     if rate <= beta:

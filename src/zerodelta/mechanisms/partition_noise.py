@@ -1,8 +1,8 @@
-"""Noise on the cells of a table, whatever the number of its groups: pure DP (theory P1, P2, G2).
+"""Add noise to the cells of a table at an ε that no number of groups raises (theory P1, P2, G2).
 
-`PartitionNoise` is for cells to which a row adds at most a fixed total (counts, histograms,
-`BernsteinCells`), `BlockNoise` for several sums of each group (`ChebyshevBlock`). Both are made
-from public numbers by `for_epsilon`, and add their noise to exact integer sums with `apply`.
+`PartitionNoise` is for cells to which one row adds at most a fixed total (counts, histograms,
+`BernsteinCells`), `BlockNoise` for several sums of each group (`ChebyshevBlock`). Both are
+calibrated from public numbers by `for_epsilon`, and `apply` adds their noise to exact integer sums.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from zerodelta.privacy.theorems.noise import BlockKNorm, PartitionKNorm, Partiti
 from zerodelta.value import value
 
 _MOST_JOINT = 6
-"""Up to so many cells one joint draw is worth it; Laplace noise is independent and streams (P2)."""
+"""The largest number of cells for one joint draw; beyond it the gain over independent Laplace
+noise, which needs no memory for all cells, is small (theory P2)."""
 
 
 @value
 class PartitionNoise(ScaledNoise):
-    """Releases integer cells plus noise, where a row adds at most `row_total` to all of them.
+    """Releases integer cells plus noise, where a row adds at most `row_total` to all together.
 
     **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed.
     **Guarantee**: pure DP. "laplace": independent discrete Laplace noise (the two-sided geometric
     law), ε = 2mM/scale for replaced rows and several cells, else mM/scale (P1). "k-norm": one draw
     over *all* cells, ε = mM/scale (P2). "auto" is the one with the smaller variance.
-    **Public**: everything stored here. `cells` is that of all groups together; ε is not split.
+    **Public**: everything stored here. `cells` counts those of all groups; ε is not split.
     **Error**: `covariance`.
 
     >>> from zerodelta.exact.bits import SystemBits
@@ -93,7 +94,10 @@ class PartitionNoise(ScaledNoise):
         return self.cells
 
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
-        """Return one vector for all groups: one joint draw for each would cost twice ε."""
+        """Return one vector for the cells of all groups.
+
+        A joint draw for each group would cost twice ε: a replaced row may change two groups.
+        """
         if self.method == "k-norm":
             return rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
         return discrete_laplace(scale=self.scale, size=self.cells, bits=bits)
@@ -108,7 +112,7 @@ class PartitionNoise(ScaledNoise):
 
 @value
 class BlockNoise(ScaledNoise):
-    """Releases `dimension` integer sums of each group plus l∞ noise, drawn anew for each group.
+    """Releases `dimension` integer sums of each group plus l∞ noise, one draw for each group.
 
     **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed. A row adds
     at most `row_bound` to every sum of its own group, and nothing elsewhere.
@@ -176,10 +180,11 @@ def power_sums(
     *,
     missing: Sequence[bool],
 ) -> tuple[IntegerArray, list[IntegerArray]]:
-    """Return the rows of each group and, for each column, its values and the sums of k, k², ….
+    """Return the number of rows of each group and, for each column, the sums of 1, k, k², ….
 
-    The latter are of shape (groups, 1 + degree); k = lattice.quantize(value). A row without a
-    group adds nothing; a value that is not there is no value if it may be `missing`, else 0.
+    The sums of a column have shape (groups, 1 + degree); k = lattice.quantize(value). A row without
+    a group adds nothing. An absent value adds nothing if the column may have `missing` values, and
+    otherwise counts as the center, k = 0.
     """
     sums = _PowerSums(
         keys=keys, lattices=tuple(lattices), degrees=tuple(degrees), missing=tuple(missing)
@@ -187,13 +192,16 @@ def power_sums(
     columns: list[Column] = [*keys.columns, *of]
     if not columns:  # all rows are one group
         columns = [0]
-    found = rows.total(sums, columns, shape=(keys.count, sums.width), bound=sums.bound)
-    return found[:, 0], [found[:, sums.place(i) : sums.place(i + 1)] for i in range(len(of))]
+    table = rows.total(sums, columns, shape=(keys.count, sums.width), bound=sums.bound)
+    return table[:, 0], [table[:, sums.place(i) : sums.place(i + 1)] for i in range(len(of))]
 
 
 @value
 class _PowerSums:
-    """What a block of rows adds; its first columns are keys. Workers of a cluster get a copy."""
+    """Function from a block of rows, whose first columns are keys, to its table of sums.
+
+    Workers of a cluster get a copy, so it holds public numbers only.
+    """
 
     keys: GroupKeys
     lattices: tuple[FixedPoint, ...]
@@ -201,12 +209,12 @@ class _PowerSums:
     missing: tuple[bool, ...]
 
     def place(self, column: int) -> int:
-        """Return where the sums of a column begin."""
+        """Return the place in a group where the sums of a column begin."""
         return 1 + sum(1 + degree for degree in self.degrees[:column])
 
     @property
     def width(self) -> int:
-        """How many sums a group has."""
+        """The number of sums of a group."""
         return self.place(len(self.degrees))
 
     @property
@@ -222,16 +230,17 @@ class _PowerSums:
         groups, first = self.keys.count, len(self.keys.keys)
         fits = len(block) * self.bound <= INT64_MOST
         shape = (groups, self.width)
-        found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
-        found[:, 0] = np.bincount(codes, minlength=groups)
+        table: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
+        table[:, 0] = np.bincount(codes, minlength=groups)
         for i, degree in enumerate(self.degrees):
             start, column = self.place(i), first + i
-            own = found[:, start - 1 : start + 1 + degree]  # the first is not this column's
+            # `add_powers` does not write to its first column, which is not one of this column's
+            sums = table[:, start - 1 : start + 1 + degree]
             values = block[:, column : column + 1]
             if not self.missing[i]:
                 values = np.where(np.isnan(values), float(self._center(i)), values)
-            add_powers(own, codes, values, self.lattices[i], degree)
-        return found
+            add_powers(sums, codes, values, self.lattices[i], degree)
+        return table
 
     def _center(self, column: int) -> Fraction:
         center = self.lattices[column].center
@@ -239,7 +248,7 @@ class _PowerSums:
 
 
 def present_counts(rows: Rows, of: Sequence[Column]) -> IntegerArray:
-    """Return in how many rows each of some columns has a value, in one pass."""
+    """Return for each column the number of rows with a value, in one pass."""
     columns = as_function(list(of), rows.columns)
     ones = FixedPoint.box(dimension=len(of), lower=-1, upper=1, steps=1)
     return rows.sum(lambda block: (~np.isnan(columns(block))).astype(np.float64), ones)

@@ -1,7 +1,7 @@
-"""Several quantiles of a column, of all rows or by group: which method and levels (theory Q).
+"""Choose the method and the levels for quantiles of a column, of all rows or by group (theory Q).
 
-The joint exponential mechanism, unless the grid is so small that counts of all its points are
-better. All choices are made from public numbers, and the number of rows is not needed.
+The method is the joint exponential mechanism, unless the grid is so small that counts of all its
+points err less. All choices are made from public numbers; the exact number of rows is not needed.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ from zerodelta.spine.plan import Method, choose, ranked
 from zerodelta.value import value
 
 _MOST_LEVELS = 99
-"""More are interpolated between so many: further ones cost more than they tell."""
+"""The largest number of levels that are drawn; others are interpolated between these."""
 _FINEST = 1 << 20
-_BENT = 0.75
-"""Rows that interpolation between m levels is off are about n/m² times this (measured in
-bench/tables_quantiles.py): a distribution is no line between two of its quantiles."""
+"""The largest denominator of a level that is drawn but was not in the call."""
+_CURVATURE = 0.75
+"""Interpolation between m levels is off by about this times n/m² rows, because a distribution
+function is not a line between two quantiles (measured in bench/tables_quantiles.py)."""
 
 
 @value
 class QuantilePlan:
-    """Quantiles of one column at given levels, of all rows or of each of some groups.
+    """The public plan for quantiles of one column, of all rows or of each group.
 
-    A function of public numbers. `steps` prove `claim` for one row; `answer` reads the rows.
+    It depends on public numbers only. `steps` prove `claim` for one row; `answer` reads the rows.
     """
 
     levels: tuple[Fraction, ...]
-    """In the order in which they were asked."""
+    """In the order of the call."""
     points: EvenPoints | ListedPoints
     skip: bool
     claim: PureDP
@@ -70,8 +71,8 @@ class QuantilePlan:
                 return self._drawn(self.mechanism, grid_runs(source, bits), bits)
             line = ClusterLine(rows, source.snap, groups=1, size=self.points.size)
             return self._drawn(self.mechanism, ClusterRuns(line, 0, bits), bits)
-        (found,) = self._from_counts(self.mechanism.release(source.counts()[None, :], bits))
-        return np.asarray(found)
+        (quantiles,) = self._from_counts(self.mechanism.release(source.counts()[None, :], bits))
+        return np.asarray(quantiles)
 
     def by_group(
         self,
@@ -81,39 +82,41 @@ class QuantilePlan:
         keys: GroupKeys,
         column: Column,
     ) -> Floats:
-        """Return the quantiles of each group, of shape (groups, levels).
+        """Return the quantiles of each group, as an array of shape (groups, levels).
 
-        `keys` may be fewer groups than were planned for, if each is drawn by itself ("joint").
+        `keys` may have fewer groups than were planned for if the method is "joint", which draws
+        each group by itself.
         """
         grouped = GroupedColumn(
             rows=rows, keys=keys, column=column, points=self.points, skip=self.skip
         )
         if isinstance(self.mechanism, CumulativeCounts):
             return self._from_counts(self.mechanism.release(grouped.counts(), bits))
-        # the group's own private size decides the ranks; an empty group is one like any other
-        near = partial(self.mechanism.near, points=self.points.size)
-        drawn = (self._drawn(self.mechanism, runs, bits) for runs in grouped.runs(bits, near=near))
-        return np.array(list(drawn))
+        # the ranks come from the private size of each group; an empty group is drawn like the rest
+        read_first = partial(self.mechanism.ranks_read_first, points=self.points.size)
+        groups = grouped.runs(bits, read_first=read_first)
+        return np.array([self._drawn(self.mechanism, runs, bits) for runs in groups])
 
     def _drawn(self, joint: JointExponential, runs: Runs, bits: BitSource) -> Floats:
-        """Return the values of drawn points at the levels asked, between them interpolated."""
+        """Draw points at the levels of `joint`, and interpolate at the levels of the call."""
         values = np.array([self.points.value(point) for point in joint.draw(runs, bits)])
-        known = np.array([float(level) for level in joint.levels])
-        asked = np.array([float(level) for level in self.levels])
-        found, order = np.interp(asked, known, values), np.argsort(asked)
-        found[order] = np.maximum.accumulate(found[order])  # a line may end an ulp too high
-        return np.asarray(np.clip(found, values[0], values[-1]))
+        drawn_levels = np.array([float(level) for level in joint.levels])
+        levels = np.array([float(level) for level in self.levels])
+        quantiles, order = np.interp(levels, drawn_levels, values), np.argsort(levels)
+        # interpolation may end one ulp too high
+        quantiles[order] = np.maximum.accumulate(quantiles[order])
+        return np.asarray(np.clip(quantiles, values[0], values[-1]))
 
     def _from_counts(self, cumulative: Floats) -> Floats:
-        """Return the first point of each group up to which there are enough rows."""
-        found = np.empty((len(cumulative), len(self.levels)))
+        """Return for each group and level the first point with enough rows up to it."""
+        quantiles = np.empty((len(cumulative), len(self.levels)))
         for g, group in enumerate(cumulative):
             wanted = [float(level) * group[-1] for level in self.levels]
             places = np.searchsorted(group, np.maximum(wanted, 1e-9), side="left")
-            empty = (len(group) - 1) // 2  # no rows at all: the middle
-            places = np.where(group[-1] > 0, np.minimum(places, len(group) - 1), empty)
-            found[g] = [self.points.value(int(place)) for place in places]
-        return found
+            middle = (len(group) - 1) // 2  # where the noisy counts show no rows at all
+            places = np.where(group[-1] > 0, np.minimum(places, len(group) - 1), middle)
+            quantiles[g] = [self.points.value(int(place)) for place in places]
+        return quantiles
 
 
 def plan_quantiles(
@@ -129,31 +132,34 @@ def plan_quantiles(
     margin: int | None = None,
     method: str = "auto",
 ) -> QuantilePlan:
-    """Return the plan, for one row; `expected_rows` are those of all groups together.
+    """Return the plan that proves ε for one row.
 
-    `total`: the number of rows, where it is public and every row counts.
+    `expected_rows` is the number of rows of all groups together; `total` is the number of rows,
+    where it is public and every row counts.
     """
-    asked, rows = tuple(levels), max(1.0, expected_rows / groups)
-    effective = epsilon if groups == 1 or neighbors is Neighbors.ADD_REMOVE else epsilon / 2
-    used = aimed_levels(
-        asked, rows=rows, points=points.size, epsilon=float(effective), margin=margin
+    levels, rows = tuple(levels), max(1.0, expected_rows / groups)
+    # a replaced row may change two groups, one of them losing it and one gaining it
+    group_epsilon = epsilon if groups == 1 or neighbors is Neighbors.ADD_REMOVE else epsilon / 2
+    drawn = aimed_levels(
+        levels, rows=rows, points=points.size, epsilon=float(group_epsilon), margin=margin
     )
     joint = JointExponential.for_epsilon(
-        epsilon=epsilon, levels=used, groups=groups, neighbors=neighbors
+        epsilon=epsilon, levels=drawn, groups=groups, neighbors=neighbors
     )
-    away = [abs(min(max(level, used[0]), used[-1]) - level) for level in asked]
-    error = joint.rank_error + float(sum(away)) / len(away) * rows
-    few = ""
-    if len(used) < len({min(max(level, used[0]), used[-1]) for level in asked}):
-        few = f"at {len(used)} levels, others between them; "
-        error += _BENT * rows / (len(used) + 1) ** 2
+    within = [min(max(level, drawn[0]), drawn[-1]) for level in levels]
+    distances = [abs(nearest - level) for nearest, level in zip(within, levels, strict=True)]
+    error = joint.rank_error + float(sum(distances)) / len(distances) * rows
+    interpolated = ""
+    if len(drawn) < len(set(within)):
+        interpolated = f"at {len(drawn)} levels, others between them; "
+        error += _CURVATURE * rows / (len(drawn) + 1) ** 2
     error = min(error, rows / 2)
     methods = [
         Method(
             name="joint",
             error=error,
             spends="ε on all levels together",
-            why=few + "no ε is split over levels",
+            why=interpolated + "no ε is split over levels",
         )
     ]
     if points.size * groups <= MOST_CELLS:
@@ -173,7 +179,7 @@ def plan_quantiles(
     by_joint = chosen.name == "joint"
     noise = joint if by_joint else counts.noise
     return QuantilePlan(
-        levels=asked,
+        levels=levels,
         points=points,
         skip=skip,
         claim=noise.claim,
@@ -188,11 +194,12 @@ def plan_quantiles(
 def aimed_levels(
     levels: Sequence[Fraction], *, rows: float, points: int, epsilon: float, margin: int | None
 ) -> tuple[Fraction, ...]:
-    """Return at which levels to draw: those asked, inside an end margin, or fewer.
+    """Return the levels to draw: those of the call, kept away from both ends, or fewer.
 
-    The base measure, the number of points, draws many levels toward sparse parts: about
-    (nε/(2Λ))^(2/3) can be told apart, Λ = min(10, ln points), and an end needs 2 ln(points)/ε rows
-    (theory Q). Both are parts of the rows, for a number of rows that is private.
+    The law prefers parts of the grid with many points, which are sparse in rows, so that not more
+    than about (nε/(2Λ))^(2/3) levels can be separated, Λ = min(10, ln points), and a level needs
+    2 ln(points)/ε rows before and behind it (theory Q). Both numbers are computed from the expected
+    number of rows, because the true one may be private.
 
     >>> thirds = [Fraction(1, 3), Fraction(2, 3)]
     >>> aimed_levels(thirds, rows=1000, points=2**40, epsilon=1.0, margin=None) == tuple(thirds)
@@ -201,18 +208,18 @@ def aimed_levels(
     (Fraction(1, 2),)
     """
     spread = max(min(10.0, math.log(points)), 1.0)
-    most = max(1, math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3)))
-    wide = 2 * math.log(points) / min(epsilon, 1e6)
+    separable = max(1, math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3)))
+    end_rows = 2 * math.log(points) / min(epsilon, 1e6)
     if margin is not None:
-        wide = float(min(as_count(margin, "margin"), rows))
-    end = Fraction(min(wide / rows, 0.5)).limit_denominator(_FINEST)
+        end_rows = float(min(as_count(margin, "margin"), rows))
+    end = Fraction(min(end_rows / rows, 0.5)).limit_denominator(_FINEST)
     inside = sorted({min(max(level, end), 1 - end) for level in levels})
-    most = min(most, _MOST_LEVELS)
-    if len(inside) <= most:
+    number = min(separable, _MOST_LEVELS)
+    if len(inside) <= number:
         return tuple(inside)
     first, last = inside[0], inside[-1]
-    if most == 1:
+    if number == 1:
         return (((first + last) / 2).limit_denominator(_FINEST),)
-    step = (last - first) / (most - 1)
-    between = [(first + i * step).limit_denominator(_FINEST) for i in range(1, most - 1)]
+    step = (last - first) / (number - 1)
+    between = [(first + i * step).limit_denominator(_FINEST) for i in range(1, number - 1)]
     return tuple(sorted({first, *between, last}))

@@ -1,8 +1,8 @@
-"""Points of a public grid by their rank among the rows, near ones first (theory C10.2).
+"""Group the points of a public grid by their rank distance from a wanted rank (theory C10.2).
 
-The rank distance of every point to the aim has sensitivity 1; all points of one distance are two
-runs of the grid, so grids of any size cost nothing. Where the number of rows is private the aim
-follows it (`PrivateAim`).
+One row changes the rank distance of every point by at most 1. All points at one distance are two
+intervals of the grid, so a selection among 2^40 points costs no more time than one among few. The
+wanted rank is the *aim*; where the number of rows is private it follows that number (`PrivateAim`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from zerodelta.spine.public_inputs import as_bounds
 from zerodelta.value import value
 
 MOST_POINTS = (1 << 40) + 1
-"""Also the default, whatever the bounds: rows cost time and points do not, and a grid that is
-coarser than the rows where they crowd loses (bench/defaults.py)."""
+"""Also the default, whatever the bounds: more points cost no time, and a grid that is coarser than
+the gaps between crowded rows adds error (measured in bench/defaults.py)."""
 
-_SURE = 3.0
-"""An answer falls beyond all rows with a probability of at most e^-3, far less on most data."""
+_OUTSIDE_RATE = 3.0
+"""The released point lies beyond all rows with probability at most e^-3, far less on most data."""
 
 
 @value
@@ -41,14 +41,14 @@ class Within:
     high: Integers
 
     def members(self) -> Integers:
-        """Return how many points are at each distance k."""
+        """Return the number of points at each distance k."""
         sizes = self.high - self.low
         sizes += 1
         sizes[1:] -= sizes[:-1].copy()
         return sizes
 
     def member(self, distance: int, place: int) -> int:
-        """Return the point of that place among all points at this distance, from left to right."""
+        """Return the point at `place` among all points at this distance, from left to right."""
         first = int(self.low[distance])
         if distance == 0:
             return first + place
@@ -57,10 +57,11 @@ class Within:
 
 
 def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
-    """Return (⌊qn⌋, ⌈qn⌉): at most so many rows below a q-quantile, at least so many not above it.
+    """Return the ranks ⌊qn⌋ and ⌈qn⌉ between which a q-quantile lies.
 
-    If they are the same, all points from that row to the next are quantiles. The first and the
-    last row are the ends.
+    At most ⌊qn⌋ rows are below a q-quantile, and at least ⌈qn⌉ are not above it. If the two are
+    equal, every point from that row to the next is a quantile. The ranks are clipped so that
+    q = 0 is the first row and q = 1 the last.
 
     >>> half = Fraction(1, 2)
     >>> wanted_ranks(half, 7), wanted_ranks(half, 8), wanted_ranks(Fraction(1), 8)
@@ -72,45 +73,48 @@ def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
 def aimed_ranks(
     q: Fraction, n: int, *, points: int, epsilon: Fraction, margin: int | None = None
 ) -> tuple[int, int]:
-    """Return the wanted ranks, but at least e rows away from both ends; e = `margin` if given.
+    """Return the wanted ranks, moved at least e rows away from both ends; e is `margin` if stated.
 
-    The part of the bounds beyond the first row may hold nearly all points. They are at a distance
-    of the wanted rank, so for ranks below (2/ε) ln(points) their number outweighs their distance,
-    and the answer would be somewhere in the empty part. e = (2/ε)(ln(points) + 3) makes that rarer
-    than e^-3 whatever the rows are (theory C10.2), but no aim leaves the first or the last tenth
-    of the rows that it was in. All of this is public, and the scores of `rank_distances` have a
-    sensitivity of 1 for *any* ranks that do not depend on the rows: the claim is not touched.
+    The part of the bounds before the first row may hold nearly all points. The distance of these
+    points is the wanted rank, so for ranks below (2/ε) ln(points) their number outweighs their
+    distance, and the released point would lie somewhere in that empty part. By default
+    e = (2/ε)(ln(points) + 3), which makes this rarer than e^-3 whatever the rows are (theory
+    C10.2); but a wanted rank in the first or the last tenth of the rows stays there. All of this
+    is computed from public numbers, and the scores of `rank_distances` have sensitivity 1 for *any*
+    ranks that do not depend on the rows: the privacy claim does not depend on e.
 
     >>> tight = Fraction(1)
     >>> [aimed_ranks(Fraction(1, k), 10**4, points=2**40, epsilon=tight) for k in (1000, 100, 2)]
     [(61, 61), (100, 100), (5000, 5000)]
     """
     first, last = wanted_ranks(q, n)
-    most, parts = end_margin(points=points, epsilon=epsilon, margin=margin)
-    e = min(most, n // parts)
+    largest, parts = end_margin(points=points, epsilon=epsilon, margin=margin)
+    e = min(largest, n // parts)
     if last < e:
         return e, e
     return (n - e, n - e) if first > n - e else (first, last)
 
 
 def end_margin(*, points: int, epsilon: Fraction, margin: int | None) -> tuple[int, int]:
-    """Return how many rows the aim stays away from both ends, and from which part of the rows on.
+    """Return by how many rows the aim avoids both ends, at most one `parts`-th of the rows.
+
+    The result is (rows, parts). A stated `margin` may be up to half of the rows.
 
     >>> end_margin(points=2**40, epsilon=Fraction(1), margin=None)
     (61, 10)
     """
     if margin is not None:
         return as_count(margin, "margin", minimum=0), 2
-    return math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), 10
+    return math.floor(2 * (math.log(points) + _OUTSIDE_RATE) / min(float(epsilon), 1e6)), 10
 
 
 @value
 class Aim:
-    """What the distance of a point is measured from: max(0, u·L - (u·a + f), (u·b - g) - u·U)/u.
+    """The wanted ranks: a point is max(0, u·L - (u·a + f), (u·b - g) - u·U)/u ranks away from them.
 
-    L rows are below a point and U are not above it; a = `first`, b = `last`, u = `unit`,
-    f = `after`, g = `before`. With u = 1, f = g = 0 the aim is a pair of ranks; with
-    u·a + f = u·b - g it is one number between them.
+    L rows are below the point and U are not above it; a = `first`, b = `last`, u = `unit`,
+    f = `after`, g = `before`. With u = 1 and f = g = 0 the aim is a pair of ranks; with
+    u·a + f = u·b - g it is one number between two ranks.
     """
 
     first: int
@@ -128,11 +132,12 @@ class Aim:
 
 @value
 class PrivateAim:
-    """The aim among N rows that count, where N is private; only `of` is told it.
+    """The aim among N rows that count, where N is private and only `of` receives it.
 
-    `follows`: both ranks grow with N by 0 or 1 for each row more, so that a row that comes, goes or
-    is replaced moves a distance by at most 1. Else the aim is the number q·N itself, and a row that
-    comes or goes moves a distance by at most max(q, 1 - q): for add-remove (theory C10.2).
+    `follows`: both ranks grow by 0 or 1 for each further row, so a row that is added, removed or
+    replaced changes a distance by at most 1. Otherwise the aim is the number q·N itself, and a row
+    that is added or removed changes a distance by at most max(q, 1 - q); this is for add-remove
+    (theory C10.2).
     """
 
     q: Fraction
@@ -142,13 +147,13 @@ class PrivateAim:
 
     @property
     def sensitivity(self) -> int:
-        """By how much one row can move a distance, times its unit."""
+        """By how much one row can change a distance, times its unit."""
         if self.follows:
             return 1
         return max(self.q.numerator, self.q.denominator - self.q.numerator)
 
     def of(self, count: int) -> Aim:
-        """Return the aim for so many rows.
+        """Return the aim for `count` rows.
 
         >>> private = PrivateAim(q=Fraction(1, 2), margin=60)
         >>> [(aim.first, aim.last) for aim in map(private.of, (0, 1, 2, 3))]
@@ -162,11 +167,11 @@ class PrivateAim:
             after, before = aimed - unit * first, unit * last - aimed
             return Aim(first=first, last=last, unit=unit, after=after, before=before)
         e = min(self.margin, count // self.parts)
-        # every term grows by 0 or 1 with the number of rows, and so do their minima and maxima
+        # each term grows by 0 or 1 with each row, and so do their minima and maxima: sensitivity 1
         first = min(math.floor(self.q * count), max(count - 1, 0))
         last = max(math.ceil(self.q * count), min(count, 1))
-        inside = [min(max(rank, e), count - e) for rank in (first, last)]
-        return Aim(first=inside[0], last=inside[1])
+        first, last = (min(max(rank, e), count - e) for rank in (first, last))
+        return Aim(first=first, last=last)
 
 
 def rank_distances(
@@ -178,14 +183,14 @@ def rank_distances(
     count: int | None = None,
     levels: int | None = None,
 ) -> Within:
-    """Return which grid points 0..points-1 are within each distance max(0, L - a, b - U).
+    """Return the grid points 0..points-1 within each distance max(0, L - a, b - U).
 
-    L rows are below a point and U are not above it, a and b are the ranks. One replaced row
-    moves L and U by at most 1 each, and therefore this by at most 1. L <= a + k means that the
-    point is not above row a + k + 1, and U >= b - k that it is not below row b - k: the points
-    within k are those between two rows, or up to an end of the grid. `ordered` may leave out that
-    many rows before it (`skipped`) and others behind it, of `count` rows in all, if the first
-    `levels` distances need none of them.
+    L rows are below a point and U are not above it; a and b are the ranks. One replaced row
+    changes L and U by at most 1 each, and therefore the distance by at most 1. L <= a + k means
+    that the point is not above row a + k + 1, and U >= b - k that it is not below row b - k, so the
+    points within distance k lie between two rows, or between a row and an end of the grid.
+    `ordered` holds the points of the rows in rising order. Of `count` rows in all it may leave out
+    the first `skipped` and some last ones, if the first `levels` distances need none of them.
 
     >>> within = rank_distances(np.array([2, 2, 5]), ranks=(1, 2), points=8)
     >>> within.low.tolist(), within.high.tolist(), within.members().tolist()
@@ -193,24 +198,24 @@ def rank_distances(
     """
     first, last = ranks
     n = len(ordered) if count is None else count
-    every = max(last, n - first) + 1
-    asked = every if levels is None else min(levels, every)
-    low, high = np.zeros(asked, np.int64), np.full(asked, points - 1, np.int64)
-    left, right = min(last, asked), min(n - first, asked)
+    all_levels = max(last, n - first) + 1
+    size = all_levels if levels is None else min(levels, all_levels)
+    low, high = np.zeros(size, np.int64), np.full(size, points - 1, np.int64)
+    left, right = min(last, size), min(n - first, size)
     low[:left] = ordered[last - left - skipped : last - skipped][::-1]
     high[:right] = ordered[first - skipped : first + right - skipped]
     return Within(low=low, high=high)
 
 
 def as_level(q: Rational) -> Fraction:
-    """Return the level as it is written: 0.9 of 10 rows is row 9, whatever its nearest float is."""
+    """Return a level exactly as it is written: 0.9 means 9/10, not the nearest float to it."""
     level = as_rational(repr(float(q)) if isinstance(q, (float, np.floating)) else q, "q")
     require(0 <= level <= 1, "q", q, expected="a number from 0 to 1", remedy="pass q=0.5")
     return level
 
 
 def grid_of(kind: Kind) -> int | None:
-    """Return how many values a column has that was declared to be whole, if not too many."""
+    """Return the number of values of a column declared as integer or boolean, if not too many."""
     if isinstance(kind, Boolean):
         return 2
     if not isinstance(kind, Number) or not kind.integer:
@@ -224,9 +229,13 @@ def as_points(bounds: Any, grid: Any) -> EvenPoints | ListedPoints:
     if grid is None or isinstance(grid, (int, np.integer)):
         lower, upper = as_bounds(bounds)
         size = MOST_POINTS if grid is None else as_count(int(grid), "grid", minimum=2)
-        remedy = "use a coarser grid"
-        most = size <= MOST_POINTS
-        require(most, "grid", grid, expected="at most 2^40 + 1 points", remedy=remedy)
+        require(
+            size <= MOST_POINTS,
+            "grid",
+            grid,
+            expected="at most 2^40 + 1 points",
+            remedy="use a coarser grid",
+        )
         return EvenPoints(lower=lower, upper=upper, size=size)
     points = np.zeros(0)
     if isinstance(grid, (Sequence, np.ndarray)) and is_list(grid):
@@ -250,7 +259,10 @@ class EvenPoints:
     size: int
 
     def snap(self, values: Floats) -> Integers:
-        """Return the nearest grid point of each value, by elementwise operations only."""
+        """Return the nearest grid point of each value, by elementwise operations only.
+
+        NaN becomes the middle point.
+        """
         top = float(self.size - 1)
         with np.errstate(all="ignore"):
             scaled = values - float(self.lower)  # the only copy: columns may be long
@@ -262,14 +274,14 @@ class EvenPoints:
             return np.rint(scaled, out=scaled).astype(np.int64)
 
     def value(self, point: int) -> float:
-        """Return the point of that number."""
+        """Return the value of the point with this number."""
         exact = self.lower + (self.upper - self.lower) * Fraction(point, self.size - 1)
         return float_within(exact, self.lower, self.upper)
 
 
 @value
 class ListedPoints:
-    """Given points in rising order."""
+    """Points in rising order, listed by the caller."""
 
     points: Floats
 
@@ -279,38 +291,38 @@ class ListedPoints:
         return len(self.points)
 
     def snap(self, values: Floats) -> Integers:
-        """Return the nearest point of each value: how many midpoints are below it."""
+        """Return the nearest point of each value: the number of midpoints below the value."""
         middles = self.points[:-1] / 2 + self.points[1:] / 2
-        found = np.searchsorted(middles, values, side="left")
-        return np.where(np.isnan(values), (self.size - 1) // 2, found).astype(np.int64)
+        nearest = np.searchsorted(middles, values, side="left")
+        return np.where(np.isnan(values), (self.size - 1) // 2, nearest).astype(np.int64)
 
     def value(self, point: int) -> float:
-        """Return the point of that number."""
+        """Return the value of the point with this number."""
         return float(self.points[point])
 
 
-# -- Near ranks -----------------------------------------------------------------------------------
-# The rows around a rank, found by counting on the public grid in bounded memory (theory C10.2).
-#
-# Up to some millions of rows are sorted. Of more, coarse cells of the grid are counted in one
-# pass, and a second one collects the rows of the few cells around the aim. Points beyond are not
-# scored, only bounded, unless the selection asks for one: the law is the same in all cases.
+# -- Rows near the aim, in bounded memory (theory C10.2) ------------------------------------------
+# Up to some millions of rows are sorted in memory. Of more, a first pass counts the rows in coarse
+# cells of the grid, and a second one collects the rows of the few cells around the aim. Points
+# farther away get a common bound on their scores; only if the selection reaches that bound is one
+# of them scored. The law of the result is the same in all cases.
 
 Points = EvenPoints | ListedPoints
 
 _HELD = 1 << 21
-"""Up to so many rows are held in memory: 16 MiB."""
+"""The largest number of rows that are held in memory: 16 MiB."""
 _ONE_PASS = 1 << 24
-"""A grid of so many points is counted point by point."""
+"""The largest number of points that are counted one by one."""
 _CELL_BITS = 20
-"""A larger one in at most 2^20 cells first."""
+"""A larger grid is first counted in at most 2^20 cells."""
 
 
 @value
 class RankGroups:
-    """Points of the grid in groups of one score: minus their distance from the aim, times its unit.
+    """Points of the grid in groups of equal score: minus their distance from the aim, in its unit.
 
-    If `beyond`, the last group holds all points that are farther away, and its score is a bound.
+    If `beyond`, the last group holds all points that are farther away than the levels, and its
+    score is an upper bound of theirs.
     """
 
     scores: Integers
@@ -323,7 +335,7 @@ class RankGroups:
 
     @staticmethod
     def of(within: Within, aim: Aim, *, points: int) -> RankGroups:
-        """Return the groups that the levels make up."""
+        """Return the groups of points at each level, and one group of all points beyond them."""
         low, high = within.low, within.high
         if aim.unit == 1:
             members = within.members()
@@ -335,8 +347,8 @@ class RankGroups:
             left, right = aim.before - aim.unit * steps, aim.after - aim.unit * steps
             scores = np.concatenate([[0], left, right])
             members = np.concatenate([[high[0] - low[0] + 1], -np.diff(low), np.diff(high)])
-        some = members > 0
-        scores, members, levels = scores[some], members[some], levels[some]
+        occupied = members > 0
+        scores, members, levels = scores[occupied], members[occupied], levels[occupied]
         beyond = points - (int(high[-1]) - int(low[-1]) + 1)
         if beyond:
             bound = max(aim.after, aim.before) - aim.unit * len(low)
@@ -351,7 +363,7 @@ class RankGroups:
         )
 
     def point(self, group: int, place: int) -> int:
-        """Return the point of that place in a group, from left to right."""
+        """Return the point at `place` in a group, from left to right."""
         if self.beyond and group == len(self.scores) - 1:
             return self.far_point(place)
         level = int(self.levels[group])
@@ -362,7 +374,7 @@ class RankGroups:
         return int(self.within.high[level - 1]) + 1 + place
 
     def far_point(self, place: int) -> int:
-        """Return the point of that place among those beyond all levels."""
+        """Return the point at `place` among the points beyond all levels."""
         first, last = int(self.within.low[-1]), int(self.within.high[-1])
         return place if place < first else place + last - first + 1
 
@@ -379,20 +391,20 @@ class GridRows:
     skip: bool
     column: int = 0
     inside: Callable[[Block], npt.NDArray[np.bool_]] | None = None
-    """Which rows count at all; by default every one."""
+    """The function that tells which rows of a block count; by default every one does."""
 
     def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
         """Return the points by their distance from the aim, scored up to `reach` rows from it.
 
-        `aim_of` is told how many rows count, which may be private.
+        `aim_of` receives the number of rows that count, which may be private.
         """
-        held, cells = self.first_pass()
-        count = int(cells.sum()) if held is None else len(held)
+        rows, cells = self.first_pass()
+        count = int(cells.sum()) if rows is None else len(rows)
         aim = aim_of(count)
         first, last = min(aim.first, count), min(aim.last, count)
         start, stop = max(0, last - reach), min(count, first + reach)
         within = rank_distances(
-            self._window(cells, start, stop) if held is None else np.sort(held)[start:stop],
+            self._window(cells, start, stop) if rows is None else np.sort(rows)[start:stop],
             ranks=(first, last),
             points=self.points.size,
             skipped=start,
@@ -402,7 +414,7 @@ class GridRows:
         return RankGroups.of(within, aim, points=self.points.size)
 
     def ranks(self, point: int) -> tuple[int, int]:
-        """Return how many rows are below a point, and how many are not above it."""
+        """Return the number of rows below a point, and the number of rows not above it."""
         snap = self.snap
 
         def counted(block: Block) -> IntegerArray:
@@ -417,7 +429,7 @@ class GridRows:
         return map(self.snap, self.rows.blocks())
 
     def counts(self) -> Integers:
-        """Return how many rows are at each point of a grid that is no larger than a table."""
+        """Return the number of rows at each point, for a grid small enough to be a table."""
         if not self.rows.adds_here:
             return self._counted_there(0, self.points.size, 0)
         counts = np.zeros(self.points.size, dtype=np.int64)
@@ -431,10 +443,11 @@ class GridRows:
 
     @property
     def snap(self) -> Callable[[Block], Integers]:
-        """What returns the points of the rows of a block that count."""
+        """The function from a block to the points of its rows that count."""
         points, skip, column, inside = self.points, self.skip, self.column, self.inside
 
-        def snapped(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
+        # may be sent to the workers, so it must not capture `self`, which holds the rows
+        def snapped(block: Block) -> Integers:
             values = block[:, column]
             if inside is not None:
                 values = values[inside(block)]
@@ -447,47 +460,54 @@ class GridRows:
 
     @property
     def shift(self) -> int:
-        """By how many bits a point's number is longer than that of its cell."""
+        """The number of low bits of a point's number that its cell's number lacks."""
         size = self.points.size
         return 0 if size <= _ONE_PASS else max(0, (size - 1).bit_length() - _CELL_BITS)
 
     def first_pass(self) -> tuple[Integers | None, Integers]:
-        """Return the points of all rows if they are few, else how many rows each cell has."""
+        """Return the points of all rows if they fit into memory, else the rows in each cell.
+
+        The result is (points, empty array) or (None, counts).
+        """
         if not self.rows.adds_here:
             size = ((self.points.size - 1) >> self.shift) + 1
             return None, self._counted_there(0, size, self.shift)
-        shift, most = self.shift, max(_HELD, self.points.size >> 2 if self.shift == 0 else 0)
+        shift, largest = self.shift, max(_HELD, self.points.size >> 2 if self.shift == 0 else 0)
         cells = np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
-        waiting = 0
+        held_rows = 0
         for part in self.parts():
             held.append(part)
-            waiting += len(part)
-            if waiting > most:
-                cells, held, waiting = self._counted(cells, held, shift), [], 0
+            held_rows += len(part)
+            if held_rows > largest:
+                cells, held, held_rows = self._counted(cells, held, shift), [], 0
         if not len(cells):
             return _joined(held), cells
         return None, self._counted(cells, held, shift)
 
     def _counted(self, cells: Integers, held: list[Integers], shift: int) -> Integers:
+        """Return the counts of `cells` with the held rows added; an empty array has no counts."""
         size = ((self.points.size - 1) >> shift) + 1
         counted = np.bincount(_joined(held) >> shift, minlength=size)
         return counted if not len(cells) else np.add(cells, counted, out=cells)
 
     def tally(self, wanted: Integers, cells: Integers) -> tuple[Integers, Integers]:
-        """Return the points of the rows in some cells, in order, and how many rows each has."""
+        """Return the points of the rows in the wanted cells, in order, and their numbers of rows.
+
+        `cells` are the counts of all cells.
+        """
         if self.shift == 0:
             return wanted, cells[wanted]
         inside = np.zeros(len(cells), dtype=np.bool_)
         inside[wanted] = True
         points, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
-        waiting = 0
+        held_rows = 0
         for part in self.parts():
             held.append(part[inside[part >> self.shift]])
-            waiting += len(held[-1])
-            if waiting > _HELD:
-                (points, counts), held, waiting = _merged(points, counts, held), [], 0
+            held_rows += len(held[-1])
+            if held_rows > _HELD:
+                (points, counts), held, held_rows = _merged(points, counts, held), [], 0
         return _merged(points, counts, held)
 
     def _window(self, cells: Integers, start: int, stop: int) -> Integers:
@@ -500,50 +520,55 @@ class GridRows:
         # only a cell at an end of the window can have many more rows than the window
         ends = [cell for cell in {low, high} if cells[cell] > _HELD]
         heavy, light = self._second_pass(low, high, sorted(ends))
-        found = np.sort(light)
+        ordered = np.sort(light)
         before = int(behind[low - 1]) if low else 0
         skipped = before + (int(cells[low]) if low in heavy else 0)
-        pieces = [found[max(0, start - skipped) : max(0, stop - skipped)]]
-        for at, counts in heavy.items():
-            begins = int(behind[at]) - int(cells[at])
-            ranks = wanted[(wanted >= begins) & (wanted < int(behind[at]))] - begins
-            points = np.searchsorted(np.cumsum(counts), ranks, side="right") + (at << shift)
-            pieces.insert(0 if at == low else len(pieces), points)
+        pieces = [ordered[max(0, start - skipped) : max(0, stop - skipped)]]
+        for cell, counts in heavy.items():
+            begins = int(behind[cell]) - int(cells[cell])
+            ranks = wanted[(wanted >= begins) & (wanted < int(behind[cell]))] - begins
+            points = np.searchsorted(np.cumsum(counts), ranks, side="right") + (cell << shift)
+            pieces.insert(0 if cell == low else len(pieces), points)
         window = np.concatenate(pieces)
-        # as many as planned whatever happened to the source in between
+        # the planned number of rows, even if the source changed between the two passes
         return window if len(window) == len(wanted) else np.sort(np.resize(window, len(wanted)))
 
     def _second_pass(
         self, low: int, high: int, ends: list[int]
     ) -> tuple[dict[int, Integers], Integers]:
-        """Return how many rows each point of the heavy cells has, and the rows of the others."""
+        """Return the row counts of each point of the heavy cells, and the rows of the others.
+
+        The cells `low` to `high` are read; the heavy ones are listed in `ends`.
+        """
         shift, snap = self.shift, self.snap
 
-        def light(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
+        # may be sent to the workers, so it must not capture `self`, which holds the rows
+        def light(block: Block) -> Integers:
             part = snap(block)
-            cell = part >> shift
-            kept = (cell >= low) & (cell <= high)
-            for at in ends:
-                kept &= cell != at
+            cells = part >> shift
+            kept = (cells >= low) & (cells <= high)
+            for heavy in ends:
+                kept &= cells != heavy
             return part[kept]
 
         if not self.rows.adds_here:
-            within = self._counted_there
-            there = {at: within(at << shift, 1 << shift, 0) for at in ends}
-            return there, self.rows.gathered(light)
-        counted = {at: np.zeros(1 << shift, np.int64) for at in ends}
-        found: list[Integers] = []
+            heavy_counts = {
+                cell: self._counted_there(cell << shift, 1 << shift, 0) for cell in ends
+            }
+            return heavy_counts, self.rows.gathered(light)
+        heavy_counts = {cell: np.zeros(1 << shift, np.int64) for cell in ends}
+        light_rows: list[Integers] = []
         for block in self.rows.blocks():
-            found.append(light(block))
-            for at, counts in counted.items():
+            light_rows.append(light(block))
+            for cell, counts in heavy_counts.items():
                 part = snap(block)
-                inside = part[part >> shift == at] - (at << shift)
+                inside = part[part >> shift == cell] - (cell << shift)
                 if len(inside):
                     counts += np.bincount(inside, minlength=1 << shift)
-        return counted, _joined(found)
+        return heavy_counts, _joined(light_rows)
 
     def _counted_there(self, first: int, size: int, shift: int) -> Integers:
-        """Return how many rows are in each of `size` cells, counted where the rows are."""
+        """Return the number of rows in each of `size` cells, counted where the rows are."""
         snap = self.snap
 
         def keys(block: Block) -> IntegerArray:
@@ -555,13 +580,12 @@ class GridRows:
 
 
 def _merged(points: Integers, counts: Integers, held: list[Integers]) -> tuple[Integers, Integers]:
-    """Return the points and their counts together with rows that were not counted yet."""
-    more, added = np.unique(_joined(held), return_counts=True)
-    both = np.concatenate([points, more])
-    found, where = np.unique(both, return_inverse=True)
-    total = np.zeros(len(found), dtype=np.int64)
-    np.add.at(total, where, np.concatenate([counts, added]))
-    return found, total
+    """Return points and counts with the held rows, which were not counted yet, added."""
+    new_points, new_counts = np.unique(_joined(held), return_counts=True)
+    merged, places = np.unique(np.concatenate([points, new_points]), return_inverse=True)
+    total = np.zeros(len(merged), dtype=np.int64)
+    np.add.at(total, places, np.concatenate([counts, new_counts]))
+    return merged, total
 
 
 def _joined(parts: list[Integers]) -> Integers:

@@ -1,6 +1,7 @@
-"""The best of several options, or the k best: exponential mechanism, permute-and-flip (C10.1, K2).
+"""Select the best of several options, or the k best, by noisy scores (theory C10.1, K2).
 
-Both add noise to exact scores and release only *which* noisy score is largest.
+The exponential mechanism and permute-and-flip add noise to exact scores and release only *which*
+noisy score is largest.
 """
 
 from __future__ import annotations
@@ -42,16 +43,18 @@ class Selection(ScaledMechanism):
     ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions.
 
-        With `members`, each score is that of so many options: the index of the winner's score.
-        With `rest`, the last one is a bound for its members, and an index from there on says which.
+        With `members`, the i-th score is shared by ``members[i]`` options, and the result is the
+        index of the winner's score. With `rest`, the last score is only a bound on the scores of
+        its members; the result is its index plus the winner's place among these members.
         """
 
     def select_member(
         self, scores: Scores, members: Members, bits: BitSource, *, rest: Rest | None = None
     ) -> tuple[int, int]:
-        """Return the index of the winner's score, and which of its members the winner is.
+        """Return the index of the winner's score, and the winner's place among its members.
 
-        With `rest`, the last score is a bound for its members, and `rest(place)` that of one.
+        With `rest`, the last score is only a bound on the scores of its members, and `rest(place)`
+        returns the score of one of them.
         """
         if rest is not None:
             winner, last = self.select(scores, bits, members=members, rest=rest), len(scores) - 1
@@ -99,13 +102,15 @@ class ExponentialMechanism(Selection):
         self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
     ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        found = gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, members=members, **rest)
-        return int(found[0])
+        winners = gumbel_argmax(
+            scores, scale=self.scale, size=1, bits=bits, members=members, **rest
+        )
+        return int(winners[0])
 
 
 @value
 class PermuteAndFlip(Selection):
-    """Releases the index of the largest score + scale · Exponential: never worse than the above.
+    """Releases the index of the largest score + scale · Exponential noise.
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
     **Guarantee**: pure DP with ε = 2 sensitivity / scale (sensitivity / scale if `monotone`), as
@@ -137,17 +142,17 @@ class PermuteAndFlip(Selection):
         self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
     ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        found = exponential_argmax(
+        winners = exponential_argmax(
             scores, scale=self.scale, size=1, bits=bits, members=members, **rest
         )
-        return int(found[0])
+        return int(winners[0])
 
 
 def worst_gap(options: int, scale: Rational) -> float:
-    """Return max over a of a·P(not the best): one option leads N-1 tied ones by a.
+    """Return the largest expected gap of permute-and-flip: the maximum over a of a·P(not the best).
 
-    Permute-and-flip has P(the best) = (1 - (1-x)^N)/(N x) with x = e^(-a/b); at most b ln N (theory
-    C10.1).
+    One option leads N-1 tied ones by a. With x = e^(-a/b), P(the best) = (1 - (1-x)^N)/(N x); the
+    result is at most b ln N (theory C10.1).
 
     >>> worst_gap(2, 2) < worst_gap(100, 2) < 2 * math.log(100)
     True
@@ -162,33 +167,32 @@ def _unit_gap(count: int) -> float:
     if count == 1:
         return 0.0
     leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]
-    return float((leads * _wrong(count, leads)).max())
+    return float((leads * _loser_probability(count, leads)).max())
 
 
 def gap_at(options: int, scale: Rational, lead: float) -> float:
-    """Return the expected gap where one option leads all others, which are tied, by `lead`.
+    """Return the expected gap if one option leads all others, which are tied, by `lead`.
 
     >>> gap_at(100, 2, 40) < worst_gap(100, 2)
     True
     """
     leads = np.array([lead / float(as_positive(scale, "scale"))])
-    return lead * float(_wrong(as_count(options, "options", minimum=1), leads)[0])
+    return lead * float(_loser_probability(as_count(options, "options", minimum=1), leads)[0])
 
 
-def _wrong(count: int, leads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the probability that one of the others is chosen, for leads at scale 1."""
-    leads = np.clip(leads, 1e-15, 700)  # e^-lead is neither 0 nor 1
+def _loser_probability(count: int, leads: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the probability that the leading option is not chosen, for leads at scale 1."""
+    leads = np.clip(leads, 1e-15, 700)  # keeps e^-lead away from 0 and 1
     x = np.exp(-leads)
-    wrong: npt.NDArray[np.float64] = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
-    return wrong
+    probability: npt.NDArray[np.float64] = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
+    return probability
 
 
-# -- Joint top k ----------------------------------------------------------------------------------
-# The k best of N options by general scores, in one draw of the exponential mechanism (theory K2).
-#
-# A list s of k different options is as good as its worst place: u(s) = -max_i(c_(i) - c_{s_i}),
-# c_(i) the i-th largest score. There are N!/(N-k)! lists, but only kN values of u, and the number
-# of lists for each is a product; so a value is drawn first, and then a list with it, both exactly.
+# -- The k best of N options, in one draw of the exponential mechanism (theory K2) ----------------
+# The utility of a list s of k different options is that of its worst place:
+# u(s) = -max_i(c_(i) - c_{s_i}), c_(i) being the i-th largest score. There are N!/(N-k)! lists but
+# at most kN values of u, and the number of lists with each value is a product. So the value is
+# drawn first, and then a uniform list that has it, both exactly. Below, a list *lacks* -u(s).
 
 _WORD = 64
 
@@ -225,9 +229,10 @@ class JointTopK(ScaledMechanism):
         )
 
     def worst_gap(self, options: int) -> float:
-        """Return the largest expected gap of the worst place: k options lead all others, tied.
+        """Return the largest expected gap of the worst place, over leads a of k tied options.
 
-        Of C(N, k) sets one has no gap: max over a of a/(1 + e^(a-L)), L = ln(C(N, k) - 1).
+        Only one of the C(N, k) sets of options has no gap, so the expected gap is a/(1 + e^(a-L)),
+        L = ln(C(N, k) - 1), at scale 1.
         """
         sets = math.comb(as_count(options, "options", minimum=self.k), self.k)
         if sets == 1:
@@ -247,7 +252,10 @@ class JointTopK(ScaledMechanism):
 
 @final
 class _Lists:
-    """Lists of k places of falling scores, by how much their worst place lacks."""
+    """Lists of k options, given by their places in the order of falling scores.
+
+    A list lacks d (in integers of `unit`) if its worst place has a score d below the best for it.
+    """
 
     def __init__(self, ranked: list[Fraction], k: int) -> None:
         self._ranked, self.k = ranked, k
@@ -255,23 +263,33 @@ class _Lists:
         best = ranked[0]
         self._behind = [int((best - score) * unit) for score in ranked]
         self.unit = Fraction(1, unit)
-        """What an integer of lacking stands for."""
+        """The score difference that the integer 1 stands for."""
 
     def within(self, lacks: int | None) -> list[int]:
-        """Return for each of the k places how many options lack at most so much there."""
+        """Return for each of the k places the number of options that lack at most `lacks` there."""
         if lacks is None:
             return [0] * self.k
-        # a later place asks less, so these sets are nested
-        return [bisect_right(self._behind, lacks + near) for near in self._behind[: self.k]]
+        # the best score for a later place is lower, so each set of options contains the one before
+        return [bisect_right(self._behind, lacks + best) for best in self._behind[: self.k]]
 
     def number(self, lacks: int | None) -> int:
-        """Return how many lists lack at most so much: earlier places take from later sets."""
+        """Return the number of lists that lack at most `lacks`.
+
+        The sets of `within` are nested, so place i has i options fewer: those of earlier places.
+        """
         return math.prod(max(0, count - i) for i, count in enumerate(self.within(lacks)))
 
     def levels(self) -> list[int]:
-        """Return all that a list may lack, rising."""
-        behind, own = self._behind, self._behind[: self.k]
-        return sorted({far - near for near in set(own) for far in set(behind) if far >= near})
+        """Return all amounts that a list may lack, in rising order."""
+        behind, best = set(self._behind), set(self._behind[: self.k])
+        return sorted(
+            {
+                behind_score - near
+                for near in best
+                for behind_score in behind
+                if behind_score >= near
+            }
+        )
 
     @property
     def total(self) -> int:
@@ -279,10 +297,11 @@ class _Lists:
         return math.perm(len(self._behind), self.k)
 
     def draw(self, lacks: int, before: int | None, bits: BitSource) -> list[int]:
-        """Return a uniform one of the lists that lack `lacks`, more than the level `before`.
+        """Return a uniform one of the lists that lack exactly `lacks`; `before` is the level below.
 
-        The first place that lacks more than `before` is drawn, and takes one of the options that
-        are new at this level; places before it take old ones, places after it any.
+        The first place that lacks more than `before` is drawn, and gets one of the options that
+        are new at this level. Places before it get options of the level below, and places after it
+        any of both.
         """
         old, new = self.within(before), self.within(lacks)
         weights = []
@@ -296,64 +315,67 @@ class _Lists:
             low, high = (old[i] if i == first else 0), (old[i] if i < first else new[i])
             used = sorted(place for place in taken if low <= place < high)
             place = low + int(uniform_below(high - low - len(used), size=1, bits=bits)[0])
-            for other in used:
-                place += place >= other
+            for used_place in used:
+                place += place >= used_place
             taken.append(place)
         return taken
 
 
 def _level(lists: _Lists, scale: Fraction, bits: BitSource) -> tuple[int, int | None]:
-    """Draw how much the list lacks, and return it with the level before.
+    """Draw how much the list lacks, and return it with the level below.
 
-    Levels are taken as they rise, with all that are left bounded by the number of all lists, until
-    the lazy uniform falls certainly into one of them.
+    Weights of levels are added in rising order, and all further ones are bounded by the number of
+    remaining lists, until the uniform, which gets more bits as needed, certainly lies in one level.
     """
     levels = lists.levels()
     step = lists.unit / scale
     numbers = _numbers(lists, levels)
-    known: list[int] = []
+    counted: list[int] = []
     uniform, width = bits.integer(_WORD), _WORD
     while True:
         with precision(width + 64):
             drawn = (ball(uniform) + arb(0.5, 0.5)) / ball(1 << width)
-            found = _search(levels, known, numbers, drawn, step, lists.total, width)
-        if found is not None:
-            return levels[found], levels[found - 1] if found else None
+            place = _search(levels, counted, numbers, drawn, step, lists.total, width)
+        if place is not None:
+            return levels[place], levels[place - 1] if place else None
         uniform, width = (uniform << width) | bits.integer(width), 2 * width
 
 
 def _numbers(lists: _Lists, levels: list[int]) -> Iterator[int]:
-    """Yield how many lists lack each level."""
-    before = 0
+    """Yield for each level the number of lists that lack exactly that."""
+    below = 0
     for lacks in levels:
-        now = lists.number(lacks)
-        yield now - before
-        before = now
+        up_to = lists.number(lacks)
+        yield up_to - below
+        below = up_to
 
 
 def _search(
     levels: list[int],
-    known: list[int],
+    counted: list[int],
     numbers: Iterator[int],
     drawn: arb,
     step: Fraction,
     total: int,
     width: int,
 ) -> int | None:
-    """Return the place of the level whose share of the whole holds `drawn`; None if undecided."""
+    """Return the place of the level whose share of all weights holds `drawn`; None if undecided.
+
+    `known` keeps the numbers of lists that were taken from `numbers` already.
+    """
     ends: list[arb] = []
-    mass, left = arb(0), total
+    mass, remaining = arb(0), total
     for place, level in enumerate(levels):
-        if place == len(known):
-            known.append(next(numbers))
-        mass = mass + ball(known[place]) * (ball(-step * level)).exp()
-        left -= known[place]
+        if place == len(counted):
+            counted.append(next(numbers))
+        mass = mass + ball(counted[place]) * (ball(-step * level)).exp()
+        remaining -= counted[place]
         ends.append(mass)
-        if left == 0:
+        if remaining == 0:
             break
-        rest = ball(left) * (ball(-step * levels[place + 1])).exp()
+        rest = ball(remaining) * (ball(-step * levels[place + 1])).exp()
         if rest < mass * ball(Fraction(1, 1 << (width // 2))):
-            mass = mass.union(mass + rest)  # the whole lies between these
+            mass = mass.union(mass + rest)  # a ball that holds the sum of all weights
             break
     target = drawn * mass
     for place, end in enumerate(ends):

@@ -1,8 +1,9 @@
-"""Queries whose local sensitivity can be far below their global one, ours and a caller's.
+"""Compute queries whose local sensitivity can be far below their global one (theory C3, C4, C10.3).
 
-Each query gives, for a dataset of n rows, an integer answer, the number of replacements to the
-nearest dataset whose local sensitivity exceeds a bound (paper: D_β), and the local sensitivity,
-all exact for replace-one neighbors (theory C3, C4; the order statistics are those of C10.3).
+For a data set of n rows, each query has an integer answer, the number of replacements to the
+nearest data set whose local sensitivity exceeds a bound (paper: D_β), and the local sensitivity,
+all exact for replace-one neighbors. `Median` and `TrimmedMean` are built in; `CustomQuery` wraps
+functions of the caller.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Order: TypeAlias = Callable[[Integers], npt.NDArray[Any]]
 """The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""
 
 BYTES_HELD = 24
-"""Of every row that is sorted: its value, its integer, and that in its place."""
+"""Memory for each sorted row: its value, its integer, and its integer in sorted order."""
 
 CALLER_ASSERTED = "the caller's query, distance and local sensitivity are what they claim to be"
 
@@ -69,18 +70,18 @@ class StableQuery(ABC):
 
     @abstractmethod
     def answer(self, rows: Any) -> Integers:
-        """Return the cell of the answer; any dataset has one."""
+        """Return the cell of the answer; every data set has one."""
 
     @abstractmethod
     def distance(self, rows: Any, bound: int) -> int:
         """Return how many rows must change before the local sensitivity exceeds `bound` cells.
 
-        A lower bound does, if it has sensitivity 1. It is 0 if the bound is exceeded already.
+        The result is 0 if the bound is exceeded already. A lower bound of sensitivity 1 is allowed.
         """
 
     @abstractmethod
     def local_sensitivity(self, rows: Any) -> int:
-        """Return by how many cells (l1) one replaced row can move the answer."""
+        """Return by how many cells (l1) one replaced row can change the answer."""
 
     @property
     @abstractmethod
@@ -116,7 +117,7 @@ def reaches(order: Order, *, kept: tuple[int, int], changes: Integers) -> npt.ND
 
 
 class _OrderStatistics(StableQuery):
-    """A function of the sorted rows of one bounded column, each rounded to the grid by itself."""
+    """A function of the sorted rows of one bounded column, each rounded to the grid on its own."""
 
     lower: Fraction
     upper: Fraction
@@ -129,7 +130,7 @@ class _OrderStatistics(StableQuery):
 
     @property
     def local_change(self) -> int:
-        """The whole range: order statistics have no better bound."""
+        """The width of the range: order statistics have no better bound."""
         return 2 * self.steps
 
     @abstractmethod
@@ -142,12 +143,12 @@ class _OrderStatistics(StableQuery):
         return last - first + 1
 
     def closed(self, rows: Any) -> tuple[Openable[Any], Facts]:
-        """Return the one column and its number of rows; an array's NaN is the middle."""
+        """Return the one column, and what is public about it; a NaN of an array is the middle."""
         source = rows if isinstance(rows, Source) else as_source(rows, missing=None)
         facts = Facts.of(source)
         one_column(facts)
         facts.rows_in_memory(BYTES_HELD)
-        _ = facts.all_rows
+        _ = facts.all_rows  # refuses rows whose number is private
         return source, facts
 
     def read(self, rows: Any) -> Integers:
@@ -162,7 +163,7 @@ class _OrderStatistics(StableQuery):
         return GridLattice(box=Box(self.lower - half, self.upper + half), cells=gaps + 1)
 
     def bound_in_cells(self, bound: Rational, count: int) -> int:
-        """Return the whole cells in the bound; nothing is lost, local sensitivities are whole."""
+        """Return the bound in cells, rounded down: local sensitivities are integers anyway."""
         spacing = (self.upper - self.lower) / (2 * self.steps * self._weight(count))
         cells = as_positive(bound, "proposed_bound") / spacing
         require(
@@ -195,6 +196,7 @@ class _OrderStatistics(StableQuery):
         return self._reach(rows, 0)
 
     def _reach(self, rows: Integers, changes: int) -> int:
+        """Return A_k for k = `changes`."""
         order, k = order_of(rows, steps=self.steps), np.array([min(changes, len(rows))])
         return int(reaches(order, kept=self._kept(len(rows)), changes=k)[0])
 
@@ -238,7 +240,7 @@ class Median(_OrderStatistics):
 class TrimmedMean(_OrderStatistics):
     """The mean of a bounded column without its `trim` smallest and `trim` largest rows.
 
-    The integer answer is the *sum* of the rows that are kept, so nothing is rounded again.
+    The integer answer is the *sum* of the kept rows, so nothing is rounded a second time.
 
     Parameters
     ----------
@@ -265,6 +267,7 @@ class TrimmedMean(_OrderStatistics):
         object.__setattr__(self, "trim", as_count(trim, "trim"))
 
     def _kept(self, count: int) -> tuple[int, int]:
+        """Return the positions between the trimmed rows; trimming all of them is refused."""
         require(
             count > 2 * self.trim,
             "trim",
@@ -276,32 +279,33 @@ class TrimmedMean(_OrderStatistics):
 
 
 def query_status(query: StableQuery) -> Status:
-    """Return the status of a query by its class: a subclass may say anything of itself."""
+    """Return the status of a query by its exact class: a caller's subclass may claim anything."""
     return query.status if type(query) in (Median, TrimmedMean) else Status.ASSERTED
 
 
 def assumed(query: StableQuery) -> tuple[str, ...]:
-    """Return what a certificate rests on beside its theorem."""
+    """Return the assumptions of a certificate for this query, besides its theorem."""
     return () if query_status(query) is Status.PROVEN else (CALLER_ASSERTED,)
 
 
 def _store_column(query: _OrderStatistics, bounds: tuple[Rational, Rational], steps: int) -> None:
+    """Check bounds and steps, and store them in a frozen query."""
     lower, upper = (as_rational(end, "bounds") for end in as_pair(bounds))
-    FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps)  # refuses bad ones
+    FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps)  # refuses bad arguments
     for name, entry in (("lower", lower), ("upper", upper), ("steps", int(steps))):
         object.__setattr__(query, name, entry)
 
 
-# -- Custom query ---------------------------------------------------------------------------------
-# A caller's query for propose-test-release and for bounded local sensitivity (theory C3, C4).
+# -- A caller's query, for propose-test-release and bounded local sensitivity (theory C3, C4) -----
 
 
 @value
 class CustomQuery(StableQuery):
     """A caller's query with values in a public box; its stability is caller-asserted.
 
-    All numbers are in the unit of the box. What raises or is not a number counts as the center of
-    the box, as distance 0 and as the whole box; what is asserted covers this completion too.
+    All numbers are in the unit of the box. If a function raises or returns no number, the answer is
+    the center of the box, the distance is 0, and the local sensitivity is the width of the box; the
+    caller's assertion covers these replacements, too.
 
     Parameters
     ----------
@@ -315,7 +319,7 @@ class CustomQuery(StableQuery):
     local : callable, optional
         `local(rows)` returns the l1 local sensitivity; for bounded local sensitivity.
     change : number, optional
-        The sensitivity of that (theory A8).
+        The sensitivity of `local` (theory A8).
 
     """
 
@@ -346,12 +350,12 @@ class CustomQuery(StableQuery):
         return Fraction(float(self.grid.box.widths().min())) / self.grid.cells
 
     def closed(self, rows: Any) -> tuple[Openable[Any], Facts]:
-        """Return whatever the caller's functions take; nothing public depends on it.
+        """Return the rows that the caller's functions take; no public number depends on them.
 
-        Stability and local sensitivity are about rows that all count, under replace-one.
+        Stability and local sensitivity are defined for rows that all count, under replace-one.
         """
         if isinstance(rows, Source):
-            _ = Facts.of(rows).all_rows
+            _ = Facts.of(rows).all_rows  # refuses rows whose number is private
         return (rows if isinstance(rows, Source) else Sealed(rows)), Facts(rows=None, columns=())
 
     def read(self, rows: Any) -> Any:
@@ -365,29 +369,29 @@ class CustomQuery(StableQuery):
     def bound_in_cells(self, bound: Rational, count: int) -> int:
         """Return ⌈bound/side⌉ + d: rounding can add one cell per coordinate (theory C3)."""
         expected = "a function that returns a distance to instability"
-        given = self.stability is not None
-        require(given, "stability", None, expected=expected, remedy="pass stability=")
+        is_callable = self.stability is not None
+        require(is_callable, "stability", None, expected=expected, remedy="pass stability=")
         exact = as_positive(bound, "proposed_bound")
         return math.ceil(exact / self._side) + self.grid.dimension
 
     def answer(self, rows: Any) -> Integers:
-        """Return the cell of the answer, of the center if there is none."""
-        return self.grid.quantize(_asked(self.function, rows))
+        """Return the cell of the answer, or of the center if the function fails."""
+        return self.grid.quantize(_called(self.function, rows))
 
     def distance(self, rows: Any, bound: int) -> int:
         """Return the caller's distance, rounded down."""
         real = float((bound - self.grid.dimension) * self._side)
-        found: float | None = quietly(_number, _asked(self.stability, rows, real))
-        return 0 if found is None else math.floor(max(0.0, min(found, 2.0**53)))
+        distance: float | None = quietly(_number, _called(self.stability, rows, real))
+        return 0 if distance is None else math.floor(max(0.0, min(distance, 2.0**53)))
 
     def local_sensitivity(self, rows: Any) -> int:
-        """Return the caller's local sensitivity in cells, at most the whole grid."""
-        whole = (self.grid.cells - 1) * self.grid.dimension
-        found: float | None = quietly(_number, _asked(self.local, rows))
-        if found is None:
-            return whole
-        cells = math.ceil(max(0.0, min(found / float(self._side), float(whole))))
-        return min(whole, cells + self.grid.dimension)
+        """Return the caller's local sensitivity in cells, at most the l1 diameter of the grid."""
+        diameter = (self.grid.cells - 1) * self.grid.dimension
+        local: float | None = quietly(_number, _called(self.local, rows))
+        if local is None:
+            return diameter
+        cells = math.ceil(max(0.0, min(local / float(self._side), float(diameter))))
+        return min(diameter, cells + self.grid.dimension)
 
 
 def as_query(
@@ -399,7 +403,7 @@ def as_query(
     local: Callable[[Any], Any] | None = None,
     change: Rational | None = None,
 ) -> StableQuery:
-    """Return the query on its public grid; one of ours (`Median`, `TrimmedMean`) as it is."""
+    """Return the caller's function as a query on its public grid, or a `StableQuery` as it is."""
     if isinstance(query, StableQuery):
         return query
     expected = "a function of the rows, or a StableQuery"
@@ -410,11 +414,12 @@ def as_query(
     return CustomQuery(function=query, grid=grid, stability=stability, local=local, change=change)
 
 
-def _asked(function: Callable[..., Any] | None, *arguments: Any) -> Any:
-    """Return what a caller's function makes of the data; None if it raises (theory A14.4)."""
+def _called(function: Callable[..., Any] | None, *arguments: Any) -> Any:
+    """Return the result of a caller's function on the data; None if it raises (theory A14.4)."""
     return None if function is None else quietly(function, *arguments)
 
 
 def _number(value: Any) -> float | None:
+    """Return a float; None for NaN."""
     number = float(value)
     return None if math.isnan(number) else number

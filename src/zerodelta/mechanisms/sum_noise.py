@@ -1,7 +1,7 @@
-"""Exact noise on vectors of integer sums: what it costs, how it is drawn, how far it reaches.
+"""Add exactly drawn noise to vectors of integer sums (theory R, C10.4).
 
-Each kind of noise makes the theorem that proves its cost (theory R, C10.4), and adds what it draws
-to the sums without ever wrapping around.
+Each class of noise holds public numbers, returns the theorem that proves its ε, draws its noise,
+and adds it to the sums without ever wrapping around.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors, as_bool
-from zerodelta.privacy.steps import MOST_ENTRIES, Step
+from zerodelta.privacy.steps import MAX_ENTRIES, Step
 from zerodelta.privacy.theorems import noise as theorems
 from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
@@ -45,10 +45,11 @@ from zerodelta.value import value
 _Unit: TypeAlias = Fraction | tuple[Fraction, ...]
 
 _SMOOTH_DEVIATION = 50
-"""From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
+"""Above this deviation the error is computed by the midpoint rule with its first correction term,
+which is off by less than 1e-8 of it."""
 
 
-# -- What a mechanism is: public numbers of which a theorem is made, that says what it costs -------
+# -- Mechanisms: public numbers, and the theorem that computes their cost from them ---------------
 
 _S = TypeVar("_S", bound="ScaledMechanism")
 _CHECKS: dict[Any, Any] = {
@@ -56,14 +57,14 @@ _CHECKS: dict[Any, Any] = {
     Fraction: as_positive,
     bool: as_bool,
 }
-"""How a field is read, by its type; what is of another type is kept as it is."""
+"""How a field is checked, by its type; a field of another type is kept as it is."""
 
 
 class Mechanism(ABC):
     """A mechanism that one theorem proves; everything stored in it is public.
 
-    Its claim, its proof step and its noise are those of the theorem that it makes of its fields, so
-    that what is drawn, what is paid and what `verify` computes cannot differ.
+    Claim and proof step are those of the theorem built from the fields, and the noise is drawn from
+    the same fields, so that the noise, the ε that is paid and the ε that `verify` computes agree.
     """
 
     __slots__ = ()
@@ -71,7 +72,7 @@ class Mechanism(ABC):
     neighbors: Neighbors
 
     def __post_init__(self) -> None:
-        """Make every number exact; refuse whole ones below 1, and others that are not above 0."""
+        """Make every number exact; refuse integers below 1 and fractions that are not above 0."""
         for name, check in _checks(type(self)):
             object.__setattr__(self, name, check(getattr(self, name), name))
 
@@ -82,7 +83,7 @@ class Mechanism(ABC):
 
     @property
     def claim(self) -> Claim:
-        """What one use costs."""
+        """The privacy claim of one use."""
         return self.theorem.claim(self.neighbors)
 
     def step(self) -> Step:
@@ -91,7 +92,7 @@ class Mechanism(ABC):
 
 
 class PureMechanism(Mechanism):
-    """A mechanism that is pure by itself."""
+    """A mechanism that satisfies pure DP by itself."""
 
     __slots__ = ()
 
@@ -102,7 +103,7 @@ class PureMechanism(Mechanism):
 
     @property
     def claim(self) -> PureDP:
-        """What one use costs."""
+        """The privacy claim of one use."""
         return cast(PureDP, self.theorem.claim(self.neighbors))
 
     @property
@@ -120,14 +121,14 @@ class ScaledMechanism(PureMechanism):
 
     @classmethod
     def for_epsilon(cls: type[_S], *, epsilon: Rational, **fields: Any) -> _S:
-        """Return the mechanism with exactly this ε, and these fields beside its scale."""
+        """Return the mechanism with exactly this ε; `fields` are all others but its scale."""
         unit = cls(**{**fields, "scale": Fraction(1)})
         return replace(unit, scale=unit.epsilon / as_positive(epsilon, "epsilon"))  # type: ignore[type-var]
 
 
 @cache
 def _checks(kind: type) -> tuple[tuple[str, Any], ...]:
-    """Return how each field of a mechanism is read."""
+    """Return the name of each checked field of a mechanism class, with its check."""
     hints = get_type_hints(kind)
     return tuple((name, _CHECKS[hint]) for name, hint in hints.items() if hint in _CHECKS)
 
@@ -142,12 +143,12 @@ class SumNoise(Mechanism):
 
     @property
     def length(self) -> int | None:
-        """How many sums there are; None for any number of them."""
+        """The number of sums; None if the noise is for any number of them."""
         return None
 
     @abstractmethod
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
-        """Return the noise on so many sums, drawn exactly."""
+        """Return the noise on `count` sums, drawn exactly."""
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy sums; never wraps around."""
@@ -156,19 +157,19 @@ class SumNoise(Mechanism):
 
 
 class ScaledNoise(SumNoise, ScaledMechanism):
-    """Noise that is pure by itself, its ε inverse to its scale."""
+    """Noise that satisfies pure DP by itself, with an ε inverse to its scale."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def noise_law(self) -> Law:
-        """The law of the integer noise: of all sums, or of each block of them."""
+        """The law of the integer noise: on all sums, or on each block of them."""
 
     def law(self, *, unit: _Unit, rows: int = 1) -> NoiseLaw:
-        """Return the law of the noise on a value, or on a mean of so many `rows`.
+        """Return the law of the noise on a released value: a sum, or a mean of `rows` rows.
 
-        One integer is `unit` of the value, or of the sum.
+        An integer sum of 1 stands for `unit` in the unit of the data.
         """
         shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
         return self.noise_law.on(shared)
@@ -178,19 +179,19 @@ class ScaledNoise(SumNoise, ScaledMechanism):
         return self.noise_law.error()
 
     def covariance(self, first: Coefficients, second: Coefficients) -> float:
-        """Return the covariance of two linear forms of the noise on some of the sums."""
+        """Return the covariance of two linear forms of the noise on one line of sums."""
         return self.noise_law.covariance(first, second)
 
 
 # -- Adding integer noise to exact integer sums without ever wrapping around (theory R) -----------
 # A sum that wraps or saturates *before* the noise has another sensitivity than the one that was
-# proved, so wherever 64 bits might not do, Python integers are used.
+# proved, so Python integers are used wherever 64 bits might not suffice.
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 
 def check_sums(sums: npt.NDArray[np.generic], *, length: int | None = None) -> None:
-    """Refuse anything but one vector of integers, looking at shape and types only."""
+    """Refuse anything but one vector of integers, by its shape and types only."""
     array = isinstance(sums, np.ndarray)
     require(
         array and sums.ndim == 1 and _holds_integers(sums),
@@ -211,7 +212,7 @@ def check_sums(sums: npt.NDArray[np.generic], *, length: int | None = None) -> N
 def add_exactly(sums: npt.NDArray[Any], noise: npt.NDArray[Any]) -> IntegerArray:
     """Return sums + noise: int64 if every result fits, else Python integers.
 
-    The type follows from the *result*, never from the sums: it is part of what is released.
+    The type is released too, so it is decided from the *results*, never from the sums.
 
     >>> add_exactly(np.array([2**63 - 1, 5]), np.array([1, -7]))
     array([9223372036854775808, -2], dtype=object)
@@ -264,7 +265,7 @@ class RoundedLaplace(ScaledNoise):
         return theorems.RoundedLaplaceTheorem(sensitivity=self.sensitivity, scale=self.scale)
 
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
-        """Return the noises."""
+        """Return independent noises."""
         return rounded_laplace(scale=self.scale, size=count, bits=bits)
 
     @property
@@ -277,7 +278,7 @@ class RoundedLaplace(ScaledNoise):
 class RoundedGaussian(SumNoise):
     """Answers an internal query: an integer vector plus independent noises round(N(0, variance)).
 
-    This is not pure: its answers are purified before anything is published.
+    It does not satisfy pure DP: its answers are purified before anything is published.
 
     **Neighbors**: those for which `sensitivity_squared` holds; replace-one unless said otherwise.
     **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighboring vectors
@@ -306,7 +307,7 @@ class RoundedGaussian(SumNoise):
         sensitivity_squared: Rational,
         neighbors: Neighbors = Neighbors.REPLACE,
     ) -> RoundedGaussian:
-        """Return the mechanism with exactly this μ²; `calibrate` turns ε and ln δ into one."""
+        """Return the mechanism with exactly this μ²; `calibrate` computes one from ε and ln δ."""
         squared = as_positive(sensitivity_squared, "sensitivity_squared")
         variance = squared / as_positive(mu_squared, "mu_squared")
         return cls(sensitivity_squared=squared, variance=variance, neighbors=neighbors)
@@ -319,7 +320,7 @@ class RoundedGaussian(SumNoise):
         )
 
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[Any]:
-        """Return the noises."""
+        """Return independent noises."""
         return rounded_gaussian(variance=self.variance, size=count, bits=bits)
 
     def error(self) -> float:
@@ -334,16 +335,16 @@ class RoundedGaussian(SumNoise):
 
 
 def noisy_gram(
-    gram: IntegerArray, on_diagonal: RoundedGaussian, beside: RoundedGaussian, bits: BitSource
+    gram: IntegerArray, on_diagonal: RoundedGaussian, off_diagonal: RoundedGaussian, bits: BitSource
 ) -> npt.NDArray[np.float64]:
     """Return a symmetric matrix with symmetric noise.
 
-    In the Frobenius norm each entry beside the diagonal counts twice, so its noise has half the
-    variance.
+    In the Frobenius norm each off-diagonal entry counts twice, so its noise has half the variance
+    of the noise on the diagonal.
     """
     noisy = np.zeros(gram.shape)
     above = np.triu_indices(len(gram), 1)
-    noisy[above] = beside.apply(gram[above], bits)
+    noisy[above] = off_diagonal.apply(gram[above], bits)
     noisy += noisy.T
     noisy[np.diag_indices(len(gram))] = on_diagonal.apply(gram.diagonal().copy(), bits)
     return noisy
@@ -382,21 +383,21 @@ class KNorm(ScaledNoise):
 
     @property
     def theorem(self) -> theorems.KNormNoiseTheorem:
-        """Theorem R, on integers that are counts, or have no other unit."""
+        """Theorem R, on integers without a unit, such as counts."""
         norm = "inf" if self.norm == math.inf else int(self.norm)
         return theorems.KNormNoiseTheorem(
             norm=norm, quantum=1, sensitivity=self.sensitivity, scale=self.scale
         )
 
-    def step(  # type: ignore[override]  # nobody is to forget the unit
+    def step(  # type: ignore[override]  # every caller must state the unit
         self, *, quantum: _Unit | None, blocks: bool = False
     ) -> Step:
-        """Return the proof step of one release, or of one for each block of a longer vector.
+        """Return the proof step of one draw, or of one draw for each block of a longer vector.
 
-        `quantum` says what one unit of the integers is in the data's own units, for every
-        coordinate or for each; None where the integers are counts, or have no other unit.
-        With ``blocks=True`` the noise of all blocks together has the sum of their l2 norms as its
-        norm, in which neighboring vectors are at most `sensitivity` apart.
+        `quantum` is the size of one integer in the unit of the data, one number for all coordinates
+        or one for each; None where the integers are counts, or have no unit. With ``blocks=True``
+        the step is for the noise on all blocks together, whose norm is the sum of the l2 norms of
+        the blocks; neighboring vectors are at most `sensitivity` apart in that norm.
         """
         require(
             not blocks or self.norm == 2,
@@ -430,21 +431,21 @@ class KNorm(ScaledNoise):
 def as_norm(norm: float) -> float:
     """Return the norm as a float, refusing all but 1, 2 and infinity."""
     plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
-    known = plain and norm in (1, 2, math.inf)
+    is_norm = plain and norm in (1, 2, math.inf)
     remedy = "pass one of these three norms"
-    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
+    require(is_norm, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
     return float(norm)
 
 
 def _short(quantum: _Unit | None) -> Fraction | list[Fraction] | str:
-    """Return one quantum if all coordinates share it, a word for more than a step may list."""
+    """Return one quantum if all coordinates share it, else a list, or a word for a long list."""
     if quantum is None:
         return Fraction(1)
     if isinstance(quantum, Fraction):
         return quantum
     if len(set(quantum)) == 1:
         return quantum[0]
-    return list(quantum) if len(quantum) <= MOST_ENTRIES else theorems.OWN_UNITS
+    return list(quantum) if len(quantum) <= MAX_ENTRIES else theorems.OWN_UNITS
 
 
 @value

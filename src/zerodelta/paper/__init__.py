@@ -2,7 +2,7 @@
 
 *Purifying Approximate Differential Privacy with Randomized Post-processing* (Lin, Wang, Ma, Wang).
 Files are named for the algorithms (`algorithm_01_02` … `algorithm_14_16`); `appendices` has
-Appendices C and D, and `baselines` the mechanisms that the paper compares with. docs/paper-map.md
+Appendices C and D, and `baselines` the mechanisms that the paper compares with. docs/paper.md
 maps each label of the paper to a file and a name.
 
 >>> import zerodelta as zd

@@ -22,7 +22,7 @@ from zerodelta.privacy.parameters import as_epsilon, log_delta_from, split_epsil
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import product_laplace_radius
 from zerodelta.spaces import Ball
-from zerodelta.spaces.lattices import Coordinates, Given, as_length, common_dimension, plain
+from zerodelta.spaces.lattices import Coordinates, Numbers, as_length, common_dimension, plain
 from zerodelta.spaces.space import EuclideanSpace
 
 
@@ -244,7 +244,7 @@ class LqBall(EuclideanSpace):
     center: Coordinates
 
     def __init__(
-        self, dimension: int, radius: Rational, *, norm: Rational, center: Given = 0
+        self, dimension: int, radius: Rational, *, norm: Rational, center: Numbers = 0
     ) -> None:
         q = as_rational(norm, "norm")
         require(

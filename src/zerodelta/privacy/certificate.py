@@ -1,7 +1,7 @@
-"""The certificate of a release: what is claimed, and the steps from which anyone can re-derive it.
+"""The certificate of a release: its claim, and the steps from which anyone can re-derive the claim.
 
 It is plain JSON and a function of the public plan only: never of data, draws or the mixing coin.
-`verify` (in `privacy/verify.py`) judges it from its numbers alone.
+`verify` (in `privacy/verify.py`) checks it from its numbers alone.
 """
 
 from __future__ import annotations
@@ -36,108 +36,112 @@ from zerodelta.privacy.theorems import THEOREMS, explain_step
 from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
 from zerodelta.privacy.theorems.theorem import ChannelTheorem
 
-# -- What certificates of ours assume about rows and programs, in fixed sentences -----------------
-# All other sentences under `assumed` are the premises of what a caller asserts. What every release
-# rests on and no program can know is not there: whoever approves has to ask for it (`to_ask`).
+# -- Assumptions about rows and programs, in fixed sentences --------------------------------------
+# All other sentences under `assumed` are the premises of what a caller asserts. Premises of every
+# release that no program can check are not listed there: whoever approves it must ask (`to_ask`).
 
 BARE_ROWS = "column types and preparation were not computed from the rows"
-"""What nobody can see of rows that arrive as an array or a frame."""
+"""Assumed of rows that arrive as an array or a frame: how they were prepared cannot be seen."""
 
 PROGRAM = (
     "the program reaches the data only through the study's questions",
     "nothing but the published value leaves the study",
 )
-"""What no library can enforce of a study's program."""
+"""Assumed of a study's program: no library can enforce it."""
 
 UNGUARDED = "the program did not stop, raise or fail to publish because of an internal answer"
-"""What can only be enforced inside `Study.run` or a `with` block."""
+"""Assumed of a program that runs outside of `Study.run` and `with` blocks, which enforce it."""
 
 OUR_ASSUMPTIONS = frozenset({BARE_ROWS, *PROGRAM, UNGUARDED})
 
 UNCOUNTED = "no ledger counted its ε: somebody adds up all releases about the same people"
-"""What is to be asked of a release that no ledger paid for."""
+"""The premise to ask about where no ledger paid for the release."""
 
 
 def to_ask(*, unit: str | None, counted: bool) -> tuple[str, ...]:
-    """Return what must be true of every release, proven or not, and no program can see.
+    """Return the premises of a release that no program can check: an officer must ask for them.
 
     >>> to_ask(unit="customer", counted=True)[1]
     'one person has one "customer" only'
     """
-    alone = "one person is in one row only" if unit is None else f'one person has one "{unit}" only'
+    one_person = (
+        "one person is in one row only" if unit is None else f'one person has one "{unit}" only'
+    )
     return (
         "bounds, categories, hierarchies and the question were chosen without the rows",
-        alone,
+        one_person,
         *(() if counted else (UNCOUNTED,)),
     )
 
 
-# -- How much work a certificate may ask of `verify`, counted before any of it is evaluated -------
-# Single numbers and lists are short by their domains (`privacy/steps.py`), yet many of them
-# together could still take minutes: exact sums grow with the digits of all denominators, a Rényi
-# order is evaluated for every step, and some theorems search for a supremum. Certificates of ours
-# stay far below every limit.
+# -- Limits on the work of `verify`, checked before any inequality is evaluated -------------------
+# The domains of `privacy/steps.py` keep single numbers and lists short, yet many of them together
+# could still take minutes: exact sums grow with the digits of all denominators, a Rényi order is
+# evaluated for every step, and some theorems search for a supremum. The certificates of this
+# library stay far below every limit.
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """Steps, counting each entry of a composed claim's "pure" list as one."""
 
-MOST_CURVES = 1_000
+MAX_CURVES = 1_000
 """Different steps whose Rényi curves are added: before a channel, or for a claim with a δ or ρ."""
 
-MOST_CHANNELS = 100
+MAX_CHANNELS = 100
 """Parts that end in a channel."""
 
-MOST_COSTLY = 10
+MAX_COSTLY = 10
 """Steps of theorems whose inequality is a search (C9) or a long sum (WOR)."""
 
-MOST_DIGITS = 100_000
+MAX_DIGITS = 100_000
 """Decimal digits of all numbers that are added exactly."""
 
-MOST_LISTED, MOST_LISTED_DIGITS = 20_000, 1_000_000
+MAX_LISTED, MAX_LISTED_DIGITS = 20_000, 1_000_000
 """Entries of all lists, and their digits: one table of 10 000 Rényi orders and their values."""
 
-MOST_EVALUATIONS = 150_000
-"""Steps times tabulated Rényi orders; a table or a WOR step counts as `_CURVE` more steps."""
+MAX_EVALUATIONS = 150_000
+"""Steps times tabulated Rényi orders; a table or a WOR step counts as `_CURVE_STEPS` more steps."""
 
-_CURVE = 10
+_CURVE_STEPS = 10
 
 
 def check_work(claim: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None:
-    """Refuse the written claim and parts of a certificate if judging them could take long."""
+    """Refuse a written claim and parts whose proof could take long to check."""
     steps = [step for part in parts for step in part["steps"]]
-    written = [claim, *(step["numbers"] for step in steps)]
+    all_numbers = [claim, *(step["numbers"] for step in steps)]
     labels = [str(step["theorem"]) for step in steps]
-    pure = [entry for numbers in written for entry in _list(numbers, "pure")]
+    pure = [entry for numbers in all_numbers for entry in _list(numbers, "pure")]
+    # a channel is the last step, or the one before the step about units
     purified = [part["steps"] for part in parts if any(map(_is_channel, part["steps"][-2:]))]
-    curved = purified if claim.get("kind") == "pure" else [steps]
-    # each channel evaluates the curves of its own part
+    # each channel evaluates the curves of its own part; without channels all are added once
+    chains = purified if claim.get("kind") == "pure" else [steps]
     curves = sum(
-        len({(str(step["theorem"]), canonical(step["numbers"])) for step in some})
-        for some in curved
+        len({(str(step["theorem"]), canonical(step["numbers"])) for step in chain})
+        for chain in chains
     )
-    _limit(len(steps) + len(pure), MOST_STEPS, "steps")
-    _limit(len(parts), MOST_STEPS, "parts")
-    _limit(curves + len(pure), MOST_CURVES, "different steps with Rényi curves")
-    _limit(len(purified), MOST_CHANNELS, "parts with a channel")
+    _limit(len(steps) + len(pure), MAX_STEPS, "steps")
+    _limit(len(parts), MAX_STEPS, "parts")
+    _limit(curves + len(pure), MAX_CURVES, "different steps with Rényi curves")
+    _limit(len(purified), MAX_CHANNELS, "parts with a channel")
     costly = sum(label in THEOREMS and THEOREMS[label].costly for label in labels)
-    _limit(costly, MOST_COSTLY, "steps of theorems C9 and WOR")
+    _limit(costly, MAX_COSTLY, "steps of theorems C9 and WOR")
     lists = {
         (place, name): _flat(value)
-        for place, numbers in enumerate(written)
+        for place, numbers in enumerate(all_numbers)
         for name, value in numbers.items()
         if type(value) is list and name != "pure"
     }
-    _limit(sum(map(len, lists.values())), MOST_LISTED, "entries of lists")
+    _limit(sum(map(len, lists.values())), MAX_LISTED, "entries of lists")
     # a quantum is read by people and enters no inequality
     used = [number for (_, name), values in lists.items() if name != "quantum" for number in values]
-    _limit(sum(map(_digits, used)), MOST_LISTED_DIGITS, "digits in lists")
-    single = [number for numbers in written for number in numbers.values()]
-    stated = [part.get("epsilon") for part in parts]
-    _limit(sum(map(_digits, [*single, *stated, *_flat(pure)])), MOST_DIGITS, "digits")
-    tables = [orders for numbers in written if (orders := _orders(numbers))]
+    _limit(sum(map(_digits, used)), MAX_LISTED_DIGITS, "digits in lists")
+    single = [number for numbers in all_numbers for number in numbers.values()]
+    part_epsilons = [part.get("epsilon") for part in parts]
+    _limit(sum(map(_digits, [*single, *part_epsilons, *_flat(pure)])), MAX_DIGITS, "digits")
+    tables = [orders for numbers in all_numbers if (orders := _orders(numbers))]
     sampled = labels.count(SamplingWithoutReplacement.label)
-    weighed = len(steps) + len(pure) + _CURVE * (len(tables) + sampled)
-    _limit(sum(map(len, tables)) * weighed, MOST_EVALUATIONS, "steps times Rényi orders")
+    weighted_steps = len(steps) + len(pure) + _CURVE_STEPS * (len(tables) + sampled)
+    evaluations = sum(map(len, tables)) * weighted_steps
+    _limit(evaluations, MAX_EVALUATIONS, "steps times Rényi orders")
 
 
 def _is_channel(step: Mapping[str, Any]) -> bool:
@@ -145,15 +149,17 @@ def _is_channel(step: Mapping[str, Any]) -> bool:
     return theorem is not None and issubclass(theorem, ChannelTheorem)
 
 
-def _limit(found: int, most: int, what: str) -> None:
-    if found > most:
+def _limit(number: int, maximum: int, things: str) -> None:
+    """Refuse a number of things above the maximum."""
+    if number > maximum:
         raise CertificateError(
-            f"more than {most} {what}: no release of ours has so many, and a file that does could "
-            "keep the verifier busy."
+            f"more than {maximum} {things}: no release of zerodelta has that many, and a file that "
+            "does could keep the verifier busy."
         )
 
 
 def _list(numbers: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the list written under a name; empty for anything else."""
     value = numbers.get(name)
     return value if type(value) is list else []
 
@@ -165,17 +171,17 @@ def _orders(numbers: Mapping[str, Any]) -> list[Any]:
 
 
 def _flat(entries: list[Any]) -> list[Any]:
-    """Return all numbers of a list, those of its rows too."""
-    found: list[Any] = []
+    """Return all numbers of a list, those of nested lists too."""
+    flat: list[Any] = []
     for entry in entries:
-        found.extend(_flat(entry) if type(entry) is list else [entry])
-    return found
+        flat.extend(_flat(entry) if type(entry) is list else [entry])
+    return flat
 
 
 def _digits(value: Any) -> int:
-    """Return how many decimal digits a written number has when its exponent is written out.
+    """Return the number of decimal digits of a written number, its exponent written out.
 
-    Hexadecimal sizes count as none: only their logarithm is ever used.
+    Hexadecimal sizes count as 0: only their logarithm is ever used.
 
     >>> _digits("1/300"), _digits("1e-300"), _digits(10**9), _digits("0x" + "f" * 9000)
     (5, 306, 10, 0)
@@ -196,14 +202,14 @@ REPLAYED = "replayed test bits: NOT PRIVATE"
 @final
 @dataclass(frozen=True, init=False, slots=True)
 class Certificate:
-    """A claim, the parts that prove it, and what was taken as public.
+    """A claim, the parts that prove it, the public inputs, and the assumptions.
 
     You get one with every release, read it with `explain()`, and check it with `zd.verify`.
 
     Parameters
     ----------
     claim : Claim
-        What is claimed.
+        The guarantee.
     steps : tuple of Step, optional
         The chain of steps of a proof of one part.
     parts : tuple of Part
@@ -213,11 +219,11 @@ class Certificate:
     row : str
         What a row is, in words.
     public, assumed : tuple of str
-        What was taken as public, and what is assumed besides the steps.
+        The public inputs, and the assumptions besides the steps.
     randomness : str
-        Where the random bits came from.
+        The source of the random bits.
     digest : str
-        The fingerprint of all else; computed if left out.
+        The SHA-256 of everything else; computed if left out.
 
     """
 
@@ -264,7 +270,7 @@ class Certificate:
         return tuple(step for part in self.parts for step in part.steps)
 
     def with_steps(self, steps: tuple[Step, ...]) -> Certificate:
-        """Return the certificate with these steps in the places of its own, part by part."""
+        """Return the certificate with its steps replaced by these, part by part."""
         return replace(self, parts=_parts(steps, self.parts), digest="")
 
     @property
@@ -274,20 +280,21 @@ class Certificate:
 
     @property
     def summary(self) -> str:
-        """One line: what is promised, and on what it rests.
+        """One line: the claim, and whether it is proven, conditional or for real arithmetic only.
 
         Plainly "proven" only if nothing is assumed. Caller assertions are counted by `assertions`.
         """
         if self.randomness != OS_ENTROPY:
             return f"NOT PRIVATE (drawn from replayed test bits): {explain_claim(self.claim)}"
-        return f"{explain_claim(self.claim)}: {self._rests()}"
+        return f"{explain_claim(self.claim)}: {self._conditions()}"
 
-    def _rests(self) -> str:
+    def _conditions(self) -> str:
+        """Say under which conditions the claim holds."""
+        conditional = f"conditional on {_counted(self.assertions, 'caller assertion')}"
         if self.status is Status.IDEALIZED:
-            told = self.assertions and _counted(self.assertions, "caller assertion")
-            return f"for real arithmetic only{f', and conditional on {told}' if told else ''}"
+            return "for real arithmetic only" + (f", and {conditional}" if self.assertions else "")
         if self.status is Status.ASSERTED:
-            return f"conditional on {_counted(self.assertions, 'caller assertion')}"
+            return conditional
         if self.assumed:
             return f"proven under {_counted(len(self.assumed), 'assumption')}"
         return "proven"
@@ -307,19 +314,19 @@ class Certificate:
 
     @property
     def beware(self) -> str:
-        """What to say of a large ε, counted as for replaced rows; empty if it is not."""
+        """A warning if ε, counted for replaced rows, is large; else empty."""
         if type(self.claim) is not PureDP:
             return ""
         added = self.claim.neighbors is Neighbors.ADD_REMOVE
         return large(self.claim.exact_epsilon * (2 if added else 1))
 
     def check_types(self) -> None:
-        """Refuse parts of any other type than those a proof is made of, subclasses too.
+        """Refuse fields of any other type than those a proof is made of, subclasses too.
 
-        A subclass could say one thing where it is judged and another where it is read.
+        A subclass could answer `verify` one thing and a reader another.
         """
         texts = (self.row, self.randomness, self.digest)
-        exact = (
+        exact_types = (
             type(self) is Certificate
             and type(self.claim) in CLAIM_TYPES
             and type(self.claim.neighbors) is Neighbors
@@ -328,14 +335,14 @@ class Certificate:
             and (self.unit is None or type(self.unit) is str)
             and all(type(text) is str for text in (*texts, *self.public, *self.assumed))
         )
-        if not exact:
+        if not exact_types:
             raise CertificateError(
-                "this is no certificate: a part of it is of a type that no proof is made of, or "
-                "of a subclass; make it of a claim such as zd.ApproxDP, of Step and of plain str."
+                "this is not a certificate: a field has a type that no proof is made of, or a "
+                "subclass of one; use a claim such as ApproxDP, Step objects and plain str."
             )
 
     def explain(self) -> str:
-        """Return a short text a privacy officer can follow: each step, its theorem, its numbers."""
+        """Return a short text for a privacy officer: each step, its theorem, its numbers."""
         protected = self.row if self.unit is None else f"{self.row}; a unit is one {self.unit}"
         lines = [self.summary, f"  protects: {protected} ({self.claim.neighbors.value} neighbors)"]
         number = 0
@@ -367,7 +374,7 @@ class Certificate:
     def from_json(text: str) -> Certificate:
         """Read a certificate; malformed ones raise `CertificateError`. It is not verified here.
 
-        What was read must say the same when written again, so nothing in the text goes unread.
+        The certificate must be written exactly as the text again, so nothing in it goes unread.
         """
         try:
             data = read_json(text)
@@ -386,7 +393,7 @@ class Certificate:
             ) from error
 
     def body(self) -> dict[str, Any]:
-        """Return what the JSON says, without the digest."""
+        """Return the content of the JSON, without the digest."""
         claim = Step(theorem="claim", numbers=self.claim.numbers())
         return {
             "schema": SCHEMA,
@@ -417,13 +424,13 @@ class Certificate:
 
 
 def _parts(steps: tuple[Step, ...], parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return one part with these steps, or several parts with these in the places of their own."""
+    """Return one part with these steps, or the parts with their steps replaced in order."""
     if len(parts) < 2:
         return (Part(steps=steps),)
     if len(steps) != sum(len(part.steps) for part in parts):
         raise CertificateError("a certificate of several parts is made of parts: pass parts=.")
-    rest = iter(steps)
-    return tuple(replace(part, steps=tuple(islice(rest, len(part.steps)))) for part in parts)
+    remaining = iter(steps)
+    return tuple(replace(part, steps=tuple(islice(remaining, len(part.steps)))) for part in parts)
 
 
 def _written(step: Step, place: str) -> dict[str, Any]:
@@ -442,14 +449,14 @@ def _counted(number: int, thing: str) -> str:
 
 def _sentences(items: Any) -> tuple[str, ...]:
     if not isinstance(items, list):
-        raise CertificateError("what is public and what is assumed are lists of sentences.")
+        raise CertificateError('"public" and "assumed" are lists of sentences.')
     return tuple(_sentence(item) for item in items)
 
 
 def _sentence(item: Any) -> str:
     """Return a line of text; a line break could fake a step in the explanation."""
     if not isinstance(item, str) or not item.isprintable():
-        raise CertificateError("a row, what is public and what is assumed are single plain lines.")
+        raise CertificateError('"row" and each entry of "public" and "assumed" is one plain line.')
     return item
 
 
@@ -501,6 +508,7 @@ def _step(entry: Mapping[str, Any], number: int, total: int) -> Step:
     )
 
 
-def _check_place(what: str, found: Any, place: str) -> None:
-    if found != place:
-        raise CertificateError(f"a {what} is missing: found {what} {found!r} in place {place}.")
+def _check_place(kind: str, written: Any, place: str) -> None:
+    """Refuse a step or part whose own number ("2 of 3") is not the one of its place."""
+    if written != place:
+        raise CertificateError(f"a {kind} is missing: {kind} {written!r} stands in place {place}.")

@@ -1,4 +1,4 @@
-"""What a mechanism is claimed to satisfy, the profile ln δ(ε) it proves, and calibration (B6).
+"""Claims about mechanisms, the privacy profile ln δ(ε) that each proves, and calibration (B6).
 
 Each claim holds exact public numbers. `log_delta(epsilon)` and `epsilon(log_delta)` are rounded
 toward less privacy, so they may be quoted; δ itself is never formed, because the interesting ones
@@ -40,9 +40,9 @@ from zerodelta.privacy.renyi import (
 )
 from zerodelta.value import value
 
-# -- Where a certified bound crosses its target, found from the safe side -------------------------
-# Only points at which the bound itself was evaluated and met the target are ever returned, so a
-# search that converges badly costs accuracy and never privacy.
+# -- The point at which a certified bound crosses its target, searched from the safe side ---------
+# Only points at which the bound itself was evaluated and met the target are returned, so a search
+# that converges badly costs accuracy and never privacy.
 
 
 def excess_over(value: float, target: float) -> float:
@@ -110,7 +110,7 @@ def _ordinal(value: float) -> int:
     return ordinal
 
 
-# -- What a claim is: a promise about a mechanism's output, and the profile ln δ(ε) it proves -----
+# -- Claims ---------------------------------------------------------------------------------------
 
 
 class Claim(ABC):
@@ -126,7 +126,7 @@ class Claim(ABC):
 
     @abstractmethod
     def numbers(self) -> dict[str, Any]:
-        """Return "kind" and exact numbers from which `claim_from_numbers` restores it."""
+        """Return "kind" and the exact numbers from which `claim_from_numbers` restores this."""
 
     def epsilon(self, log_delta: float) -> float:
         """Return a float ε, rounded up, with ``self.log_delta(ε) <= log_delta``; inf if none.
@@ -295,11 +295,11 @@ class ApproxDP(Claim):
         t, stated = as_epsilon(epsilon), self.exact_epsilon
         if t >= stated:
             return self.exact_log_delta
-        kept = upper(
+        log_ratio = upper(
             lambda: ball(t - stated) + (-ball(t)).exp().log1p() - (-ball(stated)).exp().log1p()
         )
         leak = upper(lambda: _log_leak(t, stated))
-        return min(log_sum_upper((leak, sum_upper(self.exact_log_delta, kept))), 0.0)
+        return min(log_sum_upper((leak, sum_upper(self.exact_log_delta, log_ratio))), 0.0)
 
     def numbers(self) -> dict[str, Any]:
         """Return kind "approximate", epsilon and log_delta."""
@@ -460,7 +460,7 @@ class RDP(Claim):
         return value
 
     def log_delta(self, epsilon: Rational) -> float:
-        """Return the bound of the best order found, rounded up (theory B6)."""
+        """Return the bound at the best order that the search finds, rounded up (theory B6)."""
         t = as_epsilon(epsilon)
         order = best_order(self.curve, t)
         divergence = self.at(order)
@@ -469,7 +469,7 @@ class RDP(Claim):
     def numbers(self) -> dict[str, Any]:
         """Return kind "rdp", and a table: its own, or the orders that earlier answers rested on.
 
-        So a claim restored from the numbers proves every `log_delta` that this one was asked for.
+        So a claim restored from the numbers proves every `log_delta` that this one has returned.
         """
         return {"kind": "rdp", **self.table()}
 
@@ -479,22 +479,21 @@ class RDP(Claim):
         if orders is not None or not self._used:
             for order in orders or _DEFAULT_ORDERS:
                 self.at(order)
-        known = sorted(self._used.items())
-        return {"orders": [row[0] for row in known], "values": [row[1] for row in known]}
+        bounds = sorted(self._used.items())
+        return {"orders": [order for order, _ in bounds], "values": [bound for _, bound in bounds]}
 
 
 # -- Calibration ----------------------------------------------------------------------------------
-# How much internal privacy loss a target (ε, ln δ) allows: the largest ρ, μ², the smallest noise.
-#
-# The inverse of `ZCDP.log_delta` and `GaussianDP.log_delta` (theory B6), ending on the safe side:
-# the returned numbers were put through the claim and met the target.
+# The largest ρ and μ², and the smallest noise, that meet a target (ε, ln δ): the inverse of
+# `ZCDP.log_delta` and `GaussianDP.log_delta` (theory B6). The returned numbers were put through
+# the claim itself and met the target.
 
 _RELATIVE = 1e-12
 
 
 @value
 class Calibration:
-    """What an internal analysis may cost so that ln δ(ε) is at most the target.
+    """The largest internal privacy loss for which ln δ(ε) is at most the target.
 
     Parameters
     ----------
@@ -505,7 +504,7 @@ class Calibration:
     mu_squared : Fraction
         The largest μ² as Gaussian DP (more, because it says more).
     variance : Fraction or None
-        The noise σ² that one Gaussian step of the given sensitivity needs, None if none was given.
+        The noise σ² that one Gaussian step of the stated sensitivity needs; None without one.
 
     """
 
@@ -526,7 +525,7 @@ def calibrate(
     Parameters
     ----------
     epsilon : int, float, Fraction or str
-        The ε at which δ is asked for.
+        The ε at which δ is bounded.
     log_delta : float
         The largest ln δ(ε) allowed, below 0.
     sensitivity : number, optional
@@ -548,7 +547,7 @@ def calibrate(
 
     """
     t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
-    # of a plan this is what it leaves for the noise, which may be less than any release spends
+    # wider limits than those of a release: a plan may calibrate to a small part of its ε
     expected = "a number between 1e-100 and 1e6"
     require(Fraction(1, 10**100) <= t <= 10**6, "epsilon", epsilon, expected, "pass epsilon=1, say")
     require(
@@ -578,12 +577,13 @@ def _calibrated(epsilon: Fraction, target: float, sensitivity: Fraction | None) 
 
 
 def _largest(claim: Callable[[Fraction], Claim], epsilon: Fraction, target: float) -> Fraction:
-    """Return the largest rational found whose claim meets the target."""
+    """Return a rational, largest up to rounding, whose claim meets the target."""
 
     def excess(value: float) -> float:
         return claim(Fraction(value)).log_delta(epsilon) - target
 
-    # √2ℓ+2t - √2ℓ is μ for small δ, and √(ℓ+t) - √ℓ is √ρ: the same up to a factor of two
+    # with ℓ = -ln δ small δ give μ ≈ √(2ℓ+2t) - √(2ℓ) and √ρ ≈ √(ℓ+t) - √ℓ, which differ by a
+    # factor of √2; both are written as t/(√(ℓ+t) + √ℓ), where nothing cancels
     t = saturated(epsilon)
     guess = (t / (math.sqrt(t - target) + math.sqrt(-target))) ** 2
     safe = unsafe = guess
@@ -597,12 +597,12 @@ def _largest(claim: Callable[[Fraction], Claim], epsilon: Fraction, target: floa
 def _variance(
     sensitivity: Fraction, mu_squared: Fraction, epsilon: Fraction, target: float
 ) -> Fraction:
-    """Return Δ²/μ² rounded up to a float, so that the noise has a short name."""
+    """Return Δ²/μ² rounded up to a float, whose fraction is short in a certificate."""
     squared = sensitivity**2
     variance = upper(lambda: ball(squared / mu_squared))
     remedy = "pass a smaller one, or a larger log_delta"
     require(math.isfinite(variance), "sensitivity", sensitivity, "noise of finite scale", remedy)
-    # smaller than the μ² that was checked; its own bound might still round up to the next float
+    # Δ²/σ² is at most the μ² that was checked, but its certified bound may round one float higher
     while GaussianDP(mu_squared=squared / Fraction(variance)).log_delta(epsilon) > target:
         variance = math.nextafter(variance, math.inf)
     return Fraction(variance)

@@ -1,8 +1,8 @@
-"""Several mechanisms on the same data: what their claims prove together (theory R2, B6).
+"""Compose the claims of several mechanisms on the same data (theory R2, B6).
 
-Everything is first sorted into one `Composed` claim, which keeps each family in the form that loses
-nothing, and then named by the simplest claim that says the same. All rules hold for adaptively
-chosen mechanisms.
+All steps are first sorted into one `Composed` claim, which keeps each family (pure, Gaussian, zCDP,
+Rényi) in the form that loses nothing. `simplest` then names the simplest claim that says the same.
+All rules hold for adaptively chosen mechanisms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from zerodelta.privacy.steps import (
 from zerodelta.value import value
 
 PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
-"""Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
+"""Pure steps as (ε, bounded range, count), each pair (ε, bounded range) once, in order."""
 
 
 @value(repr=False)
@@ -75,16 +75,16 @@ class Composed(Claim):
     neighbors: Neighbors = Neighbors.REPLACE
 
     def log_delta(self, epsilon: Rational) -> float:
-        """Return the smallest of the bounds that hold, plus the failures.
+        """Return the smallest bound that is known, plus the probability of failure.
 
-        One is the sum of the Rényi curves. Without zCDP and Rényi steps, another is the exact
-        Gaussian profile at ε less all of the pure steps' ε (end of Lemma R2).
+        One bound follows from the sum of the Rényi curves. Without zCDP and Rényi steps, another is
+        the exact Gaussian profile at ε minus the pure steps' total ε (end of Lemma R2).
         """
         t = as_epsilon(epsilon)
         bound = self._renyi_log_delta(t)
-        rest = t - self.pure_epsilon
-        if self.rdp is None and self.rho == 0 and rest >= 0:
-            bound = min(bound, gaussian_log_delta_upper(self.mu_squared, rest))
+        gaussian_epsilon = t - self.pure_epsilon
+        if self.rdp is None and self.rho == 0 and gaussian_epsilon >= 0:
+            bound = min(bound, gaussian_log_delta_upper(self.mu_squared, gaussian_epsilon))
         return min(log_sum_upper((bound, self.log_failure)), 0.0)
 
     @property
@@ -108,20 +108,20 @@ class Composed(Claim):
         return SumCurve(tuple(parts or [LinearCurve(Fraction(0))]))
 
     def of_group(self, size: int) -> Composed:
-        """Return what holds where so many rows change, of what holds for one (theory V).
+        """Return the claim for neighbors that differ in `size` rows instead of one (theory V).
 
         >>> Composed(mu_squared=Fraction(2), rho=Fraction(1)).of_group(3).mu_squared
         Fraction(18, 1)
         """
         if self.rdp is not None or self.log_failure > -math.inf:
             raise GuaranteeError(
-                "a group's guarantee follows from pure, Gaussian and zCDP steps only; one of "
-                "these has a δ or a Rényi curve."
+                "a guarantee for several rows follows from pure, Gaussian and zCDP steps only; one "
+                "of these steps has a δ or a Rényi curve."
             )
         return Composed(
             mu_squared=size**2 * self.mu_squared,
             rho=size**2 * self.rho,
-            # only the ε of a step of bounded range is used
+            # a bounded range is not claimed for several rows: the step counts as a plain pure one
             pure=_merged([(size * epsilon, False, count) for epsilon, _, count in self.pure]),
             neighbors=self.neighbors,
         )
@@ -133,11 +133,11 @@ class Composed(Claim):
         if divergence is None:
             return 0.0
         if self.rdp is not None:
-            self.rdp.at(order)  # so that numbers() tabulates what this answer rests on
+            self.rdp.at(order)  # so that `numbers` tabulates the order that this answer rests on
         return log_delta_at_order(order, divergence, epsilon)
 
     def numbers(self) -> dict[str, Any]:
-        """Return kind "composed" and all parts; "rdp" is empty or [orders, values]."""
+        """Return kind "composed" and all families; "rdp" is [] or [orders, values]."""
         table = [] if self.rdp is None else list(self.rdp.table().values())
         return {
             "kind": "composed",
@@ -165,11 +165,11 @@ class Composed(Claim):
 
 
 CLAIM_TYPES = (PureDP, ApproxDP, GaussianDP, ZCDP, RDP, Composed)
-"""All that a proof may rest on; a subclass could answer anything it likes."""
+"""The classes that a proof may rest on; a subclass could override their answers."""
 
 
 def compose(*claims: Claim, count: int = 1) -> Claim:
-    """Return what several mechanisms on the same data satisfy together.
+    """Return the claim of several mechanisms on the same data together.
 
     Use it to account for steps of your own; a `Study` composes by itself. Pure claims add up to a
     PureDP, Gaussian ones in quadrature to a GaussianDP, zCDP and Gaussian to a ZCDP, Rényi with any
@@ -181,7 +181,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
         One for each mechanism. Compose all steps in one call: pure claims that were already added
         up count as one large step.
     count : int
-        How many times all of them are run.
+        The number of times that all of them are run.
 
     Returns
     -------
@@ -203,54 +203,57 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     Fraction(1, 2)
 
     """
-    times = as_count(count, "count", minimum=1)
-    stated = bool(claims) and all(isinstance(claim, Claim) for claim in claims)
-    require(stated, "claims", claims, "at least one claim", "pass zd.purification.PureDP(1), say")
-    if len(claims) == 1 and times == 1:
+    repetitions = as_count(count, "count", minimum=1)
+    only_claims = bool(claims) and all(isinstance(claim, Claim) for claim in claims)
+    require(
+        only_claims, "claims", claims, "at least one claim", "pass zd.purification.PureDP(1), say"
+    )
+    if len(claims) == 1 and repetitions == 1:
         return claims[0]
-    return simplest(transcript_claim((claim, times) for claim in claims))
+    return simplest(transcript_claim((claim, repetitions) for claim in claims))
 
 
-def transcript_claim(counted: Iterable[tuple[Claim, int]]) -> Composed:
-    """Return everything that was done, each claim so many times, in the form that loses nothing.
+def transcript_claim(counted_claims: Iterable[tuple[Claim, int]]) -> Composed:
+    """Return the composition of claims with their counts, in the form that loses nothing.
 
-    Many internal pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
+    k internal pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
 
     >>> many = transcript_claim([(PureDP("1/100", bounded_range=True), 1000)])
     >>> many.log_delta(1) < compose(PureDP("1/100"), count=1000).log_delta(1)
     True
     """
-    steps = list(counted)
+    steps = list(counted_claims)
     relation = common_neighbors(claim.neighbors for claim, _ in steps)
-    return _together([_repeated(_parts(claim), count) for claim, count in steps], relation)
+    return _sum([_repeated(_as_composed(claim), count) for claim, count in steps], relation)
 
 
 def zcdp_cost(claim: Claim) -> Fraction:
-    """Return the smallest ρ known for which the claim implies ρ-zCDP.
+    """Return the smallest known ρ for which the claim implies ρ-zCDP.
 
     >>> zcdp_cost(GaussianDP(1)), zcdp_cost(PureDP(1, bounded_range=True))
     (Fraction(1, 2), Fraction(1, 8))
     """
-    parts = _parts(claim)
-    if parts.rdp is not None or parts.log_failure > -math.inf:
+    composed = _as_composed(claim)
+    if composed.rdp is not None or composed.log_failure > -math.inf:
         raise GuaranteeError(
             f"{claim!r} implies no zCDP: it has a δ or is known at some Rényi orders only; state "
             "the mechanism as PureDP, GaussianDP or ZCDP."
         )
-    return parts.zcdp_rho
+    return composed.zcdp_rho
 
 
 def gaussian_share(claim: Claim) -> Fraction:
-    """Return μ² + 2ρ of the claim's Gaussian and zCDP parts: what a Gaussian step in it may cost.
+    """Return μ² + 2ρ of the claim's Gaussian and zCDP steps: the largest μ² of one such step.
 
     >>> gaussian_share(GaussianDP(2)), gaussian_share(PureDP(9))
     (Fraction(4, 1), Fraction(0, 1))
     """
-    parts = _parts(claim)
-    return parts.mu_squared + 2 * parts.rho
+    composed = _as_composed(claim)
+    return composed.mu_squared + 2 * composed.rho
 
 
-def _parts(claim: Claim) -> Composed:
+def _as_composed(claim: Claim) -> Composed:
+    """Return any claim as a `Composed` one that says the same."""
     relation = claim.neighbors
     if type(claim) is Composed:
         return claim
@@ -277,53 +280,55 @@ def _parts(claim: Claim) -> Composed:
     )
 
 
-def _together(all_parts: list[Composed], neighbors: Neighbors) -> Composed:
-    curves = tuple(parts.rdp.curve for parts in all_parts if parts.rdp is not None)
+def _sum(claims: list[Composed], neighbors: Neighbors) -> Composed:
+    """Add up claims family by family."""
+    curves = tuple(claim.rdp.curve for claim in claims if claim.rdp is not None)
     return Composed(
-        mu_squared=sum((parts.mu_squared for parts in all_parts), Fraction(0)),
-        rho=sum((parts.rho for parts in all_parts), Fraction(0)),
-        pure=_merged([steps for parts in all_parts for steps in parts.pure]),
+        mu_squared=sum((claim.mu_squared for claim in claims), Fraction(0)),
+        rho=sum((claim.rho for claim in claims), Fraction(0)),
+        pure=_merged([steps for claim in claims for steps in claim.pure]),
         rdp=RDP(SumCurve(curves), neighbors=neighbors) if curves else None,
-        log_failure=log_sum_upper(parts.log_failure for parts in all_parts),
+        log_failure=log_sum_upper(claim.log_failure for claim in claims),
         neighbors=neighbors,
     )
 
 
-def _repeated(parts: Composed, count: int) -> Composed:
-    """Multiply by the count: the only place where that happens."""
-    rdp = parts.rdp and RDP(SumCurve((parts.rdp.curve,), count), neighbors=parts.neighbors)
-    failure = parts.log_failure
+def _repeated(claim: Composed, count: int) -> Composed:
+    """Return a claim composed with itself `count` times; counts are multiplied nowhere else."""
+    rdp = claim.rdp and RDP(SumCurve((claim.rdp.curve,), count), neighbors=claim.neighbors)
+    failure = claim.log_failure
     return Composed(
-        mu_squared=count * parts.mu_squared,
-        rho=count * parts.rho,
-        pure=tuple((epsilon, ranged, count * steps) for epsilon, ranged, steps in parts.pure),
+        mu_squared=count * claim.mu_squared,
+        rho=count * claim.rho,
+        pure=tuple((epsilon, ranged, count * steps) for epsilon, ranged, steps in claim.pure),
         rdp=rdp,
         log_failure=sum_upper(failure, log_upper(count)) if failure > -math.inf else failure,
-        neighbors=parts.neighbors,
+        neighbors=claim.neighbors,
     )
 
 
-def simplest(parts: Composed) -> Claim:
-    """Return the plainest claim that proves what the parts prove."""
-    relation, failure = parts.neighbors, min(parts.log_failure, 0.0)
-    if not (parts.mu_squared or parts.rho or parts.rdp):
+def simplest(composed: Composed) -> Claim:
+    """Return the simplest claim that says the same; the composed claim itself if none does."""
+    relation, failure = composed.neighbors, min(composed.log_failure, 0.0)
+    if not (composed.mu_squared or composed.rho or composed.rdp):
         if failure > -math.inf:
-            return ApproxDP(parts.pure_epsilon, failure, neighbors=relation)
-        single = len(parts.pure) == 1 and parts.pure[0][1:] == (True, 1)
-        return PureDP(parts.pure_epsilon, bounded_range=single, neighbors=relation)
+            return ApproxDP(composed.pure_epsilon, failure, neighbors=relation)
+        # one step keeps its bounded range; a sum of several has none
+        single = len(composed.pure) == 1 and composed.pure[0][1:] == (True, 1)
+        return PureDP(composed.pure_epsilon, bounded_range=single, neighbors=relation)
     if failure > -math.inf:
-        return parts
-    if parts.rdp is not None:
-        return RDP(parts.curve(), neighbors=relation)
-    if parts.pure:
-        return parts
-    if parts.rho == 0:
-        return GaussianDP(mu_squared=parts.mu_squared, neighbors=relation)
-    return ZCDP(parts.zcdp_rho, neighbors=relation)
+        return composed
+    if composed.rdp is not None:
+        return RDP(composed.curve(), neighbors=relation)
+    if composed.pure:
+        return composed
+    if composed.rho == 0:
+        return GaussianDP(mu_squared=composed.mu_squared, neighbors=relation)
+    return ZCDP(composed.zcdp_rho, neighbors=relation)
 
 
 def _merged(steps: list[tuple[Fraction, bool, int]]) -> PureSteps:
-    """Count equal steps together; steps that reveal nothing are left out."""
+    """Count equal steps together; steps of ε = 0 are left out."""
     totals: Counter[tuple[Fraction, bool]] = Counter()
     for epsilon, ranged, count in steps:
         if epsilon > 0:
@@ -350,14 +355,13 @@ def _triples(value: Any) -> list[tuple[Fraction, bool, int]]:
     ]
 
 
-# -- Claim numbers --------------------------------------------------------------------------------
-# How claims are written in a certificate: the numbers of each kind, their domains, their words.
+# -- Claims as numbers of a certificate: for each kind their names, their domains, a sentence -----
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClaimKind:
-    """One kind of claim: its numbers' domains, how it is restored, and what it says."""
+    """One kind of claim: the domains of its numbers, its constructor, and a sentence about it."""
 
     fields: Mapping[str, FieldDomain]
     build: Callable[..., Claim]
@@ -371,7 +375,7 @@ def _rdp(orders: Any, values: Any, neighbors: Neighbors) -> RDP:
 _NUMBER: FieldDomain = get_args(NotNegative)[1]
 _BIT: FieldDomain = get_args(Bit)[1]
 _LOG_DELTA = between(-(10**300), 0, ends="[]")
-_ORDERS, _VALUES = list_of(get_args(Order)[1], fewest=1), list_of(_NUMBER, fewest=1)
+_ORDERS, _VALUES = list_of(get_args(Order)[1], minimum=1), list_of(_NUMBER, minimum=1)
 
 KINDS: dict[str, ClaimKind] = {
     "pure": ClaimKind(
@@ -435,13 +439,13 @@ def claim_from_numbers(numbers: Mapping[str, Any], neighbors: Neighbors) -> Clai
 
 
 def explain_numbers(numbers: Mapping[str, Any]) -> str:
-    """Say in words what a claim with these numbers means."""
-    told = {name: value for name, value in numbers.items() if name != "kind"}
-    if not told.get("bounded_range"):
-        told.pop("bounded_range", None)
-    return filled(KINDS[str(numbers["kind"])].sentence, told)
+    """Return one sentence about a claim with these numbers."""
+    shown = {name: value for name, value in numbers.items() if name != "kind"}
+    if not shown.get("bounded_range"):
+        shown.pop("bounded_range", None)
+    return filled(KINDS[str(numbers["kind"])].sentence, shown)
 
 
 def explain_claim(claim: Claim) -> str:
-    """Say in words what is claimed."""
+    """Return one sentence about a claim."""
     return explain_numbers(Step(theorem="claim", numbers=claim.numbers()).numbers)

@@ -1,6 +1,6 @@
-"""Intervals in the shape of a released value: a number, an array, or a table with the same groups.
+"""Return intervals in the shape of a released value: a number, an array, or a table.
 
-Which releases have some, what they cover, and for the others what to ask instead.
+A release without intervals raises an error that names the reason, and a release that has some.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zerodelta.value import value
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-_NONE = {
+_NO_INTERVAL = {
     "smooth-sensitivity": ("smooth sensitivity", 'the mean, or method="laplace"'),
     "propose-test-release": ("propose-test-release", 'the mean, or method="laplace"'),
     "pure-propose-test-release": ("propose-test-release", 'the mean, or method="laplace"'),
@@ -40,13 +40,13 @@ _NONE = {
         "zd.table or zd.histogram of the keys that were found, at an ε of its own",
     ),
 }
-"""By the theorem of a step: what made the value, and what to ask for numbers with intervals."""
+"""By the theorem of a step: the method without intervals, and what to ask for instead."""
 
-_SOMETHING = "a count, a sum, a mean, a covariance or a table of the same rows"
+_WITH_INTERVALS = "a count, a sum, a mean, a covariance or a table of the same rows"
 
 _COUNT, _RANKS = "count", "_rank_error"
 _QUANTILE = re.compile(r".*_(median|q\d+(\.\d+)?)", re.DOTALL)
-"""What a table calls a quantile; a file may have anything."""
+"""The names of quantiles in a table."""
 
 _ROWS = "the rows that count, with values clipped to the bounds"
 
@@ -57,7 +57,7 @@ class LightTable(Protocol):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns that say which group it is."""
+        """The names of the columns that label the groups."""
         ...  # pragma: no cover
 
     @property
@@ -90,33 +90,33 @@ class KeyList(Protocol):
 
     @property
     def counts(self) -> list[int]:
-        """Their counts."""
+        """The counts of the keys."""
         ...  # pragma: no cover
 
 
 @value(eq=False)
 class Cells:
-    """The numbers of a value by name, each a list with one for each line, and what lines are."""
+    """The numbers of a released value as columns by name, and the labels of their lines."""
 
     keys: Mapping[str, Sequence[Any]]
     numbers: Mapping[str, Any]
     exact: tuple[str, ...] = ()
-    """Numbers that were public before."""
+    """The names of numbers that were public before the release."""
     errors: Mapping[str, Any] = field(default_factory=dict)
-    """The expected errors of numbers, in their own unit, where a table has them."""
+    """The expected errors of numbers, in the unit of each, where a table has them."""
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Which columns of a table are quantiles: of what, and at which level."""
+    """For the columns of a table that are quantiles, the column of the data and the level."""
 
 
 def interval_of(
     release: Release, level: Rational, *, of: str, simultaneous: bool
 ) -> tuple[Any, Any]:
     """Return the lower and the upper ends in the shape of the value."""
-    found = found_intervals(release, level, of=of, simultaneous=simultaneous)
-    if not found:
+    ends = intervals_by_name(release, level, of=of, simultaneous=simultaneous)
+    if not ends:
         raise _refusal(release, of=of)
     value = release.value
-    lower, upper = ({name: pair[side] for name, pair in found.items()} for side in (0, 1))
+    lower, upper = ({name: pair[side] for name, pair in ends.items()} for side in (0, 1))
     if isinstance(value, np.ndarray):
         return _array(lower, value), _array(upper, value)
     if isinstance(value, (int, float)):
@@ -130,46 +130,52 @@ def interval_of(
     )
 
 
-def found_intervals(
+def intervals_by_name(
     release: Release, level: Rational, *, of: str, simultaneous: bool
 ) -> dict[str, Pair]:
-    """Return the ends of all statistics that have an interval."""
+    """Return the ends of all statistics that have an interval, by name."""
     exact = as_rational(level, "level")
     require(0 < exact < 1, "level", level, expected="between 0 and 1", remedy="pass level=0.95")
     require(
         of in ("sample", "population"),
         "of",
         of,
-        expected='"sample" (the rows) or "population" (where they were drawn from)',
+        expected='"sample" (the rows) or "population" (from which they were drawn)',
         remedy='pass of="sample"',
     )
     units = [step.numbers["max_rows"] for step in _steps(release) if step.theorem == "units"]
-    asked = Level(
-        level=exact,
-        population=of == "population",
-        simultaneous=bool(simultaneous),
-        unit_rows=max(map(int, units)) if units else None,
+    ends = intervals(
+        release.sums,
+        Level(
+            level=exact,
+            population=of == "population",
+            simultaneous=bool(simultaneous),
+            unit_rows=max(map(int, units)) if units else None,
+        ),
     )
-    found = intervals(release.sums, asked)
-    return _of_matrix(found, len(release.value)) if _is_matrix(release) else found
+    return _of_matrix(ends, len(release.value)) if _is_matrix(release) else ends
 
 
 def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
-    """Say why a release has no interval, and what to ask instead: public, as its certificate."""
+    """Return the error for a release without intervals, with its reason and what to ask instead.
+
+    It is computed from the certificate, which is public.
+    """
     if release.sums and of == "population":
         expected = "a mean, a variance or a std: without its size a population has no other numbers"
         return ParameterError("of", of, expected=expected, remedy='pass of="sample"')
-    made = next((_NONE[step.theorem] for step in _steps(release) if step.theorem in _NONE), None)
-    if made is None:
+    theorems = [step.theorem for step in _steps(release)]
+    reason = next((_NO_INTERVAL[name] for name in theorems if name in _NO_INTERVAL), None)
+    if reason is None:
         expected = "numbers with a noise law of their own; these were computed from such numbers"
-        return ParameterError("interval", expected=expected, remedy=f"ask for {_SOMETHING}")
-    method, remedy = made
+        return ParameterError("interval", expected=expected, remedy=f"ask for {_WITH_INTERVALS}")
+    method, remedy = reason
     expected = f"a noise law that is public, which that of {method} is not"
     return ParameterError("interval", expected=expected, remedy=f"ask for {remedy}")
 
 
 def covered(release: Release) -> str:
-    """Say what intervals of a release cover, and what not."""
+    """Return a text that says what the intervals of a release cover, and what they do not."""
     if not release.sums:
         return f"No {_refusal(release)}"
     without = [
@@ -186,15 +192,15 @@ def covered(release: Release) -> str:
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a frame, or a light table."""
+    """Tell whether a value is a data frame or a `LightTable`."""
     return isinstance(value, LightTable) or as_frame(value) is not None
 
 
 def cells_of(release: Release) -> Cells:
-    """Return the numbers of a value; of what is none of these, none.
+    """Return the numbers of a released value, with labels; a value of another kind has none.
 
-    Of a table, a statistic is a column that has its errors in another one; the columns before the
-    first of these are keys.
+    In a table, a statistic is a column with another one for its errors; the columns before the
+    first statistic are keys.
     """
     value = release.value
     if isinstance(value, KeyList):
@@ -216,8 +222,8 @@ def cells_of(release: Release) -> Cells:
         frame = as_frame(value)
         columns = {} if frame is None else {name: frame[name].to_list() for name in frame.columns}
     numbers = {
-        name: each
-        for name, each in columns.items()
+        name: column
+        for name, column in columns.items()
         if f"{name}_error" in columns or f"{name}{_RANKS}" in columns
     }
     errors = {n: columns[f"{n}_error"] for n in numbers if f"{n}_error" in columns}
@@ -242,7 +248,7 @@ def cells_of(release: Release) -> Cells:
 
 
 def _level(name: str) -> tuple[str, float]:
-    """Return of which column a column of a table has a quantile, and its level.
+    """Return the column of the data and the level for the name of a quantile in a table.
 
     >>> _level("income_q2.5"), _level("net_income_median")
     (('income', 0.025), ('net_income', 0.5))
@@ -257,85 +263,92 @@ def _is_matrix(release: Release) -> bool:
     return release.sums != () and isinstance(value, np.ndarray) and value.ndim == 2
 
 
-def _of_matrix(found: dict[str, Pair], columns: int) -> dict[str, Pair]:
-    """Return the ends of all entries, line by line: a diagonal, or ones, and what is above it."""
-    *_, name = found
+def _of_matrix(ends: dict[str, Pair], columns: int) -> dict[str, Pair]:
+    """Return the ends of all entries of a symmetric matrix, line by line.
+
+    `ends` has those above the diagonal, and for covariances those of the variances.
+    """
+    *_, name = ends
     sides = []
     for side in (0, 1):
-        made = np.diag(found["variance"][side] if "variance" in found else np.ones(columns))
+        matrix = np.diag(ends["variance"][side] if "variance" in ends else np.ones(columns))
         if name != "variance":
-            made[np.triu_indices(columns, 1)] = found[name][side]
-            made = np.triu(made) + np.triu(made, 1).T
-        sides.append(made.reshape(-1))
+            matrix[np.triu_indices(columns, 1)] = ends[name][side]
+            matrix = np.triu(matrix) + np.triu(matrix, 1).T
+        sides.append(matrix.reshape(-1))
     return {name: (sides[0], sides[1])}
 
 
 def _steps(release: Release) -> Iterator[Any]:
+    """Yield the proof steps of all parts of a certificate."""
     for part in release.certificate.parts:
         yield from part.steps
 
 
 def _name(release: Release) -> str:
+    """Return the name of the only statistic of a release, else "value"."""
     names = [name for sums in release.sums for name in sums.statistics]
     return names[-1] if len(names) == 1 or _is_matrix(release) else "value"
 
 
 def _places(release: Release, size: int) -> dict[str, Sequence[Any]]:
-    """Return what the places of an array are, from what was asked."""
+    """Return the labels of the entries of an array, from the recorded arguments of the call."""
     record, labels = release.record, _labels(release, size)
     task = "" if record is None else record.task
-    asked = {} if record is None else record.parameters
+    arguments = {} if record is None else record.parameters
     for name, column in (("quantiles", "q"), ("cdf", "at")):
-        listed = asked.get(column)
+        listed = arguments.get(column)
         if isinstance(listed, list) and len(listed) == 2 and isinstance(listed[0], list):
-            listed = listed[1]  # of an array, its shape and its cells
+            listed = listed[1]  # an array is recorded as its shape and its entries
         if task == name and isinstance(listed, list) and len(listed) == size:
             return {"quantile" if name == "quantiles" else column: listed}
     if task == "histogram":
-        named = asked.get("columns")
-        return {named if isinstance(named, str) else "item": labels}
+        columns = arguments.get("columns")
+        return {columns if isinstance(columns, str) else "item": labels}
     return {"label": labels}
 
 
 def _labels(release: Release, size: int) -> Sequence[Any]:
+    """Return the labels of `size` entries, or their positions."""
     for sums in release.sums:
-        given = list(sums.statistics) if sums.labels is None else sums.labels
-        if len(given) == size:
-            return given
+        labels = list(sums.statistics) if sums.labels is None else sums.labels
+        if len(labels) == size:
+            return labels
     return range(size)
 
 
 def _array(ends: Mapping[str, Any], value: Any) -> Any:
-    found = list(ends.values())
-    made = found[0] if len(found) == 1 else np.array([each[0] for each in found])
-    return np.asarray(made).reshape(value.shape)
+    """Return ends in the shape of an array: of one statistic, or of one for each entry."""
+    columns = list(ends.values())
+    entries = columns[0] if len(columns) == 1 else np.array([column[0] for column in columns])
+    return np.asarray(entries).reshape(value.shape)
 
 
 def _table(value: Any, cells: Cells, ends: Mapping[str, Any]) -> Any:
-    """Return the groups with ends for numbers, in the order of the table; empty where none is."""
+    """Return the table with ends in place of numbers, empty for numbers without an interval."""
     if isinstance(value, LightTable):
         nan = np.full(len(next(iter(ends.values()))), np.nan)
         return value.with_numbers({name: ends.get(name, nan) for name in cells.numbers})
-    return beside(value, cells, {name: ends.get(name) for name in cells.numbers})
+    return with_groups(value, cells, {name: ends.get(name) for name in cells.numbers})
 
 
-def beside(value: Any, cells: Cells, numbers: Mapping[str, Any]) -> Any:
-    """Return a frame of the kind of `value` with its groups, and numbers, or nothing for None."""
+def with_groups(value: Any, cells: Cells, numbers: Mapping[str, Any]) -> Any:
+    """Return a frame of the same kind as `value` with its groups and other numbers; None: empty."""
     frame = as_frame(value)
     if frame is None:  # pragma: no cover
         raise AssertionError("a value with groups is a frame")
-    lines = {
-        name: [None] * len(frame) if each is None else np.asarray(each).tolist()
-        for name, each in numbers.items()
+    columns = {
+        name: [None] * len(frame) if column is None else np.asarray(column).tolist()
+        for name, column in numbers.items()
     }
-    made = nw.from_dict(lines, backend=frame.implementation)
+    new_frame = nw.from_dict(columns, backend=frame.implementation)
     if not cells.keys:
-        return made.to_native()
-    kept = frame.select(*cells.keys)
-    return nw.concat([kept, made], how="horizontal").to_native()
+        return new_frame.to_native()
+    keys = frame.select(*cells.keys)
+    return nw.concat([keys, new_frame], how="horizontal").to_native()
 
 
 def as_frame(value: Any) -> Any:
-    """Return a data frame of any kind as Narwhals has it; None if it is none."""
-    found = nw.from_native(value, eager_only=True, pass_through=True)
-    return found if isinstance(found, nw.DataFrame) else None
+    """Return a data frame of any kind as a Narwhals frame, or None for another value."""
+    frame = nw.from_native(value, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None

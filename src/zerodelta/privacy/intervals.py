@@ -1,8 +1,9 @@
-"""Intervals of released statistics, from the noisy integers and their public law (theory I).
+"""Compute intervals of released statistics, from noisy integers and their public law (theory I).
 
-All of it is post-processing. A sample interval covers the statistic of the clipped values of the
-rows that count, with at least the level; a population interval that of whom rows (or units) were
-drawn from independently. Shares of a = 1 - level pay for what may go wrong.
+All of it is post-processing. With at least the stated level, a sample interval covers the statistic
+of the clipped values of the rows that count, and a population interval that of the population from
+which rows (or units) were drawn independently. The error probability a = 1 - level is divided
+between the events that may make an interval miss.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of
 from zerodelta.value import value
 
-# -- Moment boxes ---------------------------------------------------------------------------------
-# Where deviations, covariances and correlations lie, given where means of y, z, yz and y² lie.
-#
-# Values are scaled so that their bounds are -1 and 1. Boxes only: whatever holds for all means of
-# a box holds for the true ones, with the probability that all of these are inside.
+# -- Ends of deviations, covariances and correlations, from ends of the means of y, z, yz and y² --
+# Values are scaled so that their bounds are -1 and 1. A statement that holds for all means within
+# the ends holds for the true means, with the probability that all of these are within.
 
 Ends: TypeAlias = tuple[Floats, Floats]
 
@@ -32,24 +31,24 @@ PAIR_SHARES: Mapping[int, tuple[Fraction, ...]] = {
     3: tuple(Fraction(part, 10) for part in (1, 1, 8)),
     5: tuple(Fraction(part, 10) for part in (1, 1, 4, 2, 2)),
 }
-"""By the number of means, how much of the error probability each one has: most for yz, because the
-means of y and z, for values around the middle of their bounds, matter little."""
+"""By the number of means, the share of the error probability for each. yz has the largest share,
+because the means of y and z matter little for values around the middle of their bounds."""
 
 _ROUNDED = 2.0**-48
-"""More than the float arithmetic of numbers up to 1 is off."""
+"""An upper bound for rounding errors in float arithmetic of numbers up to 1."""
 
 
 _LEAST = 1e-100
-"""What a deviation counts as that may be 0."""
+"""The deviation that replaces 0 in a denominator."""
 
 
 def covariance_ends(means: Sequence[Ends], resolution: float) -> Ends:
-    """Return the ends of the mean of yz less that of y times that of z.
+    """Return the ends of the covariance: the mean of yz less the mean of y times that of z.
 
-    Values that moved by at most ρ move it by at most 2ρ + ρ²: no deviation exceeds 1.
+    Quantizing values by at most ρ changes it by at most 2ρ + ρ², because no deviation exceeds 1.
     """
     first, second, product = means[:3]
-    corners = [one * other for one in first for other in second]
+    corners = [first_end * second_end for first_end in first for second_end in second]
     slack = 2 * resolution + resolution**2 + _ROUNDED
     low = product[0] - np.maximum.reduce(corners) - slack
     high = product[1] - np.minimum.reduce(corners) + slack
@@ -57,23 +56,23 @@ def covariance_ends(means: Sequence[Ends], resolution: float) -> Ends:
 
 
 def correlation_ends(means: Sequence[Ends], resolution: float) -> Ends:
-    """Return the ends of the covariance over both deviations, which may be as good as 0."""
+    """Return the ends of the covariance divided by both deviations, which may be nearly 0."""
     low, high = covariance_ends(means, resolution)
     pairs = zip(means[:2], means[3:], strict=True)
-    ends = [deviation_ends(mean, square) for mean, square in pairs]
-    least, most = (
-        np.prod([np.clip(each[side] + move, _LEAST, 1.0) for each in ends], axis=0)
-        for side, move in ((0, -resolution), (1, resolution))
+    deviations = [deviation_ends(mean, square) for mean, square in pairs]
+    smallest, largest = (
+        np.prod([np.clip(ends[side] + change, _LEAST, 1.0) for ends in deviations], axis=0)
+        for side, change in ((0, -resolution), (1, resolution))
     )
-    low = low / np.where(low < 0, least, most) * (1 + _ROUNDED * np.sign(-low))
-    high = high / np.where(high > 0, least, most) * (1 + _ROUNDED * np.sign(high))
+    low = low / np.where(low < 0, smallest, largest) * (1 + _ROUNDED * np.sign(-low))
+    high = high / np.where(high > 0, smallest, largest) * (1 + _ROUNDED * np.sign(high))
     return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
 
 
 def deviation_ends(mean: Ends, square: Ends) -> Ends:
-    """Return the ends of √(the mean of y² less the square of the mean)."""
+    """Return the ends of the deviation: √(the mean of y² less the square of the mean)."""
     sizes = np.abs(mean[0]), np.abs(mean[1])
-    nearest = np.where((mean[0] <= 0) & (mean[1] >= 0), 0.0, np.minimum(*sizes))
+    nearest = np.where((mean[0] <= 0) & (mean[1] >= 0), 0.0, np.minimum(*sizes))  # to 0
     low = np.clip(square[0] - np.maximum(*sizes) ** 2 - _ROUNDED, 0, 1)
     high = np.clip(square[1] - nearest**2 + _ROUNDED, 0, 1)
     return np.sqrt(low) * (1 - _ROUNDED), np.sqrt(high) * (1 + _ROUNDED)
@@ -83,13 +82,14 @@ Form: TypeAlias = tuple[Fraction, ...]
 Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 _HALVINGS = 52
+"""Bisection steps for an end: the number of bits of a float's mantissa."""
 
 
 @value
 class Level:
-    """What is asked: which level, of the sample or the population, cell by cell or of all cells.
+    """The level of intervals, of the sample or the population, for each cell or for all together.
 
-    `unit_rows` is how many rows a unit has at most; with units these are independent, rows not.
+    A unit has at most `unit_rows` rows; with units the units are independent, and rows are not.
     """
 
     level: Fraction
@@ -98,72 +98,74 @@ class Level:
     unit_rows: int | None = None
 
     def share(self, sums: Sequence[NoisySums], names: int) -> Fraction:
-        """Return what may go wrong in one cell.
+        """Return the error probability for one of `names` statistics of one line.
 
-        Of all cells together: lines whose noise is independent are all right with the product of
-        their probabilities; statistics of one line, lines with joint noise, and one that is what
-        the others leave add up.
+        For simultaneous intervals: lines with independent noise all hold with the product of their
+        probabilities. Error probabilities add up (union bound) for statistics of one line, for
+        lines with joint noise, and for a line that is implied by the others.
         """
         if not self.simultaneous:
             return 1 - self.level
-        lines = max(len(each.integers) + (each.rest is not None) for each in sums)
-        apart = all(
-            not each.law.noise.joint and not each.joint and each.rest is None for each in sums
+        lines = max(len(part.integers) + (part.rest is not None) for part in sums)
+        independent = all(
+            not part.law.noise.joint and not part.joint and part.rest is None for part in sums
         )
-        if lines == 1 or not apart or self.population:
+        if lines == 1 or not independent or self.population:
             return (1 - self.level) / (lines * names)
-        each = -math.expm1(math.log(self.level) / lines)
-        return Fraction(each) * (1 - Fraction(1, 1 << 40)) / names
+        of_line = -math.expm1(math.log(self.level) / lines)
+        return Fraction(of_line) * (1 - Fraction(1, 1 << 40)) / names  # rounded down
 
 
-def intervals(sums: Sequence[NoisySums], asked: Level) -> dict[str, Pair]:
-    """Return for each statistic its lower and upper ends, one for each line; none for some.
+def intervals(sums: Sequence[NoisySums], level: Level) -> dict[str, Pair]:
+    """Return for each statistic that has an interval its lower and upper ends, line by line.
 
-    Rows that several parts count have the interval of the one with the least noise.
+    For rows that several parts count it is the interval of the part with the least noise.
     """
-    named: dict[str, NoisySums] = {}
-    for each in sums:
-        for name, (column, statistic) in each.statistics.items():
-            if asked.population and not STATISTICS[statistic].of_population:
+    parts: dict[str, NoisySums] = {}
+    for part in sums:
+        for name, (column, statistic) in part.statistics.items():
+            if level.population and not STATISTICS[statistic].of_population:
                 continue
-            if name not in named or _tighter(each, named[name], column):
-                named[name] = each
-    if not named:
+            if name not in parts or _has_less_noise(part, parts[name], column):
+                parts[name] = part
+    if not parts:
         return {}
-    a = asked.share(list(named.values()), len(named))
-    found = {}
-    for name, each in named.items():
-        column, statistic = each.statistics[name]
-        line = LineIntervals(sums=each, asked=asked, a=a)
-        found[name] = STATISTICS[statistic].interval(line, column)
-    return found
+    a = level.share(list(parts.values()), len(parts))
+    ends = {}
+    for name, part in parts.items():
+        column, statistic = part.statistics[name]
+        line = LineIntervals(sums=part, level=level, a=a)
+        ends[name] = STATISTICS[statistic].interval(line, column)
+    return ends
 
 
-def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
-    usual = Fraction(1, 20)
-    mine, theirs = (
-        each.law.noise.form_radius(each.forms[column][0][:-1], usual) for each in (one, other)
-    )
-    return mine < theirs
+def _has_less_noise(first: NoisySums, second: NoisySums, column: str | None) -> bool:
+    """Tell whether the first form of a column has less noise in the first part."""
+    radii = [
+        part.law.noise.form_radius(part.forms[column][0][:-1], Fraction(1, 20))
+        for part in (first, second)
+    ]
+    return radii[0] < radii[1]
 
 
 @value
 class LineIntervals:
-    """Where true numbers of the lines of one table of sums lie, if `a` may go wrong in each.
+    """Intervals of true numbers for each line of one table of sums, at error probability `a`.
 
-    Means, deviations and covariances are those of y, which is -1 and 1 at the bounds.
+    Means, deviations and covariances are those of y, which is -1 and 1 at the bounds. All methods
+    return the lower and the upper ends of all lines.
     """
 
     sums: NoisySums
-    asked: Level
+    level: Level
     a: Fraction
 
     def forms(self, column: str | None) -> Sequence[Form]:
-        """Return the forms whose values are Σ1, Σy and so on; None: the number of rows."""
+        """Return the forms of Σ1, Σy and so on; for None the form of the number of rows."""
         return self.sums.forms[column]
 
     def bounds(self, column: str | None) -> tuple[Any, Any]:
-        """Return the bounds of a column as floats, one for all lines or for each."""
+        """Return the bounds of a column as floats: one pair for all lines, or a pair for each."""
         lower, upper = self.sums.bounds[str(column)]
         return np.array(as_floats(lower)), np.array(as_floats(upper))
 
@@ -175,34 +177,35 @@ class LineIntervals:
     # -- linear statistics --------------------------------------------------------------------
 
     def integers(self) -> Pair:
-        """Return where the integers of all lines are, in units of the law."""
-        law, given = self.sums.law, self.sums.integers.reshape(-1).tolist()
-        units = law.unit if isinstance(law.unit, tuple) else (law.unit,) * len(given)
+        """Return the intervals of the integers themselves, in units of the law."""
+        law, noisy = self.sums.law, self.sums.integers.reshape(-1).tolist()
+        units = law.unit if isinstance(law.unit, tuple) else (law.unit,) * len(noisy)
         k = law.noise.integer_radius(self.a)
-        low = [_down((int(i) - k) * unit) for i, unit in zip(given, units, strict=True)]
-        high = [_up((int(i) + k) * unit) for i, unit in zip(given, units, strict=True)]
+        low = [_down((int(i) - k) * unit) for i, unit in zip(noisy, units, strict=True)]
+        high = [_up((int(i) + k) * unit) for i, unit in zip(noisy, units, strict=True)]
         return np.array(low), np.array(high)
 
     def counts(self, form: Form) -> Pair:
-        """Return whole numbers: a count is one, at least 0 and at most that of all rows."""
+        """Return the intervals of counts: integers from 0 to the number of all rows."""
         radius = self.sums.law.noise.form_radius(form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         low = [math.ceil(value - radius) for value in values]
         high = [math.floor(value + radius) for value in values]
         place, rows = self.sums.rest, self.sums.rows
-        if place is not None and rows is not None:
-            last, far = (
-                rows - sum(map(int, values)),
-                self.sums.law.noise.rest_radius(len(values), self.a),
-            )
-            low.insert(place, last - far)
-            high.insert(place, last + far)
-        most = (1 << 62) if rows is None else rows
-        ends = np.clip(np.array([low, high], dtype=object), 0, most)
+        if place is not None and rows is not None:  # the implied count: n less all others
+            implied = rows - sum(map(int, values))
+            implied_radius = self.sums.law.noise.rest_radius(len(values), self.a)
+            low.insert(place, implied - implied_radius)
+            high.insert(place, implied + implied_radius)
+        largest = (1 << 62) if rows is None else rows
+        ends = np.clip(np.array([low, high], dtype=object), 0, largest)
         return ends[0].astype(np.int64), ends[1].astype(np.int64)
 
     def total(self, column: str | None) -> Ends:
-        """Return where the sum of the values is, not of y; within the bounds of so many values."""
+        """Return the intervals of the sum of the values, not of y.
+
+        If the number of values is public, they are clipped to the bounds of that many values.
+        """
         (lower, upper), forms = self.sums.bounds[str(column)], self.forms(column)
         center, half = (lower + upper) / 2, (upper - lower) / 2
         form = tuple(center * c + half * y for c, y in zip(forms[0], forms[1], strict=True))
@@ -213,7 +216,7 @@ class LineIntervals:
         return low, high
 
     def linear(self, form: Form) -> Ends:
-        """Return where the value of a form is."""
+        """Return the intervals of the value of a linear form."""
         radius = self.sums.law.noise.form_radius(form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         return (
@@ -224,78 +227,82 @@ class LineIntervals:
     # -- ratios -------------------------------------------------------------------------------
 
     def mean(self, column: str | None) -> Ends:
-        """Return where the mean is."""
-        (low, high), moved = self._mean(self.forms(column)), float(self.sums.resolution)
-        return np.maximum(low - moved, -1), np.minimum(high + moved, 1)
+        """Return the intervals of the mean."""
+        (low, high), change = self._mean(self.forms(column)), float(self.sums.resolution)
+        return np.maximum(low - change, -1), np.minimum(high + change, 1)
 
     def deviation(self, column: str | None) -> Ends:
-        """Return where the standard deviation is."""
-        (low, high), moved = self._deviation(self.forms(column)), float(self.sums.resolution)
-        return np.maximum(low - moved, 0), np.minimum(high + moved, 1)
+        """Return the intervals of the standard deviation."""
+        (low, high), change = self._deviation(self.forms(column)), float(self.sums.resolution)
+        return np.maximum(low - change, 0), np.minimum(high + change, 1)
 
     def covariance(self, column: str | None) -> Ends:
-        """Return where the covariance of a pair of columns is."""
+        """Return the intervals of the covariance of a pair of columns."""
         return covariance_ends(self._means_of_pair(self.forms(column)), float(self.sums.resolution))
 
     def correlation(self, column: str | None) -> Ends:
-        """Return where the correlation of a pair of columns is."""
+        """Return the intervals of the correlation of a pair of columns."""
         return correlation_ends(
             self._means_of_pair(self.forms(column)), float(self.sums.resolution)
         )
 
     def _mean(self, forms: Sequence[Form]) -> Ends:
-        """Return where the mean of y is: Fieller's set, and what sampling adds."""
-        if not self.asked.population:
+        """Return the intervals of the mean of y: Fieller's set, widened for sampling.
+
+        For sampling it takes the smaller of Hoeffding's bound and, if the deviation is known from
+        Σy², the empirical Bernstein bound. The bounds and the ratio share the error probability.
+        """
+        if not self.level.population:
             return self._ratio(forms, 1, self.a)
-        spread = len(forms) == 3 and self.asked.unit_rows is None
+        spread = len(forms) == 3 and self.level.unit_rows is None
         share = self.a / (_events(forms) + (2 if spread else 0))
         low, high = self._ratio(forms, 1, share)
-        rows = self._least_rows(forms[0], share)
-        far = self._hoeffding(rows, share, width=2)
+        rows = self._smallest_rows(forms[0], share)
+        radius = self._hoeffding(rows, share, width=2)
         if spread:
             _, deviation = self._sample_deviation(forms, share)
             x = _log_up(3 / share)
             with np.errstate(all="ignore"):
-                near = np.sqrt(2 * deviation**2 * x / rows) + 6 * x / rows
-            far = np.fmin(far, near)
-        return _spread(low, high, far, -1.0, 1.0)
+                bernstein = np.sqrt(2 * deviation**2 * x / rows) + 6 * x / rows
+            radius = np.fmin(radius, bernstein)
+        return _widened(low, high, radius, -1.0, 1.0)
 
     def _deviation(self, forms: Sequence[Form]) -> Ends:
-        """Return where the deviation of y is."""
-        if not self.asked.population:
+        """Return the intervals of the deviation of y."""
+        if not self.level.population:
             return self._sample_deviation(forms, self.a)
         share = self.a / (_events(forms) + 2)
-        rows = self._least_rows(forms[0], share)
-        first = self._ratio(forms, 1, share)
-        second = self._ratio(forms, 2, share)
+        rows = self._smallest_rows(forms[0], share)
+        mean = self._ratio(forms, 1, share)
+        square = self._ratio(forms, 2, share)
         return deviation_ends(
-            _spread(*first, self._hoeffding(rows, share, width=2), -1.0, 1.0),
-            _spread(*second, self._hoeffding(rows, share, width=1), 0.0, 1.0),
+            _widened(*mean, self._hoeffding(rows, share, width=2), -1.0, 1.0),
+            _widened(*square, self._hoeffding(rows, share, width=1), 0.0, 1.0),
         )
 
     def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> Ends:
-        """Return it from the box of the means of y and y², each of which may fail with a/2."""
+        """Return the intervals from those of the means of y and y², at a/2 each."""
         return deviation_ends(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
 
     def _means_of_pair(self, forms: Sequence[Form]) -> list[Ends]:
-        """Return where the means of y, z, yz and, for a correlation, of y² and z² are.
+        """Return the intervals of the means of y, z, yz and, for a correlation, of y² and z².
 
-        Together they fail with `a`; of a population half of it is for sampling.
+        All hold together with error probability `a`; for a population half of it is for sampling.
         """
-        found, parts = [], PAIR_SHARES[len(forms) - 1]
+        means, parts = [], PAIR_SHARES[len(forms) - 1]
         for place, (form, part) in enumerate(zip(forms[1:], parts, strict=True)):
-            least, share = -1.0 if place < 3 else 0.0, self.a * part
-            if not self.asked.population:
-                found.append(_hull(self.sums, form, forms[0], share, least=least))
+            lower, share = -1.0 if place < 3 else 0.0, self.a * part  # squares are not negative
+            if not self.level.population:
+                means.append(_hull(self.sums, form, forms[0], share, lower=lower))
                 continue
-            low, high = _hull(self.sums, form, forms[0], share / 2, least=least)
-            rows = self._least_rows(forms[0], self.a / 4)
-            far = self._hoeffding(rows, share / 4, width=2 if place < 3 else 1)
-            found.append(_spread(low, high, far, least, 1.0))
-        return found
+            low, high = _hull(self.sums, form, forms[0], share / 2, lower=lower)
+            rows = self._smallest_rows(forms[0], self.a / 4)
+            radius = self._hoeffding(rows, share / 4, width=2 if place < 3 else 1)
+            means.append(_widened(low, high, radius, lower, 1.0))
+        return means
 
-    def _least_rows(self, form: Form, a: Fraction) -> Floats:
-        """Return so many values there are at least: a one-sided bound of a symmetric law."""
+    def _smallest_rows(self, form: Form, a: Fraction) -> Floats:
+        """Return a lower bound for the number of values: one-sided, hence the radius at 2a."""
         radius = (
             self.sums.law.noise.form_radius(form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
         )
@@ -303,41 +310,44 @@ class LineIntervals:
         return np.array([float(max(0, math.ceil(value - radius))) for value in values])
 
     def _hoeffding(self, rows: Floats, a: Fraction, *, width: int) -> Floats:
-        """Return how far a mean of independent values may be from what it is expected to be.
+        """Return Hoeffding's bound on the distance of a mean from its expectation.
 
-        Of units with at most m rows, no more of them than rows count, each sum of deviations has a
-        range of m widths: √(N ln(2/a)/2) of that, over n >= N rows.
+        With units of at most m rows, the sum over a unit has a range of m widths, and there are at
+        most as many units as rows: m·width·√(ln(2/a)/(2n)).
         """
-        m = 1 if self.asked.unit_rows is None else self.asked.unit_rows
+        m = 1 if self.level.unit_rows is None else self.level.unit_rows
         with np.errstate(all="ignore"):
             return np.asarray(m * width * np.sqrt(_log_up(2 / a) / (2 * rows)))
 
     def _ratio(self, forms: Sequence[Form], power: int, a: Fraction) -> Ends:
-        least = -1.0 if power == 1 else 0.0
-        return _hull(self.sums, forms[power], forms[0], a, least=least)
+        """Return the intervals of the sample mean of y or y²."""
+        lower = -1.0 if power == 1 else 0.0
+        return _hull(self.sums, forms[power], forms[0], a, lower=lower)
 
 
 def _events(forms: Sequence[Form]) -> int:
-    """Return how many things may go wrong: noise, sampling, and the number of values if private."""
+    """Return the number of bounds that may fail: noise, sampling, and the number of values."""
     return 3 if any(forms[0][:-1]) else 2
 
 
-def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float) -> Ends:
-    """Return the hull of Fieller's set {m : |top - m·bottom| is not surprising}, in [least, 1].
+def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float) -> Ends:
+    """Return the hull, in [lower, 1], of Fieller's set for the quotient of two forms.
 
-    Noise of top - m·bottom before rounding reaches its quantile q_m with probability a, and
-    rounding adds half of the coefficients. q_m is convex in m (quantiles of a symmetric log-concave
-    law are a norm of the coefficients), so what is excluded on one side of top/bottom is an
-    interval, and halving finds its end. Where the noisy bottom is not positive all of [least, 1].
+    The set has all m for which |top - m·bottom| is at most q_m plus rounding: the noise of
+    top - m·bottom before rounding exceeds its quantile q_m with probability a, and rounding adds
+    at most half of the sum of the coefficients. q_m is convex in m (quantiles of a symmetric
+    log-concave law are a norm of the coefficients), so the excluded m on one side of top/bottom are
+    an interval, and bisection finds its end. If the noisy bottom is not positive the hull is
+    [lower, 1].
     """
     over, under = (floats_of(form, sums.integers) for form in (top, bottom))
     if not any(bottom[:-1]):  # the number of values is public
         rows = bottom[-1]
         if rows <= 0:
-            return np.full(len(over), least), np.ones(len(over))
-        far = float(sums.law.noise.form_radius(top[:-1], a) / rows) * (1 + _ROUNDED)
+            return np.full(len(over), lower), np.ones(len(over))
+        radius = float(sums.law.noise.form_radius(top[:-1], a) / rows) * (1 + _ROUNDED)
         middle, slack = over / float(rows), _ROUNDED * np.abs(over / float(rows))
-        return _within(middle - far - slack, middle + far + slack, least, 1.0)
+        return _within(middle - radius - slack, middle + radius + slack, lower, 1.0)
     used = [i for i, pair in enumerate(zip(top[:-1], bottom[:-1], strict=True)) if any(pair)]
     unit = max(abs(bottom[i]) for i in used)
     up, down = (np.array([float(form[i] / unit) for i in used]) for form in (top, bottom))
@@ -350,39 +360,43 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))
         return noise.exceeded(coefficients, gap - rounding, a)
 
-    known = under > 0
-    inner = np.where(known, np.clip(over / np.where(known, under, 1.0), least, 1.0), 0.0)
+    positive = under > 0
+    inner = np.where(positive, np.clip(over / np.where(positive, under, 1.0), lower, 1.0), 0.0)
     ends = []
-    for end in (least, 1.0):
-        out, inside = np.full(len(over), end), inner.copy()
-        cut = known & excluded(out)
+    for end in (lower, 1.0):
+        outside, inside = np.full(len(over), end), inner.copy()
+        cut = positive & excluded(outside)
         for _ in range(_HALVINGS if cut.any() else 0):
-            middle = (out + inside) / 2
+            middle = (outside + inside) / 2
             beyond = excluded(middle)
-            out, inside = np.where(beyond, middle, out), np.where(beyond, inside, middle)
-        ends.append(np.where(cut, out, end))
+            outside, inside = np.where(beyond, middle, outside), np.where(beyond, inside, middle)
+        ends.append(np.where(cut, outside, end))
     return ends[0], ends[1]
 
 
-def _spread(low: Floats, high: Floats, far: Floats, least: float, most: float) -> Ends:
-    reach = np.where(np.isnan(far), np.inf, far) * (1 + _ROUNDED)
-    return np.maximum(low - reach, least), np.minimum(high + reach, most)
+def _widened(low: Floats, high: Floats, radius: Floats, lower: float, upper: float) -> Ends:
+    """Return intervals widened by a radius, within [lower, upper]; NaN widens without limit."""
+    width = np.where(np.isnan(radius), np.inf, radius) * (1 + _ROUNDED)
+    return np.maximum(low - width, lower), np.minimum(high + width, upper)
 
 
-def _within(low: Floats, high: Floats, least: Any, most: Any) -> Ends:
-    """Return the interval intersected with where the statistic can be; never empty."""
-    return np.clip(low, least, most), np.clip(high, least, most)
+def _within(low: Floats, high: Floats, lower: Any, upper: Any) -> Ends:
+    """Return the intervals clipped to the range of the statistic; they are never empty."""
+    return np.clip(low, lower, upper), np.clip(high, lower, upper)
 
 
 def _log_up(x: Fraction) -> float:
+    """Return an upper bound for ln x, x > 1."""
     return (math.log(x.numerator) - math.log(x.denominator)) * (1 + 2.0**-40) + 2.0**-40
 
 
 def _down(value: Fraction) -> float:
+    """Return the largest float that is at most `value`."""
     near = float(value)
     return near if near <= value else math.nextafter(near, -math.inf)
 
 
 def _up(value: Fraction) -> float:
+    """Return the smallest float that is at least `value`."""
     near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)

@@ -1,4 +1,4 @@
-"""Neighbor relations, and checks of the public numbers that claims are made of."""
+"""Neighboring relations, and checks of the public numbers in claims: ε, δ, units, flags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Neighbors(Enum):
     REPLACE = "replace"
     ADD_REMOVE = "add-remove"
 
-    def __reduce__(self) -> tuple[object, ...]:  # as skops asks for it; pickle asks otherwise
+    def __reduce__(self) -> tuple[object, ...]:  # skops saves an Enum by this
         return type(self), (self.value,)
 
 
@@ -38,14 +38,15 @@ def common_neighbors(relations: Iterable[Neighbors]) -> Neighbors:
     >>> common_neighbors([Neighbors.REPLACE, Neighbors.REPLACE])
     <Neighbors.REPLACE: 'replace'>
     """
-    found = set(relations)
-    if len(found) != 1:
+    distinct = set(relations)
+    if len(distinct) != 1:
+        names = sorted(relation.value for relation in distinct) or "no claim"
         raise GuaranteeError(
-            "claims under different neighboring relations cannot be combined: found "
-            f"{sorted(relation.value for relation in found) or 'none'}; state every claim for the "
-            "same relation (a t-DP claim for add-remove is a 2t-DP claim for replace)."
+            f"claims under different neighboring relations cannot be combined ({names}); state "
+            "every claim for the same relation (a t-DP claim for add-remove is a 2t-DP claim for "
+            "replace)."
         )
-    return found.pop()
+    return distinct.pop()
 
 
 def as_at_least_zero(value: Rational, name: str) -> Fraction:
@@ -78,9 +79,9 @@ def as_usable_epsilon(value: Rational) -> Fraction:
 
 
 def decimal_meant(value: Rational, name: str) -> Fraction:
-    """Return an amount of ε as an exact rational; a float means the decimal that it prints as.
+    """Return a number as an exact rational; a float means the decimal that it prints as.
 
-    So ten releases at ``epsilon=0.1`` cost 1, although the float is a little more than a tenth.
+    So ten releases at ``epsilon=0.1`` cost exactly 1, although the float is a little above 1/10.
 
     >>> decimal_meant(0.3, "epsilon")
     Fraction(3, 10)
@@ -101,12 +102,10 @@ def as_flag(value: Any, name: str) -> bool:
 
 
 def as_bool(value: Any, name: str) -> bool:
-    """Return True or False, for what changes noise: a 1 may be a mistake."""
+    """Return True or False; a 1 is refused, for options that change the noise."""
     if isinstance(value, bool):
         return value
-    raise ParameterError(
-        name, value, expected="True or False", remedy="pass a bool, nothing truthy"
-    )
+    raise ParameterError(name, value, expected="True or False", remedy="pass a bool, not a number")
 
 
 def as_relation(value: Any) -> Neighbors:
@@ -173,7 +172,7 @@ def log_of_delta(delta: Rational) -> float:
 
 
 def log_delta_from(delta: Rational | None, log_delta: float | None) -> float:
-    """Return ln δ, rounded up, from whichever of δ and ln δ was given; exactly one must be.
+    """Return ln δ, rounded up, from exactly one of δ and ln δ.
 
     >>> log_delta_from(None, -30.0), round(log_delta_from("1e-6", None), 4)
     (-30.0, -13.8155)
@@ -191,7 +190,7 @@ def log_delta_from(delta: Rational | None, log_delta: float | None) -> float:
 def split_epsilon(
     epsilon: Rational, base_epsilon: Rational | None = None
 ) -> tuple[Fraction, Fraction]:
-    """Return (ε, ε') of a total ε + ε': that of the mechanism inside, and what noise on it costs.
+    """Split a total ε into that of the base mechanism and that of the noise added to its answer.
 
     Half and half by default, as in the paper.
 

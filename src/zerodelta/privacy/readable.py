@@ -1,4 +1,4 @@
-"""Numbers, sentences and JSON as people read and write them; files that are written once."""
+"""Show numbers and sentences to people, read JSON from strangers, write files once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.privacy.steps import whole
+from zerodelta.privacy.steps import from_hexadecimal
 
 _LONGEST = 12
-"""A number of more characters than this is rounded for people; the certificate keeps it exact."""
+"""A number with more digits is rounded for people; the certificate keeps it exact."""
 
 
 LARGE = 5
-"""An ε above this is asked about: e^5/(1 + e^5) is more than 99 %."""
+"""An ε above this draws a warning: e^5/(1 + e^5) is more than 99 %."""
 
 
 def large(epsilon: Fraction) -> str:
-    """Return what to say of an ε, for replaced rows, that protects hardly anybody; mostly nothing.
+    """Return a warning if ε, for replaced rows, is so large that it hardly protects; else empty.
 
     >>> large(Fraction(5)), large(Fraction(20))[:20]
     ('', 'ε = 20 is large: a s')
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
         return _short(Fraction(value))
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+/[0-9]*[1-9][0-9]*", value):
         return _short(Fraction(value))
-    size = whole(value)
+    size = from_hexadecimal(value)
     return str(value) if size is value else _short(Fraction(size))
 
 
@@ -69,9 +69,9 @@ def equals(value: Any) -> str:
 def _short(exact: Fraction) -> str:
     if exact.denominator == 1 and abs(exact) < 10**_LONGEST:
         return str(exact.numerator)
-    near = _rounded(exact, _LONGEST)
-    if Fraction(near) == exact:
-        return f"{near:f}" if -5 < near.adjusted() < _LONGEST else f"{near:e}"
+    rounded = _rounded(exact, _LONGEST)
+    if Fraction(rounded) == exact:
+        return f"{rounded:f}" if -5 < rounded.adjusted() < _LONGEST else f"{rounded:e}"
     if max(exact.denominator, abs(exact.numerator)) < 10**6:
         return str(exact)
     return f"≈ {_rounded(exact, 6):g}"
@@ -79,13 +79,13 @@ def _short(exact: Fraction) -> str:
 
 def _rounded(exact: Fraction, digits: int) -> decimal.Decimal:
     context = decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-    # through Decimal(int), which no limit on the length of a number's text applies to
-    above, below = decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)
-    return context.divide(above, below).normalize(context)
+    # Decimal(int) has no limit on digits; Decimal(str(int)) would stop at Python's 4300
+    numerator, denominator = decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)
+    return context.divide(numerator, denominator).normalize(context)
 
 
 def filled(template: str, numbers: Mapping[str, Any]) -> str:
-    """Put the numbers into the sentence, and those it does not mention behind it."""
+    """Return the sentence with the numbers filled in; numbers without a place are appended."""
     mentioned = set(re.findall(r"\{(\w+)\}", template))
 
     def number(match: re.Match[str]) -> str:
@@ -93,23 +93,24 @@ def filled(template: str, numbers: Mapping[str, Any]) -> str:
         return equals(value) if match["equals"] else shown(value)
 
     text = re.sub(r"(?P<equals>= )?\{(?P<name>\w+)\}", number, template)
-    rest = [f"{name} {equals(v)}" for name, v in numbers.items() if name not in mentioned]
-    if not rest:
+    others = [f"{name} {equals(v)}" for name, v in numbers.items() if name not in mentioned]
+    if not others:
         return text
-    return f"{text[:-1]}; {', '.join(rest)}." if text[-1] == "." else f"{text} ({', '.join(rest)})"
+    listed = ", ".join(others)
+    return f"{text[:-1]}; {listed}." if text[-1] == "." else f"{text} ({listed})"
 
 
-# -- JSON from strangers: bounded in size, no name twice, and where asked no floats ---------------
+# -- JSON from strangers: bounded in size, no name twice, and in certificates no floats -----------
 
 LARGEST_TEXT = 10_000_000
-"""Characters of a file; ours have a few thousand."""
+"""Characters of a file; a certificate has a few thousand."""
 
 _LONGEST_INTEGER = 4000
 """Digits; longer ones are written in hexadecimal."""
 
 
 def read_json(text: str, *, floats: bool = False, largest: int = LARGEST_TEXT) -> Any:
-    """Return what the text says, refusing what could be read in two ways or takes long to read.
+    """Parse JSON; a repeated name, a float (unless `floats`) and a very long text are refused.
 
     >>> read_json('{"epsilon": "1/2"}')
     {'epsilon': '1/2'}
@@ -127,21 +128,21 @@ def read_json(text: str, *, floats: bool = False, largest: int = LARGEST_TEXT) -
     )
 
 
-def other_format(schema: object, ours: str, name: str) -> str:
-    """Say why a file of another format is refused, and what reads it.
+def other_format(schema: object, expected: str, name: str) -> str:
+    """Return the message that refuses another format, with the version that reads it.
 
     >>> other_format("a/3", "a/2", "file")
     "schema 'a/3' is not a/2: it is newer: upgrade with pip install --upgrade zerodelta."
     """
-    family, _, current = ours.rpartition("/")
+    family, _, current = expected.rpartition("/")
     number = re.fullmatch(rf"{re.escape(family)}/([1-9][0-9]{{0,3}})", str(schema))
     if number is None:
-        remedy = f"this is no {name}"
+        remedy = f"this is not a {name}"
     elif int(number[1]) < int(current):
         remedy = "it is older: read it with the version of zerodelta that wrote it"
     else:
         remedy = "it is newer: upgrade with pip install --upgrade zerodelta"
-    return f"schema {schema!r:.60} is not {ours}: {remedy}."
+    return f"schema {schema!r:.60} is not {expected}: {remedy}."
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -170,13 +171,13 @@ def write_json(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
-# -- Files that are written once: each is there as a whole or not at all, and replaces no other ---
+# -- Files that are written once: complete or not at all, and never over another file -------------
 
 
 def write_new(
     path: str | os.PathLike[str], content: bytes | str, *, name: str = "path", mode: int = 0o666
 ) -> None:
-    """Write a new file; one that is there is refused, unless it holds just that.
+    """Write a new file; an existing one is refused, unless it holds exactly this content.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")
@@ -188,48 +189,50 @@ def write_new(
     zerodelta.errors.ParameterError: path = ...: expected a new file, as ...
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    place = Path(os.path.abspath(path))
-    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    target = Path(os.path.abspath(path))
+    # written under a temporary name in the same folder first, so that no reader sees half a file
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if not _named(beside, place) and not _holds(place, data):
+        if not _take_name(temporary, target) and not _holds(target, data):
             raise ParameterError(
                 name,
                 os.fspath(path),
-                expected="a new file, as nothing is written over",
-                remedy="choose another name, or move what is there",
+                expected="a new file, as nothing is overwritten",
+                remedy="choose another name, or move the existing file",
             )
-    except OSError as error:  # it names the file beside it
+    except OSError as error:  # its own message names the temporary file
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-def _holds(place: Path, data: bytes) -> bool:
-    return place.is_file() and place.stat().st_size == len(data) and place.read_bytes() == data
+def _holds(path: Path, data: bytes) -> bool:
+    """Tell whether a file has exactly this content."""
+    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
-def _named(beside: Path, place: Path) -> bool:
-    """Give a whole file its name; False if that is taken."""
+def _take_name(temporary: Path, target: Path) -> bool:
+    """Give a complete file its name; False if that is taken."""
     try:
-        os.link(beside, place)
+        os.link(temporary, target)  # fails if the name exists, unlike a rename
     except FileExistsError:
         return False
-    except OSError:  # no links on this file system: the name is taken first
+    except OSError:  # a file system without links: reserve the name, then rename over it
         try:
-            place.open("xb").close()
+            target.open("xb").close()
         except FileExistsError:
             return False
         try:
-            beside.replace(place)
+            temporary.replace(target)
         except BaseException:
-            place.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
             raise
     return True

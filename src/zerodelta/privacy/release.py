@@ -22,11 +22,10 @@ from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.steps import digest_of
 from zerodelta.value import value
 
-# -- The record of a release: what was asked, of which data, when, with which version, who paid ---
-# All of it is public and was written down before the mechanism read a row: nothing here is
-# computed from rows, no hash of them either (theory A14.8), but what the certificate lists as
-# public, such as their number. Random bits of the operating system name the release, so that two
-# of the same question are two, whoever paid.
+# -- The record of a release: the request, the data sets, the time, the version, the payment ------
+# All of it is public and was written before the mechanism read a row. Nothing here is computed
+# from rows, not even a hash (theory A14.8), except what the certificate lists as public, such as
+# their number. A random id tells two releases of the same question apart.
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _ENTRY = {"ledger": str, "entry": int, "hash": str, "time": str}
@@ -46,31 +45,31 @@ _TYPES: Mapping[str, Any] = {
 
 @value
 class Record:
-    """What a release was asked for; every release has one, and saves it.
+    """The request that a release answers, with its claim, time and payment; saved with it.
 
     Parameters
     ----------
     id : str
         The name of the release: 32 random hexadecimal digits.
     task : str
-        What was asked, such as "mean".
+        The verb, such as "mean".
     parameters : dict
-        With which public parameters; a function among them is named as not written.
+        Its public parameters; a function is written as {"not written": "function"}.
     data : list of dict
-        Of which data sets: name, columns with their bounds or categories, conditions, unit.
+        The data sets: name, columns with their bounds or categories, conditions, unit.
     claim : dict
-        What is claimed: ε, neighbors, unit and row, as in the certificate.
+        The claim of the certificate: ε, neighbors, unit and row.
     public : list of str
-        What was taken as public, as in the certificate.
+        The public inputs, as in the certificate.
     to_ask : list of str
-        What must be true as well, and neither a proof nor a program can show: whoever approves the
-        release has to ask.
+        Premises that neither a proof nor a program can check: whoever approves the release has to
+        ask about them.
     version : str
         The version of zerodelta.
     time : str
-        When the ticket was taken, before a row was read (UTC).
+        The time of the ticket, before a row was read (UTC).
     entries : list of dict
-        Where it was paid for: ledger, number and hash of the entry, its time.
+        The debits: ledger, number and hash of the entry, its time.
 
     """
 
@@ -88,30 +87,33 @@ class Record:
     @property
     def names(self) -> list[str | None]:
         """The names of the data sets, each once."""
-        return list(dict.fromkeys(each.get("name") for each in self.data))
+        return list(dict.fromkeys(data.get("name") for data in self.data))
 
     @property
-    def asked(self) -> str:
-        """The digest of what was asked, which the entry of a ledger holds.
+    def request_digest(self) -> str:
+        """The digest of the request, which the entry of a ledger contains.
 
-        Of all that is known before the entry is written, and is not in the entry itself.
+        It covers everything that is known before the entry is written and is not in the entry.
         """
         return digest_of([self.id, self.task, self.parameters, self.data, self.version])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields, as JSON has them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Return the fields as a JSON object."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @staticmethod
     def from_json(data: Any) -> Record:
         """Read a record; a malformed one raises `RecordError`."""
-        well = type(data) is dict and data.keys() == _TYPES.keys()
-        well = well and all(type(data[name]) is kind for name, kind in _TYPES.items())
-        well = well and all(type(each) is str for each in (*data["public"], *data["to_ask"]))
-        well = well and _ID.fullmatch(data["id"]) is not None
-        well = well and all(_is_data(each) for each in data["data"])
-        well = well and all(_is_entry(each) for each in data["entries"])
-        if not well:
+        well_formed = (
+            type(data) is dict
+            and data.keys() == _TYPES.keys()
+            and all(type(data[name]) is kind for name, kind in _TYPES.items())
+            and all(type(line) is str for line in (*data["public"], *data["to_ask"]))
+            and _ID.fullmatch(data["id"]) is not None
+            and all(map(_is_data, data["data"]))
+            and all(map(_is_entry, data["entries"]))
+        )
+        if not well_formed:
             raise RecordError(
                 "the record is not one of this version: something is missing, or was added. Load "
                 "the file as it was saved."
@@ -120,10 +122,12 @@ class Record:
 
 
 def _is_data(data: Any) -> bool:
+    """Tell whether JSON describes a data set: its name is a text, or there is none."""
     return type(data) is dict and (data.get("name") is None or type(data["name"]) is str)
 
 
 def _is_entry(data: Any) -> bool:
+    """Tell whether JSON is an entry of a ledger."""
     return (
         type(data) is dict
         and data.keys() == _ENTRY.keys()
@@ -134,8 +138,8 @@ def _is_entry(data: Any) -> bool:
 # -- Signatures -----------------------------------------------------------------------------------
 # Ed25519 signatures of saved releases, with `cryptography` (``pip install 'zerodelta[sign]'``).
 #
-# Signed is the digest of the file, so all of it. A signature says who vouches for it; that the
-# steps of a certificate were run is what the signer has to know.
+# The digest of the file is signed, so all of it is. A signature says who vouches for it: only the
+# signer can know that the steps of the certificate were run.
 
 _CONTEXT = b"zerodelta release\n"
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -143,20 +147,20 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 
 @value
 class Signature:
-    """Who signed, by the public key, and the signature; both hexadecimal."""
+    """The public key of a signer, and the signature; both hexadecimal."""
 
     key: str
     signature: str
 
     def to_json(self) -> dict[str, str]:
-        """Return the fields."""
+        """Return the fields as a JSON object."""
         return {"key": self.key, "signature": self.signature}
 
     @staticmethod
     def from_json(data: Any) -> Signature:
-        """Read a signature, which is not checked here."""
-        well = type(data) is dict and data.keys() == {"key", "signature"}
-        if not well or not all(type(each) is str and len(each) <= 128 for each in data.values()):
+        """Read a signature; `check_signed` checks it."""
+        well_formed = type(data) is dict and data.keys() == {"key", "signature"}
+        if not well_formed or not all(type(t) is str and len(t) <= 128 for t in data.values()):
             raise RecordError("a signature is malformed: take the file from where it was saved.")
         return Signature(**data)
 
@@ -169,25 +173,25 @@ def sign(digest: str, key: str | os.PathLike[str]) -> Signature:
 
 
 def check_private(key: str | os.PathLike[str]) -> None:
-    """Refuse a file that holds no private key, before anything is paid that is to be signed."""
+    """Refuse a file without a private key, before a release that is to be signed is paid for."""
     _private(key)
 
 
 def check_signed(digest: str, signatures: tuple[Signature, ...], public: str) -> None:
-    """Refuse what no valid signature of this public key is about."""
+    """Refuse a digest without a signature of this public key, or with a wrong one."""
     require_extra("cryptography", "sign")
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    of_key = [each for each in signatures if each.key == public]
+    of_key = [signature for signature in signatures if signature.key == public]
     if not of_key:
         raise RecordError(
-            f"it is not signed by {public[:16]}…: ask for a file that is, or leave out who signed."
+            f"it is not signed by {public[:16]}…: ask for a signed file, or leave out the key."
         )
-    for each in of_key:
+    for signed in of_key:
         try:
-            known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-            known.verify(bytes.fromhex(each.signature), _CONTEXT + digest.encode())
+            key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+            key.verify(bytes.fromhex(signed.signature), _CONTEXT + digest.encode())
         except (InvalidSignature, ValueError):
             raise RecordError(
                 f"the signature of {public[:16]}… is wrong: the file was changed, or signed by "
@@ -198,7 +202,7 @@ def check_signed(digest: str, signatures: tuple[Signature, ...], public: str) ->
 def make_keys(private: Path, public: Path) -> str:
     """Write a new pair of keys to two files, and return the public one as text."""
     require_extra("cryptography", "sign")
-    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives import serialization as formats
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     for path in (private, public):
@@ -206,60 +210,62 @@ def make_keys(private: Path, public: Path) -> str:
             raise ParameterError(
                 "keys",
                 str(path),
-                expected="a new file: a key that is lost cannot sign any more",
+                expected="a new file: an overwritten key cannot be restored",
                 remedy="choose another name",
             )
-    made = Ed25519PrivateKey.generate()
-    secret = made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-    known = made.public_key()
-    shown = known.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-    write_new(private, secret, name="keys", mode=0o600)
-    write_new(public, shown, name="keys")
-    return str(known.public_bytes_raw().hex())
+    key = Ed25519PrivateKey.generate()
+    pem, pkcs8 = formats.Encoding.PEM, formats.PrivateFormat.PKCS8
+    private_text = key.private_bytes(pem, pkcs8, formats.NoEncryption())
+    public_key = key.public_key()
+    public_text = public_key.public_bytes(pem, formats.PublicFormat.SubjectPublicKeyInfo)
+    write_new(private, private_text, name="keys", mode=0o600)
+    write_new(public, public_text, name="keys")
+    return str(public_key.public_bytes_raw().hex())
 
 
-def as_public(given: str | os.PathLike[str]) -> str:
-    """Return a public key as hexadecimal: what is given is that, or the path of its file."""
-    if type(given) is str and _HEX.fullmatch(given):
-        return given
-    content = _content(given)
-    known: Any = None
+def as_public(key: str | os.PathLike[str]) -> str:
+    """Return a public key as hexadecimal, from hexadecimal or the path of its PEM file."""
+    if type(key) is str and _HEX.fullmatch(key):
+        return key
+    content = _content(key)
+    public_key: Any = None
     if content is not None and b"-----BEGIN" in content:
         require_extra("cryptography", "sign")
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
         with suppress(ValueError):
-            known = load_pem_public_key(content)
-        if isinstance(known, Ed25519PublicKey):
-            return str(known.public_bytes_raw().hex())
+            public_key = load_pem_public_key(content)
+        if isinstance(public_key, Ed25519PublicKey):
+            return str(public_key.public_bytes_raw().hex())
     raise ParameterError(
         "signed_by",
-        given,
+        key,
         expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
         remedy="pass the .pub file that `zerodelta keys` wrote",
     )
 
 
-def _private(key: str | os.PathLike[str]) -> Any:
+def _private(path: str | os.PathLike[str]) -> Any:
+    """Return the private key in a file, or refuse the file without showing its content."""
     require_extra("cryptography", "sign")
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    found: Any = None
+    key: Any = None
     with suppress(ValueError, TypeError):  # TypeError: it has a password
-        found = load_pem_private_key(_content(key) or b"", password=None)
-    if not isinstance(found, Ed25519PrivateKey):
+        key = load_pem_private_key(_content(path) or b"", password=None)
+    if not isinstance(key, Ed25519PrivateKey):
         raise ParameterError(
             "key",
             expected="the path of an Ed25519 private key without a password, as PEM",
             remedy="make one with `zerodelta keys`",
         )
-    return found
+    return key
 
 
 def _content(path: Any) -> bytes | None:
-    """Return what a file holds, None if there is none."""
+    """Return the bytes of a file; None if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError, TypeError):
@@ -267,15 +273,16 @@ def _content(path: Any) -> bytes | None:
 
 
 _SHOWN = 1000
-"""Arrays of which NumPy would print more are named: it writes out short axes in full."""
+"""An array of which NumPy would print more cells is shown by its shape: NumPy shortens long axes
+only, and writes many short ones out in full."""
 
 
 @value
 class Diagnostics:
-    """Which fractions of the rows were used as they are, clipped to the bounds, and unreadable.
+    """The noisy fractions of rows used as they are, clipped to the bounds, and unreadable.
 
-    Noisy: they were paid for with a share of the release's ε. Each is clipped to [0, 1]; all are
-    NaN if the noisy number of rows is not positive.
+    They cost a share of the release's ε. Each is clipped to [0, 1]; all are NaN if the noisy
+    number of rows is not positive.
     """
 
     used: float
@@ -287,22 +294,22 @@ class Payer(Protocol):
     """An account that paid for a release: a ledger."""
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:
-        """Write down where a release was saved, and its digest."""
+        """Write the path of a saved release, and its digest, into the account."""
         ...  # pragma: no cover
 
 
 @value(repr=False)
 class Release:
-    """What may leave the room: the value, its certificate, and a forecast of its error.
+    """A published value, its certificate, and a forecast of its error.
 
-    There is no trace of the mixing coin, the draft or any internal answer.
+    It has no trace of the mixing coin, the unpublished draft or any internal answer.
 
     Parameters
     ----------
     value : object
         The released value.
     certificate : Certificate
-        What is claimed of it and why; check it with `zd.verify`.
+        The claim and its proof; check it with `zd.verify`.
     error : float or str
         The predicted error, from public inputs (and the released value) only; a text where it
         depends on unseen data.
@@ -312,16 +319,17 @@ class Release:
         Roughly how long the plan expected the run to take, where that may be long: an estimate
         from public numbers, never a measurement.
     diagnostics : Diagnostics, optional
-        How the rows were read, if a share of ε was spent on that: ``diagnostics="1/100"``.
+        Fractions of clipped and unreadable rows, if a share of ε was spent on them:
+        ``diagnostics="1/100"``.
     sums : tuple of NoisySums
-        The noisy integers of which the value was made, with their noise laws, where these are
-        public: intervals follow from them.
+        The noisy integers from which the value was computed, with their noise laws, where these
+        are public: intervals follow from them.
     plan : object, optional
-        What was decided before a row was read, such as the shares of ε in a table; print it.
+        Decisions made before a row was read, such as the shares of ε in a table; print it.
     record : Record
-        What was asked, of which data, when, with which version, and who paid.
+        The request, the data sets, the time, the version, and the payment.
     signatures : tuple of Signature
-        Who signed it: see `sign`.
+        The signatures: see `sign`.
     paid_by : tuple of (Ledger, int)
         The ledgers that paid for it, with the numbers of their entries; not saved.
 
@@ -344,13 +352,13 @@ class Release:
     ) -> None:
         """Save value, certificate and record to a new file, which `zd.load` reads.
 
-        Load it whenever the value is wanted again: that is free. `zerodelta verify` checks it. A
-        ledger that paid notes where it is, and names it when the same is asked again.
+        Loading it again is free. `zerodelta verify` checks it. A ledger that paid notes the path,
+        and names it when the same question is asked again.
 
         Parameters
         ----------
         path : path
-            A file that is not there yet.
+            A new file.
         sign : path, optional
             A private key to sign it with; see `sign`.
 
@@ -370,8 +378,8 @@ class Release:
     def sign(self, key: str | os.PathLike[str]) -> Release:
         """Return the release signed by you, with Ed25519; `save` writes the signature.
 
-        Needs ``pip install 'zerodelta[sign]'``. A signature vouches for what a certificate cannot
-        show: that its steps were run.
+        Needs ``pip install 'zerodelta[sign]'``. A certificate cannot show that its steps were run;
+        a signature vouches for that.
 
         Parameters
         ----------
@@ -381,46 +389,46 @@ class Release:
         Returns
         -------
         Release
-            The same, with one more of `signatures`.
+            The same release, with one more entry in `signatures`.
 
         """
         from zerodelta.privacy.release_file import content_of
 
-        made = sign(digest_of(content_of(self)), key)
-        return replace(self, signatures=(*self.signatures, made))
+        signature = sign(digest_of(content_of(self)), key)
+        return replace(self, signatures=(*self.signatures, signature))
 
     def interval(
         self, level: Rational = "0.95", *, of: str = "sample", simultaneous: bool = False
     ) -> tuple[Any, Any]:
         """Return the lower and the upper ends of intervals, each in the value's own shape.
 
-        Post-processing: it costs no ε, and may be asked as often as you like.
+        This is post-processing: it costs no ε, however often it is called.
 
         Parameters
         ----------
         level : number
-            At least with this probability an interval covers; the smallest such, by the exact law
-            of the noise.
+            The smallest probability with which an interval covers, by the exact law of the noise.
         of : "sample" or "population"
-            What is covered: the statistic of the rows, or of what they were drawn from
-            independently (units, where units are protected): then Hoeffding's and, with a variance,
-            the empirical Bernstein bound take their shares. A population has no counts and sums.
+            Cover the statistic of the rows, or that of the distribution from which rows (units,
+            where units are protected) were drawn independently: such intervals are wider, by
+            Hoeffding's or, with a variance, the empirical Bernstein bound. A population has no
+            counts and sums.
         simultaneous : bool
-            Whether all cells are covered together with that probability, and not each of them.
+            Whether that probability is for all cells together instead of each cell.
 
         Returns
         -------
         (lower, upper)
-            Numbers, arrays or tables; of a table cells are empty (NaN) that have none.
+            Numbers, arrays or tables; cells of a table without an interval are empty (NaN).
 
         Notes
         -----
-        **Covered** are the clipped values of the rows that count: what clipping to the bounds
-        changes, and missing rows and cells, are not. Counts are whole and not negative, means lie
-        within the bounds; the mean of a group whose noisy count is not positive can be anywhere
-        there. Where the law of the error is not public (smooth sensitivity, propose-test-release,
-        local sensitivity, quantiles, keys that passed a threshold) a `GuaranteeError` says what to
-        ask instead (theory I).
+        **Covered** is the statistic of the clipped values of the rows that count. Not covered are
+        the bias of clipping, and missing rows and cells. Counts are whole and not negative, means
+        lie within the bounds; the interval of the mean of a group whose noisy count is not positive
+        is all of the bounds. Where the law of the error is not public (smooth sensitivity,
+        propose-test-release, local sensitivity, quantiles, keys that passed a threshold) a
+        `ParameterError` says what to ask instead (theory I).
 
         Examples
         --------
@@ -437,7 +445,7 @@ class Release:
 
     @property
     def covers(self) -> str:
-        """What intervals cover and what not, or why there are none."""
+        """A sentence on what the intervals cover, or why there are none."""
         from zerodelta.privacy.interval_shapes import covered
 
         return covered(self)
@@ -452,15 +460,15 @@ class Release:
     ) -> Any:
         """Return the value as a data frame with the lower and upper ends of intervals.
 
-        Of a table with columns such as `income_mean_lower`, of numbers with `value`, `lower` and
-        `upper`, of a list of keys with the keys and `count`. Cells that have no interval are empty:
+        A table gets columns such as `income_mean_lower`; numbers become `value`, `lower` and
+        `upper`; a list of keys becomes the keys and `count`. Cells without an interval are empty:
         `covers` says why (in pandas also ``frame.attrs["intervals"]``).
 
         Parameters
         ----------
         kind : "pandas", "polars" or "pyarrow", optional
-            The library. By default that of the value, if it is a data frame; else the first of
-            these that is installed; without any a dict of lists is returned.
+            The library. By default that of the value, if it is a data frame; else the first one
+            that is installed. Without any a dict of lists is returned.
         level, of, simultaneous
             As for `interval`.
 
@@ -472,9 +480,10 @@ class Release:
     def plot(self, column: str | None = None, *, level: Rational = "0.95", ax: Any = None) -> Any:
         """Draw the value with its intervals, and return matplotlib's axes.
 
-        Counts are bars from 0, quantiles ranges between those that lie opposite of each other, all
-        else is points. Of a table `column` says which statistic, or whose quantiles: "income"; a
-        mean is drawn with the quantiles of its column. Needs ``pip install 'zerodelta[plot]'``.
+        Counts are bars from 0, quantiles are ranges such as that from the 10 % to the 90 %
+        quantile, everything else is points. In a table `column` names a statistic, or the column
+        whose quantiles are drawn: "income"; a mean is drawn with the quantiles of its column.
+        Needs ``pip install 'zerodelta[plot]'``.
         """
         from zerodelta.privacy.shown_release import picture_of
 
@@ -485,17 +494,18 @@ class Release:
     ) -> None:
         """Write one HTML page about this release for those who have to approve it.
 
-        Intervals drawn, who is protected, ε in odds, what was public and assumed, each step, how to
-        check it. It needs no network, and nothing in it comes from data but the release.
+        It shows the intervals, who is protected, ε in odds, the public inputs, the assumptions,
+        each step, and the command that verifies it. It needs no network, and nothing in it comes
+        from the data except the release.
 
         Parameters
         ----------
         path : path
-            The file; one that is there is not written over.
+            A new file.
         ledger : Ledger, optional
-            The account of the data, whose budget is told.
+            The account of the data, whose budget is shown.
         file : str, optional
-            What the saved release is called, for the command that verifies it.
+            The name of the saved release, for the command that verifies it.
 
         Examples
         --------
@@ -506,15 +516,15 @@ class Release:
         True
 
         """
-        made = import_module("zerodelta.report")  # a room above this one
-        made.write_report([self], path, ledger=ledger, files=[] if file is None else [file])
+        report = import_module("zerodelta.report")  # a layer above this one
+        report.write_report([self], path, ledger=ledger, files=[] if file is None else [file])
 
     @property
     def counted(self) -> str:
-        """Which ledgers counted its ε, or that none did: then somebody else has to add it up."""
+        """A sentence naming the ledgers that counted its ε, or saying that none did."""
         entries = [] if self.record is None else self.record.entries
-        told = [f"entry {each['entry']} of ledger {each['ledger']}" for each in entries]
-        return f"its ε was counted by {' and '.join(told)}" if told else "no ledger counted its ε"
+        names = [f"entry {entry['entry']} of ledger {entry['ledger']}" for entry in entries]
+        return f"its ε was counted by {' and '.join(names)}" if names else "no ledger counted its ε"
 
     def _repr_html_(self) -> str:
         from zerodelta.privacy.shown_release import page_of
@@ -522,11 +532,11 @@ class Release:
         return page_of(self)
 
     def __repr__(self) -> str:
-        error = import_module("zerodelta.report.contents").error_words(self)  # a room above
-        read = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
+        error = import_module("zerodelta.report.contents").error_words(self)  # a layer above
+        diagnostics = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
         shown = (
             f"Release(value={_shown(self.value)},\n"
-            f"        expected error: {error},\n{read}"
+            f"        expected error: {error},\n{diagnostics}"
             f"        {self.certificate.summary},\n"
             f"        {self.counted})"
         )
@@ -534,7 +544,7 @@ class Release:
 
 
 def _shown(value: Any) -> str:
-    """Return the value as text, large arrays of many axes by their shapes.
+    """Return the value as text; an array that would be long is shown by its shape.
 
     >>> _shown({"a": np.zeros((2,) * 10 + (5,)), "b": 1})
     "{'a': <float64 array of shape (2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 5)>, 'b': 1}"

@@ -2,9 +2,9 @@
 
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
-What is read is judged from its text alone: that the certificate proves its claim, that record and
-certificate state the same one, and that the value does not contradict its noisy sums and bounds,
-where it has some. Whoever changes all of that and computes the digest anew is not found so.
+A file is checked from its text alone: the certificate must prove its claim, the record must state
+the same claim, and the value must not contradict its noisy sums and bounds, where it has some.
+Somebody who changes all of these consistently, and computes the digest again, is not detected.
 docs/records.md describes the format.
 """
 
@@ -48,14 +48,14 @@ LARGEST_FILE = 1 << 28
 
 _FIELDS = ("value", "error", "noise", "sums", "seconds", "diagnostics", "plan")
 _NAMES = frozenset({"schema", *_FIELDS, "record", "certificate", "digest"})
-_MAY = frozenset({"estimator", "signatures"})
-_READABLE = ("record", "certificate", "signatures")
-"""What is written on many lines."""
+_OPTIONAL = frozenset({"estimator", "signatures"})
+_INDENTED = ("record", "certificate", "signatures")
+"""Entries written on many lines, for people."""
 
 
 @value
 class Saved:
-    """A file that was read and judged: all in it belongs together, its certificate holds."""
+    """A checked file: its parts belong together, and its certificate holds."""
 
     data: Mapping[str, Any]
     record: Record
@@ -66,46 +66,50 @@ class Saved:
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
         """Return the fields of the release; `classes` as for `read_value`.
 
-        Refused is what would not be written so again, as then something in the file goes unread,
-        and a value that its own noisy sums do not give.
+        The release must be written exactly as the file again, so nothing in the file goes unread,
+        and its value must follow from its noisy sums.
         """
         read = reader(classes)
-        made = {name: read(self.data[name]) for name in _FIELDS if name != "sums"}
+        values = {name: read(self.data[name]) for name in _FIELDS if name != "sums"}
         for name in ("plan", "error"):  # people print them
-            made[name] = _plain(made[name])
-        found = {
-            **made,
+            values[name] = _plain(values[name])
+        release_fields = {
+            **values,
             "sums": _read_sums(self.data["sums"], read),
             "certificate": self.certificate,
             "record": self.record,
             "signatures": self.signatures,
         }
-        if not self._is_written_so(found):
+        if not self._is_written_so(release_fields):
             raise RecordError(
                 "this is not how a release is written: something was added, or written "
                 "differently; take the file from where it was saved."
             )
-        check_value(found["value"], found["sums"], self.record)
-        return found
+        check_value(release_fields["value"], release_fields["sums"], self.record)
+        return release_fields
 
-    def _is_written_so(self, found: Mapping[str, Any]) -> bool:
-        """Tell whether the release says the same when it is written again: all of it was read."""
-        whole = {n: part for n, part in self.data.items() if n not in ("digest", "signatures")}
-        release: Any = SimpleNamespace(**found)
+    def _is_written_so(self, release_fields: Mapping[str, Any]) -> bool:
+        """Tell whether a release of these fields is written exactly as the file."""
+        release: Any = SimpleNamespace(**release_fields)
         try:
-            again = content_of(release, self.data.get("estimator"))
+            content = content_of(release, self.data.get("estimator"))
         except Exception:  # odd values in a file
             return False
-        return canonical(again) == canonical(whole)
+        return canonical(content) == canonical(_without_digest(self.data))
+
+
+def _without_digest(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a file that its digest covers: all but digest and signatures."""
+    return {name: part for name, part in data.items() if name not in ("digest", "signatures")}
 
 
 def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what is saved of a release, all that its digest is computed of."""
+    """Return the content of a saved release, from which its digest is computed."""
     if release.record is None:
         raise ParameterError(
             "release",
-            expected="one that was made by a verb, a study or an estimator: it has a record",
-            remedy="save what these return",
+            expected="one with a record: verbs, studies and estimators return such releases",
+            remedy="save the release that one of these returned",
         )
     from zerodelta.privacy.shown_release import note_of
 
@@ -130,28 +134,29 @@ def save(
     key: str | os.PathLike[str] | None,
     estimator: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a release to a new file, and tell the ledgers that paid for it where it is."""
+    """Write a release to a new file, and note its path in the ledgers that paid for it."""
     content = content_of(release, estimator)
     digest = digest_of(content)
     signatures = list(release.signatures if estimator is None else ())
     if key is not None:
         signatures.append(sign(digest, key))
-    whole = {**content, "digest": digest}
+    data = {**content, "digest": digest}
     if signatures:
-        whole["signatures"] = [each.to_json() for each in signatures]
-    text = "{\n" + ",\n".join(_line(name, part) for name, part in whole.items()) + "\n}\n"
+        data["signatures"] = [signature.to_json() for signature in signatures]
+    text = "{\n" + ",\n".join(_line(name, part) for name, part in data.items()) + "\n}\n"
     write_new(path, text)
     for account, entry in release.paid_by:
         account.note_saved(entry, os.path.abspath(path), digest)
 
 
 def _line(name: str, part: Any) -> str:
-    wide = json.dumps(part, indent=2 if name in _READABLE else None, allow_nan=False)
-    return f'  "{name}": ' + wide.replace("\n", "\n  ")
+    """Return one entry of the file's JSON object."""
+    text = json.dumps(part, indent=2 if name in _INDENTED else None, allow_nan=False)
+    return f'  "{name}": ' + text.replace("\n", "\n  ")
 
 
 def read_file(path: str | os.PathLike[str]) -> Saved:
-    """Return what a file holds, or raise `CertificateError`, which says what to do."""
+    """Read and check a file; a `CertificateError` says what is wrong and what to do."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -164,25 +169,25 @@ def read_file(path: str | os.PathLike[str]) -> Saved:
 
 
 def read_text(text: str) -> Saved:
-    """Return what a text holds, judged: digest, record, certificate, and that they fit together."""
+    """Read and check the text of a file: digest, record and certificate must fit together."""
     try:
         data = read_json(text, floats=True, largest=LARGEST_FILE)
     except (ValueError, RecursionError) as error:
         raise _unreadable(error) from None
-    return judged(data)
+    return read_data(data)
 
 
 def is_release(data: Any) -> bool:
-    """Tell whether a file holds a release that was saved, or what somebody left of one."""
+    """Tell whether parsed JSON is a saved release, perhaps an incomplete one."""
     return isinstance(data, dict) and bool(
         {"record", "digest", "schema"} & data.keys() and "certificate" in data
     )
 
 
-def judged(data: Any) -> Saved:
-    """Return what was read as JSON, if all of it belongs together and its certificate holds."""
+def read_data(data: Any) -> Saved:
+    """Check parsed JSON: its parts must belong together, and its certificate must hold."""
     try:
-        return _judged(data)
+        return _read_data(data)
     except CertificateError:
         raise
     except Exception as error:  # whatever someone wrote into a file
@@ -191,37 +196,35 @@ def judged(data: Any) -> Saved:
 
 def _unreadable(error: Exception) -> RecordError:
     return RecordError(
-        f"this is no saved release ({type(error).__name__}): it is cut off, or was changed by "
+        f"this is not a saved release ({type(error).__name__}): it is cut off, or was changed by "
         "hand; take it from where it was saved."
     )
 
 
-def _judged(data: Any) -> Saved:
+def _read_data(data: Any) -> Saved:
     if type(data) is not dict or type(data.get("schema")) is not str:
-        raise RecordError("this is no saved release: pass a file that release.save wrote.")
+        raise RecordError("this is not a saved release: pass a file that release.save wrote.")
     schema = data["schema"]
     if schema != SCHEMA:
         raise RecordError(other_format(schema, SCHEMA, "saved release"))
-    if not _NAMES <= data.keys() <= _NAMES | _MAY:
+    if not _NAMES <= data.keys() <= _NAMES | _OPTIONAL:
         raise RecordError(
             "the file is not as it was saved: something is missing, or was added; take it from "
             "where it was saved."
         )
-    content = {name: part for name, part in data.items() if name not in ("digest", "signatures")}
-    if data["digest"] != _digest(content):
+    if data["digest"] != _digest(_without_digest(data)):
         raise RecordError(
             "the digest does not match: value, record or certificate was changed after it was "
             "saved; ask whoever sent it for the file as it was saved."
         )
     record, certificate = Record.from_json(data["record"]), _certificate(data["certificate"])
     _check_together(record, certificate)
-    listed = data.get("signatures", [])
     return Saved(
         data=data,
         record=record,
         certificate=certificate,
         digest=data["digest"],
-        signatures=tuple(Signature.from_json(each) for each in listed),
+        signatures=tuple(map(Signature.from_json, data.get("signatures", []))),
     )
 
 
@@ -243,33 +246,34 @@ def _certificate(data: Any) -> Certificate:
 
 def _check_together(record: Record, certificate: Certificate) -> None:
     """Refuse a record that is not about this certificate."""
-    same = canonical(record.claim) == canonical(certificate.body()["claim"])
-    if not same or record.public != list(certificate.public):
+    same_claim = canonical(record.claim) == canonical(certificate.body()["claim"])
+    if not same_claim or record.public != list(certificate.public):
         raise RecordError(
             "record and certificate do not belong together: they state different claims; take the "
             "file from where it was saved."
         )
     if any(entry["time"] != record.time for entry in record.entries[:1]):
         raise RecordError("the record is of another time than its entry in the ledger.")
-    asked = to_ask(unit=certificate.unit, counted=bool(record.entries))
-    if record.to_ask != list(asked):
+    premises = to_ask(unit=certificate.unit, counted=bool(record.entries))
+    if record.to_ask != list(premises):
         raise RecordError(
-            "the record does not say what has to be asked of such a release: something was left "
-            "out, or added; take the file from where it was saved."
+            "the record does not list the premises of such a release: something was left out, or "
+            "added; take the file from where it was saved."
         )
 
 
-# -- noise laws and sums --------------------------------------------------------------------------
+# -- Noise laws and sums --------------------------------------------------------------------------
 
 
 def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
-    """Return sums as JSON; of linear forms, which are mostly 0, what is not."""
+    """Return sums as JSON; linear forms, which are mostly 0, by their coefficients that are not."""
+    names = [field.name for field in fields(NoisySums)]
     return [
         {
-            each.name: _written_forms(one.forms) if each.name == "forms" else _part(one, each.name)
-            for each in fields(NoisySums)
+            name: _written_forms(part.forms) if name == "forms" else _part(part, name)
+            for name in names
         }
-        for one in sums
+        for part in sums
     ]
 
 
@@ -285,7 +289,7 @@ def _written_forms(forms: Mapping[str | None, tuple[tuple[Fraction, ...], ...]])
         [
             name,
             [
-                [len(form), [[i, fraction_text(each)] for i, each in enumerate(form) if each]]
+                [len(form), [[i, fraction_text(c)] for i, c in enumerate(form) if c]]
                 for form in forms[name]
             ],
         ]
@@ -295,7 +299,7 @@ def _written_forms(forms: Mapping[str | None, tuple[tuple[Fraction, ...], ...]])
 
 @final
 class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
-    """Forms as a file has them, each made when somebody asks."""
+    """The linear forms of a file, expanded to all coefficients only when they are read."""
 
     __slots__ = ("_places", "data")
 
@@ -306,24 +310,24 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
             for length, places in forms:
                 if type(length) is not int or length != width:
                     raise ValueError
-                before = -1
+                previous = -1
                 for place, text in places:
-                    if not before < place < length or fraction_text(read_fraction(text)) != text:
+                    if not previous < place < length or fraction_text(read_fraction(text)) != text:
                         raise ValueError
-                    before = place
+                    previous = place
         self.data, self._places = data, {name: i for i, (name, _) in enumerate(data)}
         if len(self._places) < len(data):
             raise ValueError
 
     def __getitem__(self, name: str | None) -> tuple[tuple[Fraction, ...], ...]:
-        return tuple(self._form(*each) for each in self.data[self._places[name]][1])
+        return tuple(self._form(*entry) for entry in self.data[self._places[name]][1])
 
     @staticmethod
     def _form(length: int, places: list[tuple[int, str]]) -> tuple[Fraction, ...]:
-        made = [Fraction(0)] * length
+        coefficients = [Fraction(0)] * length
         for place, text in places:
-            made[place] = read_fraction(text)
-        return tuple(made)
+            coefficients[place] = read_fraction(text)
+        return tuple(coefficients)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._places)
@@ -333,34 +337,37 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
 
 
 def _width(parts: Mapping[str, Any]) -> int:
-    """Return how many coefficients a form has: one for each integer of a line, and a constant."""
+    """Return the number of coefficients of a form: one for each integer, and a constant."""
     return int(parts["integers"].shape[1]) + 1
 
 
 def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
+    """Read noisy sums, refusing unknown laws and statistics."""
     try:
-        parts = [{n: read(p) for n, p in one.items() if n != "forms"} for one in data]
-        sums = tuple(
-            NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
-            for one, part in zip(data, parts, strict=True)
+        parts = [{n: read(p) for n, p in entry.items() if n != "forms"} for entry in data]
+        all_sums = tuple(
+            NoisySums(forms=_SparseForms(entry["forms"], width=_width(part)), **part)
+            for entry, part in zip(data, parts, strict=True)
         )
-        most = 4 * sum(each.integers.size for each in sums)  # one draw may be in several sums
-        for each in sums:
-            _check_law(each.law, most)
-            known = all(name in STATISTICS for _, name in each.statistics.values())
-            if not known or type(each.rows) not in (int, type(None)):
+        # one draw may be in several sums, so a law may have more coordinates than one of them
+        largest_dimension = 4 * sum(sums.integers.size for sums in all_sums)
+        for sums in all_sums:
+            _check_law(sums.law, largest_dimension)
+            known = all(name in STATISTICS for _, name in sums.statistics.values())
+            if not known or type(sums.rows) not in (int, type(None)):
                 raise ValueError
-        return sums
+        return all_sums
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
         raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None
 
 
-def _check_law(law: NoiseLaw, most: int) -> None:
-    """Refuse a law without tails, or of more coordinates than there could be: tails are sought."""
+def _check_law(law: NoiseLaw, largest_dimension: int) -> None:
+    """Refuse an unknown law, or one of a huge dimension: its tail bounds would take long."""
     units = law.unit if isinstance(law.unit, tuple) else (law.unit,)
-    known = (law.family, law.norm) in NOISE_LAWS
-    known = known and type(law.dimension) is int
-    if not known or law.scale <= 0 or min(units) <= 0 or not 1 <= law.dimension <= most:
+    known = (law.family, law.norm) in NOISE_LAWS and type(law.dimension) is int
+    if not known or law.scale <= 0 or min(units) <= 0:
+        raise ValueError
+    if not 1 <= law.dimension <= largest_dimension:
         raise ValueError
 
 
@@ -371,12 +378,13 @@ _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def _plain(told: Any) -> Any:
-    return printable(told, lines=True) if type(told) is str else told
+def _plain(value: Any) -> Any:
+    """Return a text without control characters; other values as they are."""
+    return printable(value, lines=True) if type(value) is str else value
 
 
-# -- What a released value may be made of, beside numbers, texts and arrays -----------------------
-# A class is imported when a file names it, so that reading a number needs no sampler.
+# -- The classes that a released value may contain, besides numbers, texts and arrays -------------
+# A class is imported when a file names it, so that reading a number imports no sampler.
 
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "data.declare": ("Date",),
@@ -399,14 +407,15 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
 
 @final
 class _Classes(Mapping[str, Callable[..., Any]]):
-    """The classes by their names."""
+    """The classes by name, imported at the first use."""
 
     def __init__(self) -> None:
         self._homes = {name: home for home, names in _HOMES.items() for name in names}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"zerodelta.{self._homes[name]}"), name)
-        return found
+        module = import_module(f"zerodelta.{self._homes[name]}")
+        class_: Callable[..., Any] = getattr(module, name)
+        return class_
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._homes)

@@ -1,8 +1,8 @@
 """Rényi curves R(order), and the profile ln δ(t) that each of their orders proves (theory B6).
 
-Every order a > 1 gives a valid bound, so the order is chosen in floats and only the bound at the
-chosen one is evaluated rigorously. The divergence grows with the order: a curve known at some
-orders only answers for any other with its value at the next larger one.
+Every order a > 1 gives a valid bound, so the order is chosen in floats, and only the bound at the
+chosen order is evaluated rigorously. The divergence grows with the order, so a curve that is known
+at some orders only uses, at any other order, its value at the next larger one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Curve(ABC):
     __slots__ = ()
 
     integer: bool = False
-    """Whether only integer orders are worth asking for."""
+    """Whether the curve is known at integer orders only."""
     largest: float = _LARGEST_ORDER
-    """No order above this is worth asking for."""
+    """The largest order at which the curve is evaluated."""
 
     @abstractmethod
     def value(self, order: Fraction) -> Fraction | None:
-        """Return a certified bound on R(order), order > 1; None if there is none."""
+        """Return a certified bound on R(order), order > 1; None if no bound is known."""
 
     def estimate(self, order: float) -> float:
         """Return R(order) in floats, for choosing an order only."""
@@ -42,7 +42,7 @@ class Curve(ABC):
         return math.inf if value is None else saturated(value)
 
     def candidates(self) -> tuple[Fraction, ...] | None:
-        """Return the only orders worth asking for, or None if there is no such list."""
+        """Return the orders at which the curve is tabulated; None for a curve without a table."""
         return None
 
 
@@ -67,7 +67,8 @@ class LinearCurve(Curve):
 class PureCurve(Curve):
     """`count` pure ε-DP steps: the curve of randomized response, tight, at most ε (theory B6).
 
-    A bounded-range step (exponential mechanism) has ε²a/8 too (theory R2); the smaller one holds.
+    A bounded-range step (exponential mechanism) also satisfies ε²a/8 (theory R2); the smaller of
+    the two bounds is used.
     """
 
     epsilon: Fraction
@@ -95,8 +96,8 @@ class PureCurve(Curve):
 
 def _randomized_response(epsilon: Fraction, order: Fraction) -> Any:
     """Return ε - ln((1 + e^-ε)/(1 + e^-(2a-1)ε))/(a-1)."""
-    near, far = (-ball(epsilon)).exp(), (-ball((2 * order - 1) * epsilon)).exp()
-    return ball(epsilon) - (near.log1p() - far.log1p()) / ball(order - 1)
+    first, second = (-ball(epsilon)).exp(), (-ball((2 * order - 1) * epsilon)).exp()
+    return ball(epsilon) - (first.log1p() - second.log1p()) / ball(order - 1)
 
 
 def pure_rho(epsilon: Fraction, bounded_range: bool) -> Fraction:
@@ -113,7 +114,7 @@ def pure_rho(epsilon: Fraction, bounded_range: bool) -> Fraction:
 @final
 @dataclass(frozen=True, slots=True)
 class TableCurve(Curve):
-    """Known at finitely many orders: increasing, above 1."""
+    """A curve known at finitely many orders above 1, in increasing order."""
 
     orders: tuple[Fraction, ...]
     values: tuple[Fraction, ...]
@@ -128,7 +129,7 @@ class TableCurve(Curve):
         return table_of(list(table.keys()), list(table.values()))
 
     def value(self, order: Fraction) -> Fraction | None:
-        """Return the value at the first tabulated order that is not smaller."""
+        """Return the value at the smallest tabulated order >= `order`; None beyond the table."""
         index = bisect_left(self.orders, order)
         return self.values[index] if index < len(self.orders) else None
 
@@ -139,34 +140,34 @@ class TableCurve(Curve):
 
 def table_of(orders: Any, values: Any) -> TableCurve:
     """Return the curve with these two lists as its table."""
-    rows = {}
+    table = {}
     if isinstance(orders, list) and isinstance(values, list) and len(orders) == len(values):
         pairs = zip(orders, values, strict=True)
-        rows = {_order(order): _divergence(value) for order, value in pairs}
+        table = {_order(order): _divergence(value) for order, value in pairs}
     require(
-        not (not rows or len(rows) != len(orders)),
+        table and len(table) == len(orders),
         "orders",
         orders,
         "a list of at least one order, each of them once, and as many values",
         "pass {order: divergence}, such as {2: 0.1, 8: 0.4}",
     )
-    ordered = sorted(rows)
-    return TableCurve(tuple(ordered), tuple(rows[order] for order in ordered))
+    ordered = sorted(table)
+    return TableCurve(tuple(ordered), tuple(table[order] for order in ordered))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class FunctionCurve(Curve):
-    """A caller's function of a float order, or of an int where only integers are known."""
+    """A caller's function of a float order, or of an int if only integer orders are known."""
 
     function: Callable[[Any], Any]
     integer: bool = False
 
     def value(self, order: Fraction) -> Fraction | None:
-        """Return what the function says, at the order rounded up; infinity and NaN mean nothing."""
-        asked = math.ceil(order) if self.integer else upper(lambda: ball(order))
+        """Return the function at the order rounded up; for infinity and NaN no bound is known."""
+        argument = math.ceil(order) if self.integer else upper(lambda: ball(order))
         try:
-            value = self.function(asked)
+            value = self.function(argument)
         except OverflowError:
             return None
         if isinstance(value, float) and not math.isfinite(value):
@@ -213,9 +214,9 @@ class SumCurve(Curve):
 
 
 def log_delta_at_order(order: Fraction, divergence: Fraction, epsilon: Fraction) -> float:
-    """Return a float at least the ln δ(ε) that R(order) ≤ `divergence` proves, at most 0.
+    """Return an upper bound on the ln δ(ε) that R(order) ≤ `divergence` proves.
 
-    (a-1)(R-ε) + (a-1) ln(1-1/a) - ln a, theory B6.
+    It is (a-1)(R-ε) + (a-1) ln(1-1/a) - ln a, at most 0 (theory B6).
 
     >>> log_delta_at_order(Fraction(20), Fraction(1, 2), Fraction(2))
     -32.470304866917445
@@ -257,13 +258,15 @@ def _zcdp_tail(rho: float, epsilon: float) -> float:
             high = middle
 
 
+# `_search` scans ln(a - 1) from -14 (a little above 1) in steps of 0.5, before it refines. Chosen
+# by hand: any order is valid, so a worse one only costs accuracy.
 _STEP = 0.5
 _FIRST = -14.0
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def best_order(curve: Curve, epsilon: Fraction) -> Fraction:
-    """Return the order at which the curve proves the smallest ln δ(ε), as floats see it."""
+    """Return the order at which the curve, in floats, proves the smallest ln δ(ε)."""
     t = saturated(epsilon)
 
     def bound(order: float) -> float:
@@ -280,7 +283,10 @@ def best_order(curve: Curve, epsilon: Fraction) -> Fraction:
 
 
 def _search(bound: Callable[[float], float], integer: bool, largest: float) -> float:
-    """Minimize over ln(a - 1): a coarse scan that stops in the rise, then golden section."""
+    """Minimize a bound over ln(a - 1): a coarse scan up to six rises in a row, then golden section.
+
+    Six, because sums of curves with small wiggles must not end the scan at the first one.
+    """
 
     def at(position: float) -> float:
         order = 1 + math.exp(position)

@@ -1,4 +1,4 @@
-"""A release with its intervals for people: as a frame, as CSV, as a page, as a picture."""
+"""Show a release with its intervals to people: as a data frame, as HTML, as a picture, as CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zerodelta.privacy.interval_shapes import (
     as_frame,
     cells_of,
     covered,
-    found_intervals,
+    intervals_by_name,
     is_table,
 )
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
 
-_SHOWN = 20
+_MAX_LINES = 20
+"""Lines of a value that a notebook shows."""
 
 KINDS = ("pandas", "polars", "pyarrow")
 """Libraries of data frames, in the order in which they are looked for."""
@@ -39,7 +40,7 @@ KINDS = ("pandas", "polars", "pyarrow")
 def frame_of(
     release: Release, kind: str | None, level: Rational, *, of: str, simultaneous: bool
 ) -> Any:
-    """Return labels, values, lower and upper ends as a frame of a kind, or of the value's own."""
+    """Return keys, values and interval ends as a frame of a library, by default the value's own."""
     require(
         kind is None or kind in KINDS,
         "kind",
@@ -54,21 +55,21 @@ def frame_of(
     numbers: dict[str, Any] = {}
     for name, values in cells.numbers.items():
         low, high = ends.get(name, (None, None))
-        own = (name, f"{name}_lower", f"{name}_upper")
         if isinstance(release.value, KeyList):
             numbers[name] = values
             continue
-        own = own if is_table(release.value) else ("value", "lower", "upper")
-        numbers |= dict(zip(own, (values, low, high), strict=True))
-    frame = as_frame(release.value)
-    own_kind = None if frame is None else frame.implementation.value
-    there = own_kind or next((each for each in KINDS if find_spec(each) is not None), None)
-    made = _frame(cells, numbers, kind or there)
-    if hasattr(made, "attrs"):  # of pandas: why cells are empty, and what to beware of
-        made.attrs["intervals"] = covered(release)
+        table = is_table(release.value)
+        columns = (name, f"{name}_lower", f"{name}_upper") if table else ("value", "lower", "upper")
+        numbers |= dict(zip(columns, (values, low, high), strict=True))
+    value_frame = as_frame(release.value)
+    value_kind = None if value_frame is None else value_frame.implementation.value
+    default = value_kind or next((name for name in KINDS if find_spec(name) is not None), None)
+    frame = _frame(cells, numbers, kind or default)
+    if hasattr(frame, "attrs"):  # pandas keeps notes: why cells are empty, and warnings
+        frame.attrs["intervals"] = covered(release)
         if note_of(release):
-            made.attrs["note"] = note_of(release)
-    return made
+            frame.attrs["note"] = note_of(release)
+    return frame
 
 
 def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
@@ -77,8 +78,8 @@ def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
     columns = {
         **{name: one_type(list(labels)) for name, labels in cells.keys.items()},
         **{
-            name: [None] * lines if each is None else np.asarray(each).tolist()
-            for name, each in numbers.items()
+            name: [None] * lines if column is None else np.asarray(column).tolist()
+            for name, column in numbers.items()
         },
     }
     if kind is None:
@@ -87,36 +88,39 @@ def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
 
 
 def page_of(release: Release) -> str:
-    """Return HTML; keys are anyone's words, and escaped."""
+    """Return the HTML that a notebook shows; keys may be text of strangers, and are escaped."""
     cells = cells_of(release)
-    told = [note_of(release), release.certificate.summary, release.counted, covered(release)]
-    below = "".join(f"<p>{html.escape(printable(each.strip()))}</p>" for each in told if each)
+    notes = [note_of(release), release.certificate.summary, release.counted, covered(release)]
+    below = "".join(f"<p>{html.escape(printable(note.strip()))}</p>" for note in notes if note)
     if not cells.numbers:
         return f"<pre>{html.escape(printable(repr(release)))}</pre>"
     ends = ends_of(release, cells, "0.95", of="sample", simultaneous=False)
-    heads, columns = list(cells.keys), [list(map(str, each)) for each in cells.keys.values()]
-    for name in sorted(cells.numbers, key=lambda each: each != "count"):  # counts come first
+    heads, columns = list(cells.keys), [list(map(str, labels)) for labels in cells.keys.values()]
+    for name in sorted(cells.numbers, key=lambda name: name != "count"):  # counts come first
         values, (low, high) = list(cells.numbers[name]), ends.get(name, (None, None))
-        error = _spread(low, high) if low is not None else cells.errors.get(name)
-        wrong = [None] * len(values) if error is None else list(error)
+        errors = _standard_errors(low, high) if low is not None else cells.errors.get(name)
         heads.append(name)
-        columns.append([_number(each, e) for each, e in zip(values, wrong, strict=True)])
+        columns.append(_texts(values, errors))
         if low is not None and high is not None:
             heads.append("95 %")
-            sides = [
-                [_number(each, e) for each, e in zip(s, wrong, strict=True)] for s in (low, high)
-            ]
+            sides = [_texts(list(side), errors) for side in (low, high)]
             columns.append([f"{a} to {b}" for a, b in zip(*sides, strict=True)])
     lines = list(zip(*columns, strict=True))
-    left = max(0, len(lines) - _SHOWN)
-    rows = [_row("td", line) for line in lines[:_SHOWN]]
-    if left:
-        rows.append(f'<tr><td colspan="{len(heads)}">… {left} more</td></tr>')
+    rows = [_row("td", line) for line in lines[:_MAX_LINES]]
+    if len(lines) > _MAX_LINES:
+        hidden = len(lines) - _MAX_LINES
+        rows.append(f'<tr><td colspan="{len(heads)}">… {hidden} more</td></tr>')
     return f"<table><thead>{_row('th', heads)}</thead><tbody>{''.join(rows)}</tbody></table>{below}"
 
 
+def _texts(values: Sequence[Any], errors: Iterable[Any] | None) -> list[str]:
+    """Return numbers as texts, each with the digits that its error leaves."""
+    listed = [None] * len(values) if errors is None else list(errors)
+    return [_number(number, error) for number, error in zip(values, listed, strict=True)]
+
+
 def numbers_of(release: Release) -> Cells:
-    """Return the numbers of a value, or refuse one that has none."""
+    """Return a released value as columns, or refuse one without numbers."""
     cells = cells_of(release)
     expected = "a number, a vector or a table"
     require(cells.numbers, "value", expected=expected, remedy="use release.value itself")
@@ -124,39 +128,42 @@ def numbers_of(release: Release) -> Cells:
 
 
 def note_of(release: Release) -> str:
-    """Return what to beware of: how many keys may be invented. Frames cannot hold it."""
+    """Return the warning of a value with discovered keys (some may be invented); else empty."""
     note = getattr(release.value, "note", None)
     if isinstance(note, str):
         return note
     plan: Any = release.plan
-    found = getattr(plan, "found", None)  # how keys of a table were
-    if found is None:
+    discovery = getattr(plan, "found", None)  # how the keys of a table were discovered
+    if discovery is None:
         return ""
-    rest = 1 if plan.parts else 0  # statistics have a line of all other rows
-    told: str = found.warning if len(release.value) > rest else found.none_found
-    return told
+    other_lines = 1 if plan.parts else 0  # statistics have a line for all rows of no key
+    warning: str = discovery.warning
+    if len(release.value) <= other_lines:
+        warning = discovery.none_found
+    return warning
 
 
-def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:
-    """Return the ends by the name of each column of numbers."""
-    found: dict[str, Any] = dict(found_intervals(release, level, **asked))
-    if not is_table(release.value) and found:
+def ends_of(release: Release, cells: Cells, level: Rational, **options: Any) -> dict[str, Any]:
+    """Return the interval ends by the name of each column of numbers."""
+    ends: dict[str, Any] = dict(intervals_by_name(release, level, **options))
+    if not is_table(release.value) and ends:
+        # an array may have one statistic for each entry; its column has them all
         (name,) = cells.numbers
-        return {name: tuple(np.concatenate(side) for side in zip(*found.values(), strict=True))}
-    return {**found, **{name: (cells.numbers[name],) * 2 for name in cells.exact}}
+        return {name: tuple(np.concatenate(side) for side in zip(*ends.values(), strict=True))}
+    return {**ends, **{name: (cells.numbers[name],) * 2 for name in cells.exact}}
 
 
 def _row(tag: str, cells: Any) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(printable(c))}</{tag}>" for c in cells) + "</tr>"
 
 
-def _spread(low: Any, high: Any) -> list[float]:
-    """Return about the standard errors of numbers with such 95 % intervals."""
+def _standard_errors(low: Any, high: Any) -> list[float]:
+    """Return approximate standard errors: a quarter of each 95 % interval."""
     return [float(b - a) / 4 for a, b in zip(low, high, strict=True)]
 
 
 def _number(value: Any, error: float | None = None) -> str:
-    """Return a number with the digits that its error leaves: two of the error's own.
+    """Return a number rounded to two significant digits of its error.
 
     >>> _number(43431.87, 240.0), _number(0.123456, 0.002), _number(43431.87), _number(8062, 3.0)
     ('43,430', '0.1235', '43,432', '8,062')
@@ -172,17 +179,17 @@ def _number(value: Any, error: float | None = None) -> str:
 
 
 def one_type(labels: list[Any]) -> list[Any]:
-    """Return labels of one type: False, True and "missing" are texts."""
+    """Return labels of one type: mixed ones, such as False and "missing", become texts."""
     return labels if len(set(map(type, labels))) == 1 else [str(label) for label in labels]
 
 
 # -- Pictures of released values: bars from 0 for counts, ranges for quantiles, else points -------
 
-_MOST_LABELS = 60
+_MAX_LABELS = 60
 """More lines than this are drawn without their labels."""
 
 _LONGEST = 40
-"""Characters of a label."""
+"""The largest number of characters of a label."""
 
 _INK, _LIGHT = "#1f3d5c", "#4878a8"
 
@@ -190,91 +197,94 @@ _INK, _LIGHT = "#1f3d5c", "#4878a8"
 def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any) -> Any:
     """Draw one statistic of each line, with its intervals; return the axes.
 
-    Counts are bars from 0. Quantiles of a column are ranges from the outer to the inner ones, with
-    the median, or what is in the middle, as a point; beside its mean they are drawn, too.
+    Counts are bars from 0. Quantiles of a column are ranges between pairs of levels, with the
+    middle one as a mark; they are drawn with the column's mean, too.
     """
     cells = numbers_of(release)
     chosen = _chosen(cells, column)
-    given = cells.numbers.get(chosen, [])
-    texts = any(isinstance(each, str) for each in given)
+    numbers = cells.numbers.get(chosen, [])
+    texts = any(isinstance(number, str) for number in numbers)
     require(not texts, "value", expected="numbers, to be drawn", remedy="use release.value itself")
     require_extra("matplotlib", "plot")
     import matplotlib.pyplot as plt
 
     ranges = _ranges(cells, chosen)
-    asked = _asked(cells)
-    if asked is not None:  # the quantiles of all rows are one range
-        ranges, cells = asked, Cells(keys={}, numbers={chosen: [0]})
+    quantiles_of_all_rows = _quantiles_of_all_rows(cells)
+    if quantiles_of_all_rows is not None:  # drawn on one line
+        ranges, cells = quantiles_of_all_rows, Cells(keys={}, numbers={chosen: [0]})
     keys = list(zip(*cells.keys.values(), strict=True)) if cells.keys else [("all rows",)]
     labels = [_short(", ".join(map(str, line))) for line in keys]
     if ax is None:
-        high = 1.2 + 0.28 * min(len(labels), _MOST_LABELS)
-        _, ax = plt.subplots(figsize=(6.4, max(2.0, high)), layout="constrained")
+        height = 1.2 + 0.28 * min(len(labels), _MAX_LABELS)
+        _, ax = plt.subplots(figsize=(6.4, max(2.0, height)), layout="constrained")
     places = np.arange(len(labels))
-    told = []
+    legend = []
     if ranges:
-        told.append(_draw_ranges(ax, ranges, places))
-    if asked is None and chosen not in cells.quantiles and chosen in cells.numbers:
-        values = np.asarray(given, dtype=np.float64)
+        legend.append(_draw_ranges(ax, ranges, places))
+    has_points = chosen in cells.numbers and chosen not in cells.quantiles
+    if has_points and quantiles_of_all_rows is None:
+        values = np.asarray(numbers, dtype=np.float64)
         ends = ends_of(release, cells, level, of="sample", simultaneous=False).get(chosen)
         bars = _is_count(release, chosen)
         _draw_values(ax, values, ends, places, bars=bars)
         percent = f"{100 * float(as_rational(level, 'level')):g} % interval"
-        told += [] if ends is None else [f"{'lines' if ranges or bars else 'bars'}: {percent}"]
+        legend += [] if ends is None else [f"{'lines' if ranges or bars else 'bars'}: {percent}"]
     if not labels:
         ax.set_xlim(0, 1)
-    if len(labels) <= _MOST_LABELS:
+    if len(labels) <= _MAX_LABELS:
+        # parse_math=False: a $ in a key is no formula
         ax.set_yticks(places, labels, parse_math=False)
     ax.set_ylim(max(len(places), 1) - 0.5, -0.5)  # the first line is on top
-    ax.set_xlabel(", ".join([_short(chosen), *told]), parse_math=False)
-    unnamed = list(cells.keys) == ["0"]  # of rows that have no names of columns
+    ax.set_xlabel(", ".join([_short(chosen), *legend]), parse_math=False)
+    unnamed = list(cells.keys) == ["0"]  # rows without names of columns
     ax.set_ylabel("key" if unnamed else _short(", ".join(cells.keys)), parse_math=False)
     ax.grid(axis="x", alpha=0.3)
     ax.set_axisbelow(True)
-    if note_of(release):  # how many keys may be invented, or how many rows one needs
+    if note_of(release):
         ax.set_title(printable(note_of(release)), fontsize=8, wrap=True, parse_math=False)
     return ax
 
 
 def _chosen(cells: Cells, column: str | None) -> str:
-    """Return the name of a statistic, or of a column with quantiles."""
-    drawn = list(dict.fromkeys(base for base, _ in cells.quantiles.values()))
+    """Return the name of the statistic to draw, or of the column whose quantiles are drawn."""
+    with_quantiles = list(dict.fromkeys(base for base, _ in cells.quantiles.values()))
     names = list(cells.numbers)
     if column is None:
-        found = next((name for name in names if name != "count"), names[0])
-        return cells.quantiles[found][0] if found in cells.quantiles else found
+        first = next((name for name in names if name != "count"), names[0])
+        return cells.quantiles[first][0] if first in cells.quantiles else first
+    known = [*names, *with_quantiles]
     require(
-        column in names or column in drawn,
+        column in known,
         "column",
         column,
-        expected=f"one of {', '.join([*names, *drawn])}",
-        remedy=did_you_mean(column, [*names, *drawn], "pass one of these names"),
+        expected=f"one of {', '.join(known)}",
+        remedy=did_you_mean(column, known, "pass one of these names"),
     )
     return cells.quantiles[column][0] if column in cells.quantiles else column
 
 
 def _ranges(cells: Cells, chosen: str) -> list[tuple[float, Any]]:
-    """Return the levels and values of the quantiles that belong to a statistic, in order."""
-    found = [
+    """Return the quantiles of a table that are drawn with a statistic, as (level, values)."""
+    quantiles = [
         (level, np.asarray(cells.numbers[name], dtype=np.float64))
         for name, (base, level) in cells.quantiles.items()
         if chosen in (base, f"{base}_mean")
     ]
-    return sorted(found, key=lambda each: each[0])
+    return sorted(quantiles, key=lambda pair: pair[0])
 
 
-def _asked(cells: Cells) -> list[tuple[float, Any]] | None:
-    """Return the same of several quantiles of all rows, whose places are levels."""
+def _quantiles_of_all_rows(cells: Cells) -> list[tuple[float, Any]] | None:
+    """Return the quantiles of a release of quantiles as (level, values); None for any other."""
     if list(cells.keys) != ["quantile"]:
         return None
     (values,) = cells.numbers.values()
-    levels = [float(as_rational(each, "q")) for each in cells.keys["quantile"]]
-    each = zip(levels, np.asarray(values, dtype=np.float64), strict=True)
-    return sorted(((level, np.array([value])) for level, value in each), key=lambda one: one[0])
+    levels = [float(as_rational(level, "q")) for level in cells.keys["quantile"]]
+    pairs = zip(levels, np.asarray(values, dtype=np.float64), strict=True)
+    return sorted(((level, np.array([value])) for level, value in pairs), key=lambda p: p[0])
 
 
 def _is_count(release: Release, chosen: str) -> bool:
-    """Tell whether numbers are counts, whose length as bars from 0 can be compared."""
+    """Tell whether numbers are counts, which are drawn as bars from 0."""
     task = "" if release.record is None else release.record.task
     return chosen == "count" or task == "histogram" or isinstance(release.value, KeyList)
 
@@ -291,7 +301,7 @@ def _draw_values(ax: Any, values: Any, ends: Any, places: Any, *, bars: bool) ->
 
 
 def _draw_ranges(ax: Any, ranges: list[tuple[float, Any]], places: Any) -> str:
-    """Draw ranges between the quantiles that lie opposite of each other; say which they are."""
+    """Draw ranges between opposite quantiles, such as 10 % and 90 %; return the legend."""
     levels = [level for level, _ in ranges]
     pairs = len(ranges) // 2
     for i in range(pairs):
@@ -310,21 +320,21 @@ def _short(text: str) -> str:
     return printable(text)[:_LONGEST]
 
 
-# -- Written csv ----------------------------------------------------------------------------------
-# Released values as the lines of a CSV file: keys are anyone's words, and some begin a formula.
+# -- CSV files ------------------------------------------------------------------------------------
+# Keys may be text of strangers, and some texts are formulas for a spreadsheet.
 
 _FORMULAS = frozenset("=+-@|%")
-"""What a cell begins with that a spreadsheet takes for a formula, or a command."""
+"""First characters of cells that a spreadsheet takes for a formula, or a command."""
 
-_CUTS = frozenset(";,|")
-"""Where a program that was told another delimiter begins a new cell, quoted or not."""
+_DELIMITERS = frozenset(";,|")
+"""Characters at which a program that is set to another delimiter begins a new cell, even quoted."""
 
 
 def csv_lines(heads: Iterable[Any], lines: Iterable[Iterable[Any]]) -> str:
     r"""Return a CSV file, every cell quoted.
 
-    Texts are on one line without control or direction characters; ' stands before what a
-    spreadsheet would run, also after a ; inside of a text. Numbers are as they are.
+    Texts are on one line without control or direction characters, with ' before a formula that a
+    spreadsheet would run, also after a ; inside of a text. Numbers are unchanged.
 
     >>> print(csv_lines(["key", "count"], [["tea", -3], [" =1+1", 2], ["a;=1\x1b", 1]]), end="")
     "key","count"
@@ -340,7 +350,7 @@ def csv_lines(heads: Iterable[Any], lines: Iterable[Iterable[Any]]) -> str:
 
 
 def noted(columns: Mapping[str, Sequence[Any]], note: str) -> dict[str, Sequence[Any]]:
-    """Return columns with one more that has a note in each line, so that no line loses it.
+    """Return columns with the note as one more column, in each line.
 
     >>> noted({"key": [], "count": []}, "no key was found")
     {'key': [None], 'count': [None], 'note': ['no key was found']}
@@ -351,26 +361,27 @@ def noted(columns: Mapping[str, Sequence[Any]], note: str) -> dict[str, Sequence
     while name in columns:
         name += "_"
     lines = max(map(len, columns.values()), default=0)
-    filled = columns if lines else {each: [None] for each in columns}
+    filled = columns if lines else {column: [None] for column in columns}
     return {**filled, name: [note] * max(lines, 1)}
 
 
 def _harmless(cell: str) -> str:
-    """Return a text with ' wherever a cell might begin that a spreadsheet runs.
+    """Return a text with ' before each character that could begin a formula of a spreadsheet.
 
     >>> [_harmless(cell) for cell in ("＝1", "a-b; c=d", "x;  -1")]
     ["'＝1", 'a-b; c=d', "x;  '-1"]
     """
     text = printable(cell)
-    made: list[str] = []
-    begins, space = True, ""
+    pieces: list[str] = []
+    begins_cell, blanks = True, ""  # blanks and quotes before the first character of a cell
     for c in text:
-        if begins and c in ' "':
-            space += c
+        if begins_cell and c in ' "':
+            blanks += c
             continue
-        if begins and unicodedata.normalize("NFKC", c) in _FORMULAS:
-            made.append(f"'{space}" if not made else f"{space}'")
-            space = ""
-        made.append(space + c)
-        begins, space = c in _CUTS, ""
-    return "".join(made) + space
+        # NFKC: a spreadsheet may take a full-width = for a =
+        if begins_cell and unicodedata.normalize("NFKC", c) in _FORMULAS:
+            pieces.append(f"'{blanks}" if not pieces else f"{blanks}'")
+            blanks = ""
+        pieces.append(blanks + c)
+        begins_cell, blanks = c in _DELIMITERS, ""
+    return "".join(pieces) + blanks

@@ -1,10 +1,10 @@
-"""The steps and parts of a proof, and which numbers a certificate may write in them.
+"""The steps and parts of a proof, and the domains of the numbers in them.
 
-A file is judged before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
+A file is checked before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
 ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next
 to nothing. A number outside its domain would be put into an inequality that was not proved for it.
-What relates several fields to each other (a window of at most so many cells, q_min·N <= 1) is
-checked beside the inequality.
+Conditions on several fields together (kernel_cells <= cells, q_min·N <= 1) are checked where the
+inequality is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from zerodelta.value import value
 # -- One step of a proof, a theorem's label with public numbers; and a part, a chain of steps -----
 
 Number: TypeAlias = int | str | list[Any]
-"""What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
+"""A number of a step: an integer, a rational "p/q", a float as a decimal string, a list of these.
 
-Beyond what Python writes in decimal, integers are hexadecimal strings "0x…" and 1/2^n is the power
-"2^-n"; no other fraction can be so long.
+Integers of more than 4300 digits, which Python does not write in decimal, are hexadecimal strings
+"0x…", and 1/2^n is the power "2^-n"; no other fraction can be so long.
 """
 
 SMALLEST_POWER, LARGEST_POWER = 14_285, 1_000_000
-"""The n of "2^-n": from where on 2^n has more than 4300 digits."""
+"""The range of n in "2^-n"; 2^14285 is the first power of 2 with more than 4300 digits."""
 
 _HEXADECIMAL = re.compile(r"0x[1-9a-f][0-9a-f]{0,4194303}")
 """As `hex` writes them, up to 2^24 bits."""
@@ -43,16 +43,16 @@ _POWER = re.compile(r"2\^-([1-9][0-9]{4,6})")
 
 
 class Status(Enum):
-    """On what a step rests, from strongest to weakest."""
+    """The basis of a step, from strongest to weakest."""
 
     PROVEN = "proven"
-    """our exact mechanism, proven on the computer"""
+    """an exact mechanism of this library, proven as it runs on a computer"""
     ASSERTED = "asserted"
     """caller-asserted, such as a float mechanism that ran elsewhere"""
     IDEALIZED = "idealized"
     """proven for real arithmetic only"""
 
-    def __reduce__(self) -> tuple[object, ...]:  # as skops asks for it; pickle asks otherwise
+    def __reduce__(self) -> tuple[object, ...]:  # skops saves an Enum by this
         return type(self), (self.value,)
 
 
@@ -60,13 +60,13 @@ _ORDER = (Status.PROVEN, Status.ASSERTED, Status.IDEALIZED)
 
 
 def weakest(statuses: list[Status]) -> Status:
-    """Return the weakest of the statuses: a chain is as strong as that."""
+    """Return the weakest status, which is that of a whole chain of steps."""
     return max(statuses, key=_ORDER.index)
 
 
 @value
 class Step:
-    """A theorem applied to public numbers that hold for one neighboring relation.
+    """A theorem applied to public numbers, for one neighboring relation.
 
     >>> Step(theorem="rounded-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
     '9/4'
@@ -82,11 +82,11 @@ class Step:
         object.__setattr__(self, "numbers", MappingProxyType(written))
 
     def times(self, count: int) -> Step:
-        """Return the step that is this one so many times."""
+        """Return the step of a theorem that is applied `count` times."""
         return replace(self, numbers={**self.numbers, "count": count})
 
     def is_exact(self) -> bool:
-        """Tell whether every part is of exactly the type it should be, and of no subclass."""
+        """Tell whether every field is of exactly the right type, and of no subclass."""
         return (
             type(self.theorem) is str
             and type(self.numbers) is MappingProxyType
@@ -107,8 +107,9 @@ def _set_state(step: Step, state: list[Any]) -> None:
         object.__setattr__(step, name, getattr(restored, name))
 
 
-# A read-only mapping is neither pickled nor saved by skops. Python 3.10 sets its own of the two
-# for frozen classes with slots, whatever the class says; so they are set here.
+# The read-only mapping `numbers` can neither be pickled nor saved by skops, so a step's state has a
+# dict. Python 3.10 overwrites these two methods in the body of a frozen class with slots, so they
+# are set afterwards.
 for _name, _method in (("__getstate__", _state), ("__setstate__", _set_state)):
     setattr(Step, _name, _method)
 
@@ -125,7 +126,7 @@ class Part:
     epsilon: Fraction | None = None
 
     def is_exact(self) -> bool:
-        """Tell whether everything is of exactly the type it should be, and of no subclass."""
+        """Tell whether every field is of exactly the right type, and of no subclass."""
         return (
             type(self.steps) is tuple
             and all(type(step) is Step and step.is_exact() for step in self.steps)
@@ -134,7 +135,7 @@ class Part:
 
 
 def plain(value: Any) -> Number:
-    """Turn exact numbers into JSON without loss."""
+    """Return an exact number, or a list of them, as JSON without loss."""
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, Fraction):
@@ -143,7 +144,7 @@ def plain(value: Any) -> Number:
         return repr(float(value))
     if isinstance(value, bool):
         return value
-    if isinstance(value, int):  # the number itself, whatever a subclass makes of it
+    if isinstance(value, int):  # int.__int__: a subclass may override its own conversion
         exact = int.__int__(value)
         return hex(exact) if exact.bit_length() > LONGEST_INTEGER else exact
     if isinstance(value, str):
@@ -158,36 +159,36 @@ def _ratio(value: Fraction) -> str:
     require(
         value.numerator == 1 and value.denominator == 1 << exponent and exponent <= LARGEST_POWER,
         "a fraction in a proof",
-        expected="parts of at most 4300 digits, or 1/2^n with n up to a million",
+        expected="a numerator and denominator of at most 4300 digits, or 1/2^n, n <= 1 000 000",
         remedy="pass a rounder number, or use a smaller space",
     )
     return f"2^-{exponent}"
 
 
 def power(number: Any) -> Fraction | None:
-    """Return the number that a power such as "2^-20000" stands for, None if it is not one of these.
+    """Return the number written as a power such as "2^-20000"; None for anything else.
 
-    Smaller exponents are refused: there "p/q" is the notation.
+    Smaller exponents are refused: "p/q" is their only notation.
 
     >>> power("2^-20000") == Fraction(1, 2**20000), power("2^-14284"), power("2^-1000001")
     (True, None, None)
     """
-    found = _POWER.fullmatch(number) if type(number) is str else None
-    exponent = int(found[1]) if found else 0
+    match = _POWER.fullmatch(number) if type(number) is str else None
+    exponent = int(match[1]) if match else 0
     return Fraction(1, 1 << exponent) if SMALLEST_POWER <= exponent <= LARGEST_POWER else None
 
 
-def whole(number: Any) -> Any:
+def from_hexadecimal(number: Any) -> Any:
     """Return the integer that a hexadecimal string stands for; anything else as it is.
 
-    >>> whole("0x10"), whole(16), whole("0x1_0")
+    >>> from_hexadecimal("0x10"), from_hexadecimal(16), from_hexadecimal("0x1_0")
     (16, 16, '0x1_0')
     """
     return int(number, 16) if type(number) is str and _HEXADECIMAL.fullmatch(number) else number
 
 
 def canonical(data: Any) -> str:
-    """Return the one JSON text of the data that a digest is computed of."""
+    """Return the canonical JSON text of data: keys sorted, no spaces; digests are taken of it."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
@@ -197,28 +198,28 @@ def digest_of(data: Any) -> str:
 
 
 LARGEST_EXPONENT = 5000
-"""Of a decimal, in either direction; larger ones only serve to exhaust memory."""
+"""The largest exponent of a decimal, in either direction; larger ones would exhaust memory."""
 
-MOST_ENTRIES = 10_000
-"""Of a list in a step."""
+MAX_ENTRIES = 10_000
+"""The largest length of a list in a step."""
 
 _RATIO = re.compile(r"-?(0|[1-9][0-9]{0,4299})(/[1-9][0-9]{0,4299})?")
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[-+]?([0-9]{1,4}))?")
-"""What `repr` writes for a float, such as -30.0, 1e-300 or 1e+16."""
+"""A float as `repr` writes it, such as -30.0, 1e-300 or 1e+16."""
 
 _OUTSIDE = object()
 
 
 @value
 class FieldDomain:
-    """The values that a field may have, how to say so, and how one is read."""
+    """The values that a field may have: a description, and a function that reads one."""
 
     expected: str
     read: Callable[[Any], Any]
-    """Return the value that was written, `_OUTSIDE` if it is none of these."""
+    """Return the value that was written; `_OUTSIDE` if it is not in the domain."""
 
     def contains(self, value: Any) -> bool:
-        """Tell whether this is how a value of the domain is written."""
+        """Tell whether a written value is in the domain, and in its only notation."""
         return self.read(value) is not _OUTSIDE
 
 
@@ -228,11 +229,11 @@ def read_numbers(
     fields: Mapping[str, FieldDomain],
     optional: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the numbers of a step or claim as values, refusing others and those out of domain."""
-    needed = {key for key in fields if key not in optional}
-    if not needed <= set(numbers) <= set(fields):
+    """Read the numbers of a step or claim, refusing unknown names and values out of domain."""
+    required = {key for key in fields if key not in optional}
+    if not required <= set(numbers) <= set(fields):
         raise CertificateError(
-            f"{name} has exactly the numbers {sorted(needed)}, not {sorted(numbers)}."
+            f"{name} has exactly the numbers {sorted(required)}, not {sorted(numbers)}."
         )
     values = {}
     for key, written in numbers.items():
@@ -246,7 +247,7 @@ def read_numbers(
 
 
 def cut(value: Any) -> str:
-    """Return a short repr of what was written, without writing out what is long."""
+    """Return a short repr of a written value; a long integer is shown by its number of bits."""
     if type(value) is int and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     shown = repr(value[:60] if isinstance(value, (str, list)) else value)
@@ -254,7 +255,7 @@ def cut(value: Any) -> str:
 
 
 def read_rational(value: Any) -> Fraction | None:
-    """Return the number that a certificate wrote, None if it is not written as one.
+    """Return the number that a certificate wrote; None for any other notation.
 
     >>> read_rational("-7/2"), read_rational("1e-05"), read_rational(3)
     (Fraction(-7, 2), Fraction(1, 100000), Fraction(3, 1))
@@ -274,6 +275,8 @@ def read_rational(value: Any) -> Fraction | None:
 
 
 def _rational(expected: str, holds: Callable[[Fraction], bool]) -> FieldDomain:
+    """Return the domain of the rationals for which a condition holds."""
+
     def read(value: Any) -> Any:
         exact = read_rational(value)
         return exact if exact is not None and holds(exact) else _OUTSIDE
@@ -282,25 +285,25 @@ def _rational(expected: str, holds: Callable[[Fraction], bool]) -> FieldDomain:
 
 
 def _written(expected: str, holds: Callable[[Any], bool]) -> FieldDomain:
-    """Return a domain whose values are written as they are."""
+    """Return the domain of JSON values for which a condition holds, read as they are written."""
     return FieldDomain(expected=expected, read=lambda value: value if holds(value) else _OUTSIDE)
 
 
-def above(low: int, *, most: int | None = None) -> FieldDomain:
-    """Return the rationals above `low`, and at most `most`."""
-    limit = "" if most is None else f" and at most {most:.0e}"
+def above(low: int, *, maximum: int | None = None) -> FieldDomain:
+    """Return the domain of rationals above `low`, and at most `maximum`."""
+    limit = "" if maximum is None else f" and at most {maximum:.0e}"
     return _rational(
-        f"a number above {low}{limit}", lambda x: x > low and (most is None or x <= most)
+        f"a number above {low}{limit}", lambda x: x > low and (maximum is None or x <= maximum)
     )
 
 
 def at_least(low: int) -> FieldDomain:
-    """Return the rationals from `low` on."""
+    """Return the domain of rationals of at least `low`."""
     return _rational(f"a number of at least {low}", lambda x: x >= low)
 
 
 def between(low: int, high: int, *, ends: str) -> FieldDomain:
-    """Return an interval of rationals, its ends written like "(]"."""
+    """Return the domain of rationals in an interval; `ends` such as "(]" says which ends belong."""
     return _rational(
         f"a number in {ends[0]}{low}, {high}{ends[1]}",
         lambda x: (
@@ -310,7 +313,7 @@ def between(low: int, high: int, *, ends: str) -> FieldDomain:
 
 
 def weights() -> FieldDomain:
-    """Return the numbers strictly between 0 and 1, the smallest of them as powers "2^-n"."""
+    """Return the domain of numbers strictly between 0 and 1, tiny ones as powers "2^-n"."""
     usual = between(0, 1, ends="()")
 
     def read(value: Any) -> Any:
@@ -320,23 +323,23 @@ def weights() -> FieldDomain:
     return FieldDomain(expected=usual.expected, read=read)
 
 
-def integers(low: int, most: int | None = None) -> FieldDomain:
-    """Return the integers from `low` to `most`, written as JSON integers."""
+def integers(low: int, maximum: int | None = None) -> FieldDomain:
+    """Return the domain of integers from `low` to `maximum`, written as JSON integers."""
 
     def holds(value: Any) -> bool:
         if type(value) is not int or value.bit_length() > LONGEST_INTEGER:
             return False
-        return low <= value and (most is None or value <= most)
+        return low <= value and (maximum is None or value <= maximum)
 
-    limit = "" if most is None else f" and at most {most}"
+    limit = "" if maximum is None else f" and at most {maximum}"
     return _written(f"an integer of at least {low}{limit}", holds)
 
 
 def sizes() -> FieldDomain:
-    """Return the integers from 1 on; from 13 000 to 2^24 bits they are hexadecimal text."""
+    """Return the domain of positive integers; those of 13 000 to 2^24 bits are hexadecimal."""
 
     def read(value: Any) -> Any:
-        size = whole(value)
+        size = from_hexadecimal(value)
         if type(size) is not int or size < 1:
             return _OUTSIDE
         long = size.bit_length() > LONGEST_INTEGER
@@ -346,7 +349,7 @@ def sizes() -> FieldDomain:
 
 
 def one_of(*allowed: int | str) -> FieldDomain:
-    """Return these words and integers; 1 is neither True nor 1.0."""
+    """Return the domain of these words and integers; 1 is neither True nor 1.0."""
     exact = {(type(value), value) for value in allowed}
     return _written(
         f"one of {', '.join(map(str, allowed))}",
@@ -355,42 +358,43 @@ def one_of(*allowed: int | str) -> FieldDomain:
 
 
 def flag() -> FieldDomain:
-    """Return true and false."""
+    """Return the domain of true and false."""
     return _written("true or false", lambda value: type(value) is bool)
 
 
 def either(*domains: FieldDomain) -> FieldDomain:
-    """Return the union."""
+    """Return the union of domains."""
 
     def read(value: Any) -> Any:
-        found = (domain.read(value) for domain in domains)
-        return next((one for one in found if one is not _OUTSIDE), _OUTSIDE)
+        readings = (domain.read(value) for domain in domains)
+        return next((reading for reading in readings if reading is not _OUTSIDE), _OUTSIDE)
 
     return FieldDomain(expected=", or ".join(domain.expected for domain in domains), read=read)
 
 
-def _each(domains: list[FieldDomain], value: list[Any]) -> Any:
-    found = [domain.read(item) for domain, item in zip(domains, value, strict=True)]
-    return _OUTSIDE if any(one is _OUTSIDE for one in found) else found
+def _read_entries(domains: list[FieldDomain], entries: list[Any]) -> Any:
+    """Return the entries of a list, each read in its own domain; `_OUTSIDE` if one is not in it."""
+    values = [domain.read(entry) for domain, entry in zip(domains, entries, strict=True)]
+    return _OUTSIDE if any(value is _OUTSIDE for value in values) else values
 
 
-def list_of(entry: FieldDomain, *, fewest: int = 0) -> FieldDomain:
-    """Return lists of any length, every entry in the same domain."""
+def list_of(entry: FieldDomain, *, minimum: int = 0) -> FieldDomain:
+    """Return the domain of lists of at least `minimum` entries, all in the same domain."""
 
     def read(value: Any) -> Any:
-        fits = type(value) is list and fewest <= len(value) <= MOST_ENTRIES
-        return _each([entry] * len(value), value) if fits else _OUTSIDE
+        fits = type(value) is list and minimum <= len(value) <= MAX_ENTRIES
+        return _read_entries([entry] * len(value), value) if fits else _OUTSIDE
 
-    expected = f"a list of {fewest} to {MOST_ENTRIES} entries, each {entry.expected}"
+    expected = f"a list of {minimum} to {MAX_ENTRIES} entries, each {entry.expected}"
     return FieldDomain(expected=expected, read=read)
 
 
 def row_of(*entries: FieldDomain) -> FieldDomain:
-    """Return lists with one entry of each domain, in this order."""
+    """Return the domain of lists with one entry of each domain, in this order."""
 
     def read(value: Any) -> Any:
         fits = type(value) is list and len(value) == len(entries)
-        return _each(list(entries), value) if fits else _OUTSIDE
+        return _read_entries(list(entries), value) if fits else _OUTSIDE
 
     return FieldDomain(expected=f"[{'; '.join(entry.expected for entry in entries)}]", read=read)
 
@@ -400,9 +404,9 @@ def row_of(*entries: FieldDomain) -> FieldDomain:
 Positive: TypeAlias = Annotated[Fraction, above(0)]
 NotNegative: TypeAlias = Annotated[Fraction, at_least(0)]
 Weight: TypeAlias = Annotated[Fraction, weights()]
-Order: TypeAlias = Annotated[Fraction, above(1, most=10**30)]
+Order: TypeAlias = Annotated[Fraction, above(1, maximum=10**30)]
 Count: TypeAlias = Annotated[int, integers(1, 10**12)]
-"""How often; larger ones prove nothing about a program that has to end."""
+"""A number of repetitions; no program that ends repeats more often."""
 Dimension: TypeAlias = Annotated[int, integers(1, 10**9)]
 Rows: TypeAlias = Annotated[int, integers(1, 10**15)]
 Cells: TypeAlias = Annotated[int, integers(1)]

@@ -1,7 +1,7 @@
-"""Released values as JSON, and back; and whether a value is one that its noisy sums give.
+"""Write released values as JSON and read them back; check a value against its noisy sums.
 
-Whatever JSON has no word for is an object with one name that says what it is. Nothing is ever
-unpickled: a class is looked up among those that a caller names.
+A value without a JSON type of its own is an object whose only key names the type. Nothing is ever
+unpickled: a class is looked up among those that a caller passes.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from zerodelta.errors import ParameterError, RecordError
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import as_rational
 from zerodelta.exact.sums import whole_counts
-from zerodelta.privacy.interval_shapes import LightTable
+from zerodelta.privacy.interval_shapes import LightTable, as_frame
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of, widths_of
 
 _LONG = 13_000
-"""Bits of an integer; those with more are hexadecimal."""
+"""Integers with more bits are written in hexadecimal."""
 
 _LONGEST_FRACTION = 1 << 16
-"""Characters; what is longer would take seconds to reduce, and none of ours is."""
+"""The largest number of characters of a fraction; a longer one would take seconds to reduce."""
 
-_DEEPEST = 60
-"""How far values may be nested."""
+_MAX_DEPTH = 60
+"""The largest depth of nested values."""
 
-_MOST_BYTES = 1 << 28
-"""Of all texts in arrays; one takes four for each character of the longest in its array."""
+_MAX_TEXT_BYTES = 1 << 28
+"""The memory of all texts in arrays: each takes 4 bytes a character of the longest in its array."""
 
-_LONGEST_SIDE = 1 << 12
-"""Of an array without cells: there is nothing that could make one longer."""
+_LONGEST_EMPTY_SIDE = 1 << 12
+"""The longest side of an array without cells; a longer one says nothing, and could be huge."""
 
-_MOST_ALIKE = 64
-"""Different numbers of one hash: the time that a dictionary of them takes grows as their square."""
+_MAX_SAME_HASH = 64
+"""The largest number of different numbers with one hash: a dictionary of n takes n² steps."""
 
 _DATES = re.compile(r"datetime64\[[0-9]{0,9}(generic|Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 
@@ -53,7 +53,7 @@ _ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def written(value: Any) -> Any:
-    """Return a value as JSON; what `read_value` makes of it is equal, and of the same type.
+    """Return a value as JSON, from which `read_value` restores an equal value of the same type.
 
     A data frame becomes a light table.
 
@@ -68,15 +68,15 @@ def written(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.name in _ARRAYS:
         return {"numpy": value.dtype.name, "value": written(value.item())}
     if is_dataclass(value) and type(value).__module__.startswith("zerodelta."):
-        parts = {each.name: written(getattr(value, each.name)) for each in fields(value)}
+        parts = {field.name: written(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, "fields": parts}
     table = _as_table(value)
     if table is None:
         raise ParameterError(
             "value",
             type(value).__name__,
-            expected="numbers, texts, arrays, tables, or what zerodelta itself releases",
-            remedy="publish one of these, or save its parts by yourself",
+            expected="numbers, texts, arrays, tables, or values that zerodelta itself releases",
+            remedy="publish one of these, or save its parts separately",
         )
     return table
 
@@ -97,24 +97,25 @@ def fraction_text(value: Fraction) -> str:
 
 
 def _array(value: Any) -> Any:
-    kind, flat = value.dtype, value.ravel()
-    if kind.name in _ARRAYS:
-        plain = flat.tolist()
-        cells = [_float(each) for each in plain] if kind.kind == "f" else plain
-        return {"array": kind.name, "shape": list(value.shape), "cells": cells}
-    if kind.kind == "M":
+    """Return an array as JSON: its type, shape and cells."""
+    dtype, flat = value.dtype, value.ravel()
+    name = dtype.name
+    if name in _ARRAYS:
+        numbers = flat.tolist()
+        cells = [_float(number) for number in numbers] if dtype.kind == "f" else numbers
+    elif dtype.kind == "M":
         cells = flat.astype(np.int64).tolist()
-        return {"array": kind.name, "shape": list(value.shape), "cells": cells}
-    if kind.kind in "UO":
-        cells = [written(each) for each in flat.tolist()]
-        name = "text" if kind.kind == "U" else "object"
-        return {"array": name, "shape": list(value.shape), "cells": cells}
-    raise ParameterError(
-        "value",
-        str(kind),
-        expected="arrays of numbers, texts or objects",
-        remedy="save its parts by yourself",
-    )
+    elif dtype.kind in "UO":
+        cells = [written(cell) for cell in flat.tolist()]
+        name = "text" if dtype.kind == "U" else "object"
+    else:
+        raise ParameterError(
+            "value",
+            str(dtype),
+            expected="arrays of numbers, texts or objects",
+            remedy="save its parts separately",
+        )
+    return {"array": name, "shape": list(value.shape), "cells": cells}
 
 
 _WRITERS: Mapping[type, Callable[[Any], Any]] = {
@@ -123,17 +124,19 @@ _WRITERS: Mapping[type, Callable[[Any], Any]] = {
     Fraction: lambda value: {"fraction": fraction_text(value)},
     Decimal: lambda value: {"decimal": str(value)},
     date: lambda value: {"date": value.isoformat()},
-    list: lambda value: [written(each) for each in value],
-    tuple: lambda value: {"tuple": [written(each) for each in value]},
+    list: lambda value: [written(item) for item in value],
+    tuple: lambda value: {"tuple": [written(item) for item in value]},
     dict: lambda value: {"dict": [[written(k), written(v)] for k, v in value.items()]},
     np.ndarray: _array,
 }
 
 
 def _as_table(value: Any) -> Any:
-    """Return a light table, or a data frame: with errors beside its numbers it is one, too."""
-    from zerodelta.privacy.interval_shapes import LightTable, as_frame
+    """Return a light table or a data frame as JSON; None for any other value.
 
+    A frame with columns of errors is a released table: the columns before its numbers are keys.
+    Any other frame is a dict of columns.
+    """
     if isinstance(value, LightTable):
         keys = {name: list(value[name]) for name in value.keys}
         numbers = {name: value[name] for name in value.columns if name not in keys}
@@ -141,19 +144,19 @@ def _as_table(value: Any) -> Any:
     frame = as_frame(value)
     if frame is None:
         return None
-    cells = {name: frame[name].to_list() for name in frame.columns}
-    counted = [place for place, name in enumerate(cells) if f"{name}_error" in cells]
-    if not counted:
-        return written({name: np.array(column) for name, column in cells.items()})
-    named = list(cells.items())
-    numbers = {name: np.array(column) for name, column in named[counted[0] :]}
-    return _table(dict(named[: counted[0]]), numbers, "")
+    columns = {name: frame[name].to_list() for name in frame.columns}
+    statistics = [place for place, name in enumerate(columns) if f"{name}_error" in columns]
+    if not statistics:
+        return written({name: np.array(column) for name, column in columns.items()})
+    first, pairs = statistics[0], list(columns.items())
+    return _table(dict(pairs[:first]), {name: np.array(c) for name, c in pairs[first:]}, "")
 
 
 def _table(keys: Mapping[str, Any], numbers: Mapping[str, Any], note: str) -> Any:
+    """Return the JSON of a table of keys and numbers."""
     return {
         "table": {
-            "keys": [[name, [written(each) for each in labels]] for name, labels in keys.items()],
+            "keys": [[name, [written(label) for label in labels]] for name, labels in keys.items()],
             "numbers": [[name, written(column)] for name, column in numbers.items()],
             "note": note,
         }
@@ -161,7 +164,7 @@ def _table(keys: Mapping[str, Any], numbers: Mapping[str, Any], note: str) -> An
 
 
 def read_value(data: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
-    """Return the value that `written` wrote; `classes` are those that may be made, by their names.
+    """Return the value that `written` wrote; only `classes`, by name, may be instantiated.
 
     >>> read_value({"tuple": [{"fraction": "1/3"}, 2.0]}, {})
     (Fraction(1, 3), 2.0)
@@ -170,48 +173,50 @@ def read_value(data: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def reader(classes: Mapping[str, Callable[..., Any]]) -> Callable[[Any], Any]:
-    """Return `read_value` for all parts of one file: they share what memory texts may take."""
-    one = _Reader(classes)
-    return lambda data: _read(one, data)
+    """Return a function like `read_value` for all parts of one file: they share a memory limit."""
+    file_reader = _Reader(classes)
 
+    def read(data: Any) -> Any:
+        try:
+            return file_reader.value(data, 0)
+        except RecordError:
+            raise
+        except Exception as error:  # a file may hold anything
+            raise RecordError(
+                f"the value cannot be read ({type(error).__name__}): the file was changed by hand, "
+                "or written by a newer zerodelta; upgrade, or load it as it was saved."
+            ) from None
 
-def _read(one: _Reader, data: Any) -> Any:
-    try:
-        return one.value(data, 0)
-    except RecordError:
-        raise
-    except Exception as error:  # whatever someone wrote into a file
-        raise RecordError(
-            f"the value cannot be read ({type(error).__name__}): the file was changed by hand, or "
-            "written by a newer zerodelta; upgrade, or load it as it was saved."
-        ) from None
+    return read
 
 
 class _Reader:
-    """Reads with the classes that may be made."""
+    """Reads JSON values, instantiates only the classes that it was given, and counts memory."""
 
     def __init__(self, classes: Mapping[str, Callable[..., Any]]) -> None:
         self._classes = classes
-        self._bytes = 0
+        self._text_bytes = 0
 
     def value(self, data: Any, depth: int) -> Any:
-        """Return the value of some JSON that lies so deep."""
-        if depth > _DEEPEST:
-            raise RecordError(f"the value is nested more than {_DEEPEST} deep: no value is.")
+        """Return the value of JSON at a depth of nesting."""
+        if depth > _MAX_DEPTH:
+            raise RecordError(
+                f"the value is nested more than {_MAX_DEPTH} deep: take the file as it was saved."
+            )
         if type(data) is list:
-            return _apart([self.value(each, depth + 1) for each in data])
+            return _check_hashes([self.value(item, depth + 1) for item in data])
         if type(data) is not dict:
             return data
         names = tuple(sorted(data))
         if names == ("dict",):
             pairs = [(self.value(k, depth + 1), self.value(v, depth + 1)) for k, v in data["dict"]]
-            _apart([key for key, _ in pairs])
-            made = dict(pairs)
-            if len(made) < len(pairs):
+            _check_hashes([key for key, _ in pairs])
+            read = dict(pairs)
+            if len(read) < len(pairs):
                 raise RecordError("a key occurs twice in the value.")
-            return made
+            return read
         if names == ("tuple",):
-            return tuple(_apart([self.value(each, depth + 1) for each in data["tuple"]]))
+            return tuple(_check_hashes([self.value(item, depth + 1) for item in data["tuple"]]))
         if names == ("fields", "type"):
             return self._instance(data["type"], data["fields"], depth)
         if names == ("array", "cells", "shape"):
@@ -224,32 +229,34 @@ class _Reader:
         return _READERS[name](data[name])
 
     def _instance(self, name: Any, parts: Mapping[str, Any], depth: int) -> Any:
-        make = self._classes.get(name) if type(name) is str else None
-        if make is None:
+        """Return an instance of an allowed class with these fields."""
+        class_ = self._classes.get(name) if type(name) is str else None
+        if class_ is None:
             raise RecordError(
                 f"a value of type {name!r:.60} is not known here: upgrade zerodelta, or load the "
                 "file as it was saved."
             )
-        return make(**{each: self.value(part, depth + 1) for each, part in parts.items()})
+        return class_(**{field: self.value(part, depth + 1) for field, part in parts.items()})
 
     def _array(self, kind: str, shape: tuple[int, ...], cells: list[Any], depth: int) -> Any:
-        if not all(0 <= side <= max(len(cells), _LONGEST_SIDE) for side in shape):
+        """Return an array of numbers, dates, texts or objects, refusing huge ones."""
+        if not all(0 <= side <= max(len(cells), _LONGEST_EMPTY_SIDE) for side in shape):
             raise RecordError("the shape of an array is not that of its cells.")
         if kind in _ARRAYS:
-            plain = [self.value(each, depth + 1) if type(each) is dict else each for each in cells]
-            return np.array(plain, dtype=_ARRAYS[kind]).reshape(shape)
+            numbers = [self.value(c, depth + 1) if type(c) is dict else c for c in cells]
+            return np.array(numbers, dtype=_ARRAYS[kind]).reshape(shape)
         if _DATES.fullmatch(kind):
             return np.array(cells, dtype=np.int64).astype(kind).reshape(shape)
         if kind == "text":
-            self._bytes += 4 * len(cells) * max(map(len, cells), default=0)
-            if self._bytes > _MOST_BYTES:
+            self._text_bytes += 4 * len(cells) * max(map(len, cells), default=0)
+            if self._text_bytes > _MAX_TEXT_BYTES:
                 raise RecordError("arrays of texts are too large: they would not fit into memory.")
             return np.array(cells, dtype=np.str_).reshape(shape)
         if kind != "object":
             raise RecordError(f"an array of {kind!r:.20} is not known here: upgrade zerodelta.")
-        made = np.empty(len(cells), dtype=object)
-        made[:] = _apart([self.value(each, depth + 1) for each in cells])
-        return made.reshape(shape)
+        objects = np.empty(len(cells), dtype=object)
+        objects[:] = _check_hashes([self.value(cell, depth + 1) for cell in cells])
+        return objects.reshape(shape)
 
     def _table(self, parts: Mapping[str, Any], depth: int) -> Any:
         keys = {_name(name): self.value(labels, depth + 1) for name, labels in parts["keys"]}
@@ -257,38 +264,41 @@ class _Reader:
         return self._classes["Table"](keys, numbers, note=parts["note"])
 
 
-def _name(given: Any) -> str:
-    """Return the name of a column, as only texts are."""
-    if type(given) is not str:
+def _name(name: Any) -> str:
+    """Return the name of a column, refusing anything but a text."""
+    if type(name) is not str:
         raise TypeError
-    return given
+    return name
 
 
-def _apart(values: list[Any]) -> list[Any]:
-    """Refuse many different numbers, or tuples, of one hash: those of texts are not foreseeable."""
-    if len(values) <= _MOST_ALIKE:
+def _check_hashes(values: list[Any]) -> list[Any]:
+    """Return the values, refusing many different numbers, or tuples, with the same hash.
+
+    A stranger could choose them so that every dictionary of them is slow. Hashes of texts are
+    salted by Python, so these cannot be chosen.
+    """
+    if len(values) <= _MAX_SAME_HASH:
         return values
-    alike: dict[int, list[Any]] = {}
+    by_hash: dict[int, list[Any]] = {}
     for value in values:
         if type(value) in (int, Fraction, Decimal, tuple):
-            with suppress(TypeError):  # a tuple with a list in it is no key of anything
-                alike.setdefault(hash(value), []).append(value)
-    for same in alike.values():
-        if len(same) > _MOST_ALIKE and len({_text(each) for each in same}) > _MOST_ALIKE:
-            raise RecordError("numbers in the value are chosen to take long; do not rely on it.")
+            with suppress(TypeError):  # a tuple that contains a list has no hash
+                by_hash.setdefault(hash(value), []).append(value)
+    for same in by_hash.values():
+        # compared as texts, because a set of the values would be as slow
+        if len(same) > _MAX_SAME_HASH:
+            different = {json.dumps(written(value)) for value in same}
+            if len(different) > _MAX_SAME_HASH:
+                raise RecordError("numbers in the value have chosen hashes; do not rely on it.")
     return values
-
-
-def _text(value: Any) -> str:
-    return json.dumps(written(value))
 
 
 def read_fraction(text: str) -> Fraction:
     """Return the fraction that `fraction_text` wrote."""
     if len(text) > _LONGEST_FRACTION:
         raise RecordError("a fraction is too long: load the file as it was saved.")
-    above, below = (int(part, 16 if "x" in part else 10) for part in text.split("/"))
-    return Fraction(above, below)
+    numerator, denominator = (int(part, 16 if "x" in part else 10) for part in text.split("/"))
+    return Fraction(numerator, denominator)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -300,13 +310,13 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-# -- Whether a saved value is one that its own noisy sums give, and lies where its verb puts it ---
-# A release keeps the noisy integers of which its value was made. Whoever changes the value alone
-# is found here; whoever changes both, and computes the digest anew, is not: that takes a
-# signature, or the ledger that noted the digest.
+# -- Check that a saved value follows from its own noisy sums and lies within its bounds ----------
+# A release keeps the noisy integers from which its value was computed. A change of the value alone
+# is detected here. A change of both, with a new digest, is not: that takes a signature, or the
+# ledger that noted the digest.
 
 _NEAR = 1e-9
-"""More than float64 rounds on the way from integers to a value, relative to its bounds."""
+"""A bound on the float64 rounding from integers to a value, relative to its bounds."""
 
 _SPREADS = ("std", "variance")
 _INSIDE = ("mean", "median", "quantile", "quantiles", "trimmed_mean")
@@ -314,43 +324,44 @@ _TOTAL = re.compile(r"the number of (?:all )?rows, ([0-9]+)")
 
 
 def check_value(value: Any, sums: Sequence[NoisySums], record: Record) -> None:
-    """Refuse a value that its noisy sums do not give, or that lies where no such value can be."""
+    """Refuse a value that does not follow from its noisy sums, or lies outside of its bounds."""
     try:
-        fine = _is_given(value, sums, record) and _is_inside(value, record)
-    except Exception:  # whatever someone wrote into a file
-        fine = False
-    if not fine:
+        plausible = _follows(value, sums, record) and _is_inside(value, record)
+    except Exception:  # a file may hold anything
+        plausible = False
+    if not plausible:
         raise RecordError(
-            "the value is not one that its own noisy sums and bounds give: it was changed, and the "
-            "digest computed anew; ask whoever made it for the file as it was saved."
+            "the value does not follow from its own noisy sums and bounds: it was changed, and the "
+            "digest computed again; ask whoever made it for the file as it was saved."
         )
 
 
-# -- what sums give -------------------------------------------------------------------------------
+# -- The value computed from the sums -------------------------------------------------------------
 
 
-def _is_given(value: Any, sums: Sequence[NoisySums], record: Record) -> bool:
+def _follows(value: Any, sums: Sequence[NoisySums], record: Record) -> bool:
+    """Tell whether a value follows from its noisy sums; without any, nothing can be checked."""
     if not sums:
         return True
-    named: dict[str, list[NoisySums]] = {}
-    for each in sums:
-        for name in each.statistics:
-            named.setdefault(name, []).append(each)
+    parts_of: dict[str, list[NoisySums]] = {}
+    for part in sums:
+        for name in part.statistics:
+            parts_of.setdefault(name, []).append(part)
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return _is_matrix(value, sums)
-    if record.task == "cdf":  # fitted to all of its counts
+    if record.task == "cdf":  # fitted to all counts together
         return _is_distribution(value)
     if _is_in_ball(value, sums):
         return True
-    found = _numbers(value, list(named))
+    numbers = _numbers(value, list(parts_of))
     total = _total(record)
-    return found is not None and all(
-        _agrees(found[name], name, parts, total) for name, parts in named.items()
+    return numbers is not None and all(
+        _agrees(numbers[name], name, parts, total) for name, parts in parts_of.items()
     )
 
 
 def _numbers(value: Any, names: list[str]) -> dict[str, Any] | None:
-    """Return the numbers of a value by the names of statistics; None if they are not there."""
+    """Return the numbers of a value by the names of statistics; None if a name has none."""
     if _is_number(value) and len(names) == 1:
         return {names[0]: [value]}
     if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -368,97 +379,106 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_numbers(value: Any) -> bool:
-    """Tell whether a value is a number, or a vector of numbers, of which there are some."""
+    """Tell whether a value is a number, or a vector of at least one number."""
     if not isinstance(value, np.ndarray):
         return _is_number(value)
     return value.ndim == 1 and value.size > 0 and value.dtype.kind in "iuf"
 
 
-def _agrees(found: Any, name: str, parts: list[NoisySums], total: int | None) -> bool:
-    numbers = np.asarray(found)
-    if len(parts) > 1:  # rows that several parts count are averaged
+def _agrees(column_value: Any, name: str, parts: list[NoisySums], total: int | None) -> bool:
+    """Tell whether the released numbers of one statistic agree with the sums that measured it."""
+    numbers = np.asarray(column_value)
+    if len(parts) > 1:  # counts that several parts measured are averaged
         return name == "count" and (total is not None or _is_between(numbers, parts))
-    one = parts[0]
-    column, statistic = one.statistics[name]
+    (part,) = parts
+    column, statistic = part.statistics[name]
     if statistic == "count":
-        counts = [int(each) for each in numbers.tolist()]
-        return any(_same_counts(counts, each) for each in _counts(one, column, total))
-    given, size = STATISTICS[statistic].values(one, column)
-    same = numbers.shape == given.shape
-    return same and bool(np.all(np.abs(numbers - given) <= _NEAR * size))
+        counts = [int(number) for number in numbers.tolist()]
+        return any(_same_counts(counts, expected) for expected in _counts(part, column, total))
+    expected, size = STATISTICS[statistic].values(part, column)
+    same_shape = numbers.shape == expected.shape
+    return same_shape and bool(np.all(np.abs(numbers - expected) <= _NEAR * size))
 
 
 def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:
+    """Tell whether counts lie between the smallest and the largest noisy count of the parts."""
     noisy = [floats_of(part.forms[None][0], part.integers) for part in parts]
-    found = np.clip(np.array(noisy), 0.0, None)
-    low, high = found.min(axis=0) - 1, found.max(axis=0) + 1
+    clipped = np.clip(np.array(noisy), 0.0, None)
+    low, high = clipped.min(axis=0) - 1, clipped.max(axis=0) + 1
     return counts.shape == low.shape and bool(np.all((low <= counts) & (counts <= high)))
 
 
-def _same_counts(counts: list[int], given: list[int]) -> bool:
-    return len(counts) == len(given) and all(
-        abs(a - b) <= 1 for a, b in zip(counts, given, strict=True)
+def _same_counts(counts: list[int], expected: list[int]) -> bool:
+    """Tell whether counts are equal up to 1: rounding may go either way."""
+    return len(counts) == len(expected) and all(
+        abs(a - b) <= 1 for a, b in zip(counts, expected, strict=True)
     )
 
 
 def _counts(sums: NoisySums, column: str | None, total: int | None) -> Iterator[list[int]]:
-    """Return the counts as they are and, of tables, whole and not negative, with their total."""
+    """Yield the counts that verbs publish: rounded; whole and not negative; with a public total."""
     noisy = values_of(sums.forms[column][0], sums.integers)
     if sums.rest is not None and sums.rows is not None:
-        whole = [int(each) for each in noisy]
-        whole.insert(sums.rest, sums.rows - sum(whole))
-        yield whole
+        counts = [int(count) for count in noisy]
+        counts.insert(sums.rest, sums.rows - sum(counts))
+        yield counts
         return
-    yield [round(each) for each in noisy]
-    floats = np.array([float(each) for each in noisy])
-    yield [int(each) for each in whole_counts(floats)]
+    yield [round(count) for count in noisy]
+    floats = np.array([float(count) for count in noisy])
+    yield [int(count) for count in whole_counts(floats)]
     if total is not None:
-        yield [int(each) for each in whole_counts(floats, total=total)]
+        yield [int(count) for count in whole_counts(floats, total=total)]
 
 
 def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
-    """Tell whether a value is the mean of rows of a ball around 0, shortened to its radius."""
-    one = sums[0]
-    kinds = {statistic for _, statistic in one.statistics.values()}
+    """Tell whether a value is a noisy mean vector projected onto a ball around 0."""
+    part = sums[0]
+    kinds = {statistic for _, statistic in part.statistics.values()}
     if len(sums) > 1 or kinds != {"mean"} or not isinstance(value, np.ndarray):
         return False
-    raw: list[float] = []
-    for column, _ in one.statistics.values():
-        count, first = (values_of(form, one.integers) for form in one.forms[column][:2])
-        raw += [float(y / n) if n > 0 else 0.0 for n, y in zip(count, first, strict=True)]
-    low, high = (np.ravel(as_floats(end)) for end in next(iter(one.bounds.values())))
-    if not raw or np.any(low != -high[0]) or np.any(high != high[0]):
+    means: list[float] = []
+    for column, _ in part.statistics.values():
+        counts, totals = (values_of(form, part.integers) for form in part.forms[column][:2])
+        means += [float(y / n) if n > 0 else 0.0 for n, y in zip(counts, totals, strict=True)]
+    low, high = (np.ravel(as_floats(end)) for end in next(iter(part.bounds.values())))
+    if not means or np.any(low != -high[0]) or np.any(high != high[0]):
         return False
-    radius, length = float(high[0]), float(np.linalg.norm(raw))
-    given = np.array(raw) * radius * (min(1.0, 1.0 / length) if length > 0 else 1.0)
-    return value.shape == given.shape and bool(np.all(np.abs(value - given) <= _NEAR * radius))
+    radius, length = float(high[0]), float(np.linalg.norm(means))
+    expected = np.array(means) * radius * (min(1.0, 1.0 / length) if length > 0 else 1.0)
+    return value.shape == expected.shape and bool(
+        np.all(np.abs(value - expected) <= _NEAR * radius)
+    )
 
 
 def _is_distribution(value: Any) -> bool:
+    """Tell whether a vector of shares rises from 0 to 1 at most."""
     shares = np.asarray(value)
     inside = _are_numbers(value) and bool(np.all((shares >= 0) & (shares <= 1)))
     return inside and bool(np.all(np.diff(shares) >= -_NEAR))
 
 
 def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
-    """Tell whether covariances, or correlations, are in range: noise is projected out of them."""
-    most: Any = np.ones(value.shape)
-    for each in sums:
-        for name, (column, _) in each.statistics.items():
-            lower, upper = each.bounds[str(column)]
+    """Tell whether a matrix is symmetric, with covariances (or correlations) within their range.
+
+    The entries themselves are not compared: the matrix was projected to be positive semidefinite.
+    """
+    limits: Any = np.ones(value.shape)
+    for part in sums:
+        for name, (column, _) in part.statistics.items():
+            lower, upper = part.bounds[str(column)]
             if name == "variance":
                 width = widths_of(lower, upper)
-                most = np.outer(width, width) / 4
-            elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
-                pairs = np.triu_indices(len(most), 1)
-                ends = zip(as_floats(upper), most[pairs], strict=True)
-                most = most * max([1.0, *(a / b for a, b in ends if b > 0)])
-    square = value.shape[0] == value.shape[1] == len(most)
-    near = np.abs(value - value.T) <= _NEAR * most
-    return square and bool(np.all(near & (np.abs(value) <= most * (1 + _NEAR))))
+                limits = np.outer(width, width) / 4
+            elif name == "covariance":  # its lattice may, by rounding, be a little wider
+                pairs = np.triu_indices(len(limits), 1)
+                ends = zip(as_floats(upper), limits[pairs], strict=True)
+                limits = limits * max([1.0, *(a / b for a, b in ends if b > 0)])
+    square = value.shape[0] == value.shape[1] == len(limits)
+    symmetric = np.abs(value - value.T) <= _NEAR * limits
+    return square and bool(np.all(symmetric & (np.abs(value) <= limits * (1 + _NEAR))))
 
 
-# -- where a value can be -------------------------------------------------------------------------
+# -- The range of a value -------------------------------------------------------------------------
 
 
 def _is_inside(value: Any, record: Record) -> bool:
@@ -468,8 +488,8 @@ def _is_inside(value: Any, record: Record) -> bool:
         keys = record.parameters.get("by") or ()
         if ranged and not keys:
             return False
-        named = [keys] if isinstance(keys, str) else [_name(key) for key in keys]
-        names = set(value.columns) - set(named)  # a key may be named like a statistic
+        key_names = [keys] if isinstance(keys, str) else [_name(key) for key in keys]
+        names = set(value.columns) - set(key_names)  # a key may be named like a statistic
         return all(
             _fits(value[name], ends, statistic)
             for column, ends in _declared(record).items()
@@ -481,29 +501,30 @@ def _is_inside(value: Any, record: Record) -> bool:
 
 
 def _statistic_of(name: str, column: str) -> str | None:
-    """Return which statistic of a column a column of a table holds, if it is one in a range."""
-    found = name.removeprefix(f"{column}_")
-    if found == name or not re.fullmatch(r"mean|std|variance|median|q[0-9.]+", found):
+    """Return the statistic of a column in a name such as income_mean; None for any other name."""
+    statistic = name.removeprefix(f"{column}_")
+    if statistic == name or not re.fullmatch(r"mean|std|variance|median|q[0-9.]+", statistic):
         return None
-    return found
+    return statistic
 
 
 def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
+    """Tell whether numbers are in the range of a statistic of a column with these bounds."""
     low, high = (np.array(as_floats(end)) for end in ends)
-    found = np.asarray(value, dtype=np.float64)
+    numbers = np.asarray(value, dtype=np.float64)
     slack = _NEAR * max(float(np.abs(low).max()), float(np.abs(high).max()))
     if statistic in _SPREADS:
-        most = widths_of(*ends) / 2
-        low, high = np.zeros_like(most), most if statistic == "std" else most * most
-        slack *= 1 if statistic == "std" else float(np.max(most))
-    return bool(np.all((low - slack <= found) & (found <= high + slack)))
+        half = widths_of(*ends) / 2  # no std is larger
+        low, high = np.zeros_like(half), half if statistic == "std" else half * half
+        slack *= 1 if statistic == "std" else float(np.max(half))
+    return bool(np.all((low - slack <= numbers) & (numbers <= high + slack)))
 
 
 def _ends(record: Record) -> tuple[Any, Any] | None:
-    """Return the bounds of the one column, or of each, that was asked about."""
-    given = record.parameters.get("bounds")
-    if given is not None:
-        return _pair(given)
+    """Return the bounds of the one column, or of each, that the request is about."""
+    bounds = record.parameters.get("bounds")
+    if bounds is not None:
+        return _pair(bounds)
     if "data_norm" in record.parameters:
         return None
     declared, columns = _declared(record), record.parameters.get("columns")
@@ -517,40 +538,41 @@ def _ends(record: Record) -> tuple[Any, Any] | None:
 
 
 def _declared(record: Record) -> Mapping[str, tuple[Any, Any]]:
-    """Return the bounds of the columns of the data sets, as far as these are numbers."""
-    found = {}
+    """Return the bounds of those columns of the data sets that were declared as numbers."""
+    bounds = {}
     for data in record.data:
         for name, kind in data.get("columns", {}).items():
             ends = _pair(kind.get("number")) if isinstance(kind, Mapping) else None
             if ends is not None:
-                found[name] = ends
-    return found
+                bounds[name] = ends
+    return bounds
 
 
-def _pair(given: Any) -> tuple[Any, Any] | None:
+def _pair(entry: Any) -> tuple[Any, Any] | None:
     """Return two numbers, or two lists of them, exactly; None for anything else."""
-    if not isinstance(given, list) or len(given) != 2:
+    if not isinstance(entry, list) or len(entry) != 2:
         return None
     try:
         low, high = (
-            [_number(each) for each in end] if isinstance(end, list) else _number(end)
-            for end in given
+            [_number(number) for number in end] if isinstance(end, list) else _number(end)
+            for end in entry
         )
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return None
     return low, high
 
 
-def _number(given: Any) -> Fraction:
-    number = as_rational(given, "bounds")
-    float(number)  # or it is too large to be one
+def _number(entry: Any) -> Fraction:
+    """Return a bound exactly, refusing one beyond the range of floats."""
+    number = as_rational(entry, "bounds")
+    float(number)  # OverflowError beyond that range
     return number
 
 
 def _total(record: Record) -> int | None:
     """Return the number of rows that the record lists as public."""
-    for each in record.public:
-        listed = _TOTAL.fullmatch(each)
-        if listed is not None:
-            return int(listed[1])
+    for sentence in record.public:
+        match = _TOTAL.fullmatch(sentence)
+        if match is not None:
+            return int(match[1])
     return None

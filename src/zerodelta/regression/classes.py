@@ -21,7 +21,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import BlockNoise
 from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.privacy.claims import PureDP
@@ -582,5 +582,5 @@ def fit_classes(
     """Release a model of labeled rows: arrays, frames, or two selections of one data set."""
     encode = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
     source = LabeledRows(rows, labels, read=ClassLabels(classes), encode=encode)
-    beside = diagnosis(diagnostics, source.declared)
-    return ask(question, source, epsilon=epsilon, beside=beside, facts=source.facts)
+    diagnosis = as_diagnosis(diagnostics, source.declared)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, facts=source.facts)

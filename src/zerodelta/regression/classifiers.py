@@ -13,7 +13,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
@@ -39,7 +39,7 @@ from zerodelta.regression.objective import (
 from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spaces import Ball
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.run import aside, planned, post_processed, run
+from zerodelta.spine.run import plan_diagnosis, planned, post_processed, run
 from zerodelta.spine.verbs import inside_same_release
 from zerodelta.study.study import Study
 from zerodelta.training.losses import Logistic, Loss, Multinomial
@@ -231,12 +231,12 @@ class ClassifierQuestion:
         row_epsilon = as_usable_epsilon(epsilon) / source.protection.max_rows
         question = self.with_data_norm(source.facts, row_epsilon)
         features = question.features(len(source.columns) - 1)
-        beside = diagnosis(
+        diagnosis = as_diagnosis(
             diagnostics, source.declared, beyond=LongRows(encode=encode, features=features)
         )
-        plan = planned(question, source, epsilon, facts=source.facts, beside=beside)
+        plan = planned(question, source, epsilon, facts=source.facts, diagnosis=diagnosis)
         if plan.steps:
-            return run(plan, source, aside=aside(beside, epsilon))
+            return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
         study = inside_same_release(Study)(
@@ -245,7 +245,7 @@ class ClassifierQuestion:
             publish=Ball(width * outputs, _DESCENT_RADIUS * (math.isqrt(width * outputs) + 1)),
             rounds=_DESCENT_STEPS,
             functions=False,
-            diagnostics=beside,
+            diagnostics=diagnosis,
         )
         release = study.minimize(loss, data_norm=1)
         row_epsilon = study.plan.epsilon / study.plan.max_rows

@@ -15,7 +15,7 @@ from zerodelta.errors import is_name
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
@@ -26,7 +26,7 @@ from zerodelta.regression.objective import TARGETS, Shape, plan_huber
 from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
 from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.run import aside, planned, run
+from zerodelta.spine.run import plan_diagnosis, planned, run
 from zerodelta.value import value
 
 _ELSEWHERE = {
@@ -157,13 +157,13 @@ class LinearQuestion:
         """Plan the fit, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
-        beside = diagnosis(
+        diagnosis = as_diagnosis(
             diagnostics,
             source.declared,
             beyond=LongRows(encode=self.encoding, features=features),
         )
-        plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
-        return run(plan, source, aside=aside(beside, epsilon))
+        plan = planned(self, source, epsilon, facts=source.facts, diagnosis=diagnosis)
+        return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
 
 
 def linear_methods(

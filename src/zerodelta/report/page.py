@@ -509,7 +509,7 @@ def verifying(
         "not contradict its noisy sums and bounds, if it has any; and it prints the digests below. "
         "Without a signature, somebody who changes the file can compute all of these again. To "
         "check the claim with other code, <code>zerodelta prove</code> writes it for Coq, and "
-        "lists the steps for which Coq has no theorem (docs/proofs.md); docs/certificate-format.md "
+        "lists the steps for which Coq has no theorem (docs/proofs.md); docs/records.md "
         "has a second verifier, of a few lines, for mixed Gaussian mechanisms.</p>"
     )
     for number, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):

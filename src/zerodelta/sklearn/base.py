@@ -269,9 +269,9 @@ def debited_fit(fit: F) -> F:
 
     @wraps(fit)
     def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
-        asked = self.get_params(deep=False)
-        ledger, again = asked.pop("ledger"), asked.pop("again")
-        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
+        arguments = {**self.get_params(deep=False), "X": X, "y": y}
+        ledger, again = arguments.pop("ledger"), arguments.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, arguments=arguments):
             return fit(self, X, y, **others)
 
     return paid  # type: ignore[return-value]

@@ -14,7 +14,7 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.regression.classes import CentroidQuestion
 from zerodelta.regression.encoded_columns import ColumnBounds
 from zerodelta.regression.forest import ForestQuestion
@@ -130,7 +130,7 @@ class MLPClassifier(PrivateClassifier):
         bounds, encoding = column_bounds(self, rows)
         read = ClassLabels(known)
         source = LabeledRows(rows, labels, read=read, encode=encoding)
-        facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
+        facts, diagnosis = source.facts, as_diagnosis(self.diagnostics, source.declared)
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         views = ShownRows(bounds=bounds, views=network.inputs // len(bounds.half))
@@ -143,7 +143,7 @@ class MLPClassifier(PrivateClassifier):
             rounds=as_count(self.rounds, "rounds", minimum=1),
             mixing_probability=min(Fraction(1, 100), Fraction(10, n)),
             functions=False,
-            diagnostics=beside,
+            diagnostics=diagnosis,
         )
         options: dict[str, Any] = {}
         descent = study.plan_minimize(network)

@@ -12,7 +12,7 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
@@ -35,7 +35,7 @@ from zerodelta.sklearn.base import (
     rows_to_predict,
 )
 from zerodelta.spaces import Ball
-from zerodelta.spine.run import left, post_processed
+from zerodelta.spine.run import epsilon_without, post_processed
 from zerodelta.spine.verbs import inside_same_release
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.losses import Huber
@@ -308,12 +308,12 @@ class SparseRegression(PrivateRegressor):
         width = columns + intercept
         source = LabeledRows(rows, targets, read=read, encode=encoding, prepare=scaled, width=width)
         source.facts.only_replaced()
-        beside = diagnosis(self.diagnostics, source.declared)
+        diagnosis = as_diagnosis(self.diagnostics, source.declared)
         radius, steps = SparseSteps.within(
             None if self.radius is None else as_positive(self.radius, "radius"),
             rows=source.rows,
             columns=width,
-            epsilon=float(left(epsilon, beside) / source.protection.max_rows),
+            epsilon=float(epsilon_without(epsilon, diagnosis) / source.protection.max_rows),
         )
         release = inside_same_release(frank_wolfe_pure)(
             source,
@@ -324,7 +324,7 @@ class SparseRegression(PrivateRegressor):
             iterations=steps.count,
             path=steps.path,
             method=self.method,
-            diagnostics=beside,
+            diagnostics=diagnosis,
         )
         model = scaled.model(release.value, read)
         error = read.half**2 * steps.error

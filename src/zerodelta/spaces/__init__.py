@@ -1,8 +1,8 @@
-"""What may be published: finite sets, boxes, balls, multisets, and their lattices.
+"""Define spaces of publishable values: finite sets, boxes, balls, multisets, and their lattices.
 
-Where to look: `space` (the contract; any object read without raising), `finite` (options, subsets,
-multisets, one more element), `boxes` (boxes and balls), `lattices` (these as integers; exact
-coordinates), `keys` (universes of keys that are never listed).
+The modules are `space` (the contract, and reading any object without an error), `finite` (options,
+subsets, multisets, an extra element), `boxes` (boxes and balls), `lattices` (boxes and balls in
+integers, and exact coordinates) and `keys` (universes of keys too large to list).
 """
 
 from zerodelta.spaces.boxes import Ball, Box, is_known

@@ -1,4 +1,4 @@
-"""Boxes, and balls in the l1, l2 and linf norms (theory B2)."""
+"""Define boxes, and balls in the l1, l2 and linf norms (theory B2)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from zerodelta.spaces.lattices import (
     LARGEST,
     BallLattice,
     Coordinates,
-    Given,
     GridLattice,
+    Numbers,
     UnequalGrid,
     as_length,
     common_dimension,
@@ -40,10 +40,10 @@ class Box(EuclideanSpace):
     Parameters
     ----------
     lower, upper : number or list
-        One bound for all coordinates or a list of one for each, kept exactly; public, never read
-        off the data.
+        One bound for all coordinates or a list of one for each, kept exactly; public, never
+        computed from the data.
     dimension : int, optional
-        The number of coordinates; with two single numbers it is 1 unless said.
+        The number of coordinates; by default the length of a list, or 1.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Box(EuclideanSpace):
     upper: Coordinates
     dimension: int
 
-    def __init__(self, lower: Given, upper: Given, *, dimension: int | None = None) -> None:
+    def __init__(self, lower: Numbers, upper: Numbers, *, dimension: int | None = None) -> None:
         object.__setattr__(self, "dimension", common_dimension(dimension, lower=lower, upper=upper))
         object.__setattr__(self, "lower", Coordinates.of(lower, "lower"))
         object.__setattr__(self, "upper", Coordinates.of(upper, "upper"))
@@ -70,18 +70,18 @@ class Box(EuclideanSpace):
             raise ParameterError(
                 "lower, upper",
                 (lower, upper),
-                expected="lower < upper in every coordinate, 2^-500 apart at least",
-                remedy="drop constant coordinates and do not swap the ends",
+                expected="lower < upper in every coordinate, at least 2^-500 apart",
+                remedy="drop constant coordinates, and pass the lower end first",
             )
 
     def ends(self) -> Iterator[tuple[float | Fraction, float | Fraction]]:
-        """Yield the bounds of each coordinate, or once if all are alike."""
+        """Yield the bounds of each coordinate, or one pair if all are equal."""
         lows, highs = self.lower.values, self.upper.values
         length = max(len(lows), len(highs))
         return zip(lows * (length // len(lows)), highs * (length // len(highs)), strict=True)
 
     def widths(self) -> npt.NDArray[np.float64]:
-        """Return ``upper - lower`` as floats, of shape (1,) if all coordinates are alike."""
+        """Return ``upper - lower`` as floats, of shape (1,) if all coordinates are equal."""
         return np.array([_difference(high, low) for low, high in self.ends()])
 
     def middle(self) -> npt.NDArray[np.float64]:
@@ -128,9 +128,9 @@ class Box(EuclideanSpace):
         return UnequalGrid(box=self, cells=tuple(cells))
 
     def project(self, value: object) -> npt.NDArray[np.float64]:
-        """Return the nearest element as a new array, exactly within the bounds if a float is.
+        """Return the nearest element as a new array, exactly within the bounds if floats allow it.
 
-        A wrong shape, and a vector with a NaN or an infinity in it, becomes the center.
+        A value of a wrong shape, and a vector with a NaN or an infinity, becomes the center.
         """
         point = EuclideanSpace.project(self, value)
         if all(isinstance(end, float) for end in (*self.lower.values, *self.upper.values)):
@@ -170,7 +170,7 @@ def _difference(high: float | Fraction, low: float | Fraction) -> float:
 
 
 _SLACK = 2.0**-44
-"""How far, relative to radius and center, float rounding may leave a projected point outside."""
+"""How far outside float rounding may leave a projected point, relative to radius and center."""
 
 
 @final
@@ -178,7 +178,7 @@ _SLACK = 2.0**-44
 class Ball(EuclideanSpace):
     """The vectors within `radius` of `center` in the l1, l2 or linf norm.
 
-    All parameters are public; they must not be read off the data.
+    All parameters are public; they must not be computed from the data.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Ball(EuclideanSpace):
     radius : int, float, Fraction or str
         The radius, kept exactly.
     norm : 1, 2 or math.inf
-        In which norm the distance to the center is measured.
+        The norm of the distance to the center.
     center : number or list
         One number for all coordinates, or a list of one for each.
 
@@ -207,7 +207,7 @@ class Ball(EuclideanSpace):
     center: Coordinates
 
     def __init__(
-        self, dimension: int, radius: Rational, *, norm: float = 2, center: Given = 0
+        self, dimension: int, radius: Rational, *, norm: float = 2, center: Numbers = 0
     ) -> None:
         dimension = as_count(dimension, "dimension", minimum=1)
         object.__setattr__(self, "dimension", common_dimension(dimension, center=center))
@@ -277,20 +277,20 @@ class Ball(EuclideanSpace):
         with np.errstate(all="ignore"):
             offset = vector - self.center.floats()
             inside = _length(offset / float(self.radius), self.norm) <= 1
-            return offset if inside else self._pulled_in(offset)
+            return offset if inside else self._projected(offset)
 
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
         radius, center = float(self.radius), self.center.floats()
-        # Rounding moves a coordinate of center + offset by its share of their sizes.
+        # Rounding changes a coordinate of center + offset in proportion to the sizes of both.
         far = _length(np.repeat(center / radius, self.dimension // len(center)), self.norm)
         return _length((vector - center) / radius, self.norm) <= 1 + _SLACK * (1 + far)
 
     def _nearest(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         center = self.center.floats()
-        nearest: npt.NDArray[np.float64] = center + self._pulled_in(vector - center)
+        nearest: npt.NDArray[np.float64] = center + self._projected(vector - center)
         return nearest
 
-    def _pulled_in(self, offset: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _projected(self, offset: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the l2-nearest point of the ball around 0 to a finite `offset` outside it."""
         nearest: npt.NDArray[np.float64]
         radius = float(self.radius)
@@ -343,5 +343,5 @@ def _length(vector: npt.NDArray[np.float64], norm: float) -> float:
 
 
 def is_known(space: object) -> bool:
-    """Tell whether this is a space that this library wrote: a subclass may publish anything."""
+    """Tell whether this library wrote the space; any other class may publish anything."""
     return type(space) in (Finite, Subsets, Multiset, Box, Ball, WithExtra)

@@ -1,4 +1,4 @@
-"""Finite spaces: options, subsets, multisets, and one more element (theory B1)."""
+"""Define finite spaces: options, subsets, multisets, and a space with an extra element (B1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.space import FiniteSpace, read_integer, read_items, read_number
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
-"""What can be written into a certificate; tuples hold options again."""
+"""A value that can be written into a certificate; a tuple holds options."""
 
 
 @final
@@ -24,13 +24,13 @@ Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 class Finite(FiniteSpace):
     """The indices 0..size-1, or a list of distinct options: the space of a choice.
 
-    A finite number counts as the nearest index, or as the nearest option where all options are
-    numbers; whatever else is no element (NaN, an infinity, None, an unknown option) as element 0.
+    A finite number counts as the nearest index, or as the nearest option if all options are
+    numbers. Any other value (NaN, an infinity, None, an unknown option) counts as element 0.
 
     Parameters
     ----------
     size_or_options : int or list
-        The number of elements, or the elements; public, never read off the data.
+        The number of elements, or the elements; public, never computed from the data.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Finite(FiniteSpace):
         return self._size
 
     def find(self, value: object) -> int | None:
-        """Return the number of the element that `value` is, or None if it is none."""
+        """Return the number of the element that `value` equals; None if it is not an element."""
         if self.options is None:
             number = read_integer(value)
             return number if number is not None and 0 <= number < self._size else None
@@ -75,14 +75,14 @@ class Finite(FiniteSpace):
             return None
 
     def nearest(self, value: object) -> int | None:
-        """Return the number of the element that `value` is or, if a number, lies nearest to.
+        """Return the number of the element that `value` equals or, as a number, is nearest to.
 
         None if it is neither. Of two elements at the same distance it is the even index, or the
         option that is listed first.
         """
-        found = self.find(value)
-        if found is not None:
-            return found
+        index = self.find(value)
+        if index is not None:
+            return index
         number = read_number(value)
         if number is None:
             return None
@@ -95,7 +95,7 @@ class Finite(FiniteSpace):
         return self.nearest(value) or 0
 
     def element(self, index: int) -> Option:
-        """Return the option, or the index itself, of a number 0..size-1."""
+        """Return the option with the number `index`, or without options the index itself."""
         index = checked_index(index, self._size)
         return index if self.options is None else self.options[index]
 
@@ -104,7 +104,7 @@ class Finite(FiniteSpace):
         return self.element(self.index(value))
 
     def denotes(self, value: object) -> bool:
-        """Tell whether `value` is an element, or a number where numbers have a nearest one."""
+        """Tell whether `value` is an element, or a number that has a nearest element."""
         return self.nearest(value) is not None
 
     def contains(self, value: object) -> bool:
@@ -131,33 +131,34 @@ class Finite(FiniteSpace):
 
 
 def checked_index(index: int, size: int) -> int:
-    """Return `index` as an int, refusing what is not in 0..size-1."""
+    """Return `index` as an int, refusing an index outside 0..size-1."""
     if as_count(index, "index") >= size:
         raise ParameterError(
-            "index", index, expected="a number below the size", remedy="number elements from 0"
+            "index", index, expected=f"an index below {number_text(size)}", remedy="count from 0"
         )
     return int(index)
 
 
-def _checked_options(given: Iterable[Option]) -> tuple[Option, ...]:
-    if not is_list(given):
+def _checked_options(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return a list of options as a tuple, refusing an empty list, duplicates and other types."""
+    if not is_list(options):
         raise ParameterError(
             "options",
-            given,
+            options,
             expected="a size, or a list of options in a fixed order",
             remedy="pass Finite(16) or Finite(['a', 'b'])",
         )
-    options = tuple(checked_option(option) for option in given)
-    if not options:
-        raise ParameterError("options", given, expected="at least one", remedy="list the options")
-    if len(set(options)) < len(options):
+    checked = tuple(checked_option(option) for option in options)
+    if not checked:
+        raise ParameterError("options", options, expected="at least one", remedy="list the options")
+    if len(set(checked)) < len(checked):
         raise ParameterError(
             "options",
-            given,
+            options,
             expected="distinct options (1, 1.0 and True are equal)",
             remedy="remove the duplicates",
         )
-    return options
+    return checked
 
 
 def _nearest_option(number: int | Fraction, options: tuple[Option, ...]) -> int | None:
@@ -170,7 +171,7 @@ def _nearest_option(number: int | Fraction, options: tuple[Option, ...]) -> int 
 
 
 def checked_option(option: Any) -> Option:
-    """Return an option as a plain Python value, refusing what a certificate cannot carry."""
+    """Return an option as a plain Python value, refusing values that a certificate cannot hold."""
     if isinstance(option, np.generic):
         option = option.item()
     if type(option) is tuple:
@@ -186,7 +187,7 @@ def checked_option(option: Any) -> Option:
 
 
 def plain_option(option: Option) -> int | str | list[Any]:
-    """Write an option so that its type shows in JSON and in a proof step."""
+    """Return an option in a form that shows its type in JSON and in a proof step."""
     if isinstance(option, bool):
         return ["bool", int(option)]
     if isinstance(option, float):
@@ -198,7 +199,7 @@ def plain_option(option: Option) -> int | str | list[Any]:
     return option
 
 
-# -- Numbering of subsets by the combinatorial number system, exactly and without enumeration -----
+# -- Numbers of subsets in the combinatorial number system, exactly and without enumeration -------
 # The subset c_1 < ... < c_k has number Σ_i C(c_i, i): a bijection onto 0..C(d, k)-1 in which {0,
 # ..., k-1} is number 0. Multisets are subsets by stars and bars.
 
@@ -236,7 +237,7 @@ def unrank(number: int, *, of: int, size: int) -> list[int]:
 def _largest(number: int, place: int, limit: int) -> tuple[int, int]:
     """Return the largest c below `limit` with C(c, place) <= number, and that binomial.
 
-    C(limit, place) must exceed `number`. Floats only propose where to look next.
+    C(limit, place) must exceed `number`. Floats only propose the next c to try.
     """
     low, high = place - 1, limit  # C(low) = 0 <= number < C(high)
     guess = _first_guess(number, place)
@@ -280,9 +281,9 @@ class Multiset(FiniteSpace):
     Parameters
     ----------
     universe : int, list or Finite
-        The number of items there are, or a list of them; public.
+        The number of items, or a list of them; public.
     size : int
-        How many items a sample has; public, kept as `chosen`.
+        The number of items in a sample; public, kept as `chosen`.
 
     Examples
     --------
@@ -313,13 +314,14 @@ class Multiset(FiniteSpace):
         return self.universe.size + self.chosen - 1
 
     def _numbers(self, value: object) -> list[int]:
+        """Return the sorted numbers of the first `chosen` items, 0 for missing ones."""
         numbers = [self.universe.index(item) for item in read_items(value, self.chosen)]
         return [0] * (self.chosen - len(numbers)) + sorted(numbers)
 
     def project(self, value: object) -> tuple[Option, ...]:
         """Return the first `chosen` items of `value` in the order of the universe.
 
-        What is missing, or is not in the universe, counts as the universe's first item.
+        Missing items, and items outside the universe, count as the universe's first item.
         """
         return tuple(self.universe.element(number) for number in self._numbers(value))
 
@@ -338,7 +340,7 @@ class Multiset(FiniteSpace):
         return rank([number + place for place, number in enumerate(self._numbers(value))])
 
     def element(self, index: int) -> tuple[Option, ...]:
-        """Return the multiset of a number 0..size-1."""
+        """Return the multiset with the number `index` (0..size-1)."""
         stars = unrank(checked_index(index, self.size), of=self._places, size=self.chosen)
         return tuple(self.universe.element(star - place) for place, star in enumerate(stars))
 
@@ -371,9 +373,9 @@ class Subsets(FiniteSpace):
     Parameters
     ----------
     of : int
-        How many items there are; public.
+        The number of items; public.
     size : int
-        How many of them a subset has; public, kept as `chosen`.
+        The number of items in a subset; public, kept as `chosen`.
 
     Examples
     --------
@@ -409,15 +411,15 @@ class Subsets(FiniteSpace):
 
         At most `of` items are read.
         """
-        found: set[int] = set()
+        items: set[int] = set()
         for item in read_items(value, self.of):
             number = read_integer(item)
             if number is not None and 0 <= number < self.of:
-                found.add(number)
-                if len(found) == self.chosen:
+                items.add(number)
+                if len(items) == self.chosen:
                     break
-        others = (index for index in range(self.of) if index not in found)
-        return tuple(sorted([*found, *itertools.islice(others, self.chosen - len(found))]))
+        others = (index for index in range(self.of) if index not in items)
+        return tuple(sorted([*items, *itertools.islice(others, self.chosen - len(items))]))
 
     def denotes(self, value: object) -> bool:
         """Tell whether `value` is an element: `project` would fill up anything else."""
@@ -434,7 +436,7 @@ class Subsets(FiniteSpace):
         return rank(self.project(value))
 
     def element(self, index: int) -> tuple[int, ...]:
-        """Return the subset of a number 0..size-1."""
+        """Return the subset with the number `index` (0..size-1)."""
         number = checked_index(index, self.size)
         return tuple(unrank(number, of=self.of, size=self.chosen))
 
@@ -450,13 +452,13 @@ class Subsets(FiniteSpace):
         return f"Subsets(of={number_text(self.of)}, size={number_text(self.chosen)})"
 
 
-# -- A finite space and one more element, such as "none": what a failed program publishes (C8) ----
+# -- A finite space with an extra element, such as "none", which a failed program publishes (C8) --
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class WithExtra(FiniteSpace):
-    """The elements of a finite space, and behind them one that is not among them.
+    """The elements of a finite space, followed by an extra element.
 
     Values are read as the space reads them; only the extra element itself denotes the extra one.
 
@@ -472,15 +474,15 @@ class WithExtra(FiniteSpace):
     _extras: Finite = field(compare=False)
 
     def __init__(self, base: FiniteSpace, extra: Option) -> None:
-        from zerodelta.spaces.boxes import is_known  # which knows this space too
+        from zerodelta.spaces.boxes import is_known  # which imports this module
 
         option = checked_option(extra)
         if not isinstance(base, FiniteSpace) or not is_known(base) or base.contains(option):
             raise ParameterError(
                 "extra",
                 extra,
-                expected="an element that the finite space does not have",
-                remedy="name it differently",
+                expected="an option that is not an element of the finite space",
+                remedy="choose another name for the extra element",
             )
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "extra", option)
@@ -488,7 +490,7 @@ class WithExtra(FiniteSpace):
 
     @property
     def size(self) -> int:
-        """The number of elements, one more than the space has."""
+        """The number of elements, one more than that of the space."""
         return self.base.size + 1
 
     def _is_extra(self, value: object) -> bool:
@@ -499,12 +501,12 @@ class WithExtra(FiniteSpace):
         return self.base.size if self._is_extra(value) else self.base.index(value)
 
     def element(self, index: int) -> Any:
-        """Return the element of a number 0..size-1."""
+        """Return the element with the number `index` (0..size-1)."""
         number = checked_index(index, self.size)
         return self.extra if number == self.base.size else self.base.element(number)
 
     def project(self, value: object) -> Any:
-        """Return the extra element if `value` is that, else what the space makes of it."""
+        """Return the extra element if `value` equals it, else the space's projection."""
         return self.extra if self._is_extra(value) else self.base.project(value)
 
     def denotes(self, value: object) -> bool:

@@ -1,8 +1,8 @@
-"""Universes of keys that are never listed: texts, whole numbers, codes, and products (theory U).
+"""Define universes of keys too large to list: texts, integers, codes, and products (theory U).
 
 The keys of a universe are divided into classes, such as the texts of one length. Within a class
-each key has a rank 0, 1, …, computed from the key alone, and the key of a rank is computed back.
-Which share of the expected false keys falls on a class is public: the same for each length of text.
+each key has a rank 0, 1, …, computed from the key alone; a rank is converted back to its key. Each
+class has a public share of the expected false keys, for texts the same for each length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zerodelta.value import value
 
 Key: TypeAlias = Any
 Place: TypeAlias = tuple[int, int]
-"""The class of a key, and its rank there; keys are published in the order of their places."""
+"""The number of a key's class, and its rank in it; keys are published in the order of places."""
 
 _MOST_CLASSES = 1 << 12
 _MOST_BITS = 1 << 17
@@ -29,7 +29,7 @@ _MOST_BITS = 1 << 17
 
 @value
 class KeyClass:
-    """So many keys, among which this share of the expected false keys is spread evenly."""
+    """A class of `size` keys, over which a share of the expected false keys is spread evenly."""
 
     size: int
     share: Fraction
@@ -45,20 +45,20 @@ class KeyUniverse(ABC):
 
     @abstractmethod
     def place(self, key: Key) -> Place:
-        """Return the class and the rank of a key of the universe."""
+        """Return the number of a key's class and its rank in it."""
 
     @abstractmethod
     def key(self, place: Place) -> Key:
-        """Return the key at a place, as it is read from cells: the inverse of `place`."""
+        """Return the key at a place, in the form in which it is read from cells."""
 
     @abstractmethod
     def published(self, key: Key) -> Any:
-        """Return what is shown for a key."""
+        """Return the value that is published for a key."""
 
     @property
     def size(self) -> int:
         """The number of keys."""
-        return sum(each.size for each in self.classes)
+        return sum(key_class.size for key_class in self.classes)
 
 
 @final
@@ -80,8 +80,8 @@ class TextKeys(KeyUniverse):
             self.length <= _MOST_CLASSES and bits <= _MOST_BITS,
             "length",
             self.length,
-            expected="texts of at most 4096 letters that serve as keys",
-            remedy="declare a shorter length, or key by a hash: zd.number(0, 2**64 - 1, "
+            expected="at most 4096 characters, and at most 131072 bits, for a text that is a key",
+            remedy="declare a shorter length, or use a hash as the key: zd.number(0, 2**64 - 1, "
             "integer=True)",
         )
 
@@ -97,7 +97,7 @@ class TextKeys(KeyUniverse):
         return tuple(KeyClass(size=size, share=share) for size in sizes)
 
     def place(self, key: str) -> Place:
-        """Return the length of a text less one, and its rank among those."""
+        """Return the length of a text minus 1, and its rank among texts of that length."""
         rank, base = 0, len(self.alphabet)
         for letter in key:
             rank = rank * base + self._values[letter]
@@ -118,7 +118,7 @@ class TextKeys(KeyUniverse):
 
 @value
 class RangeKeys(KeyUniverse):
-    """The whole numbers from `lower` to `upper`, one class.
+    """The integers from `lower` to `upper`, one class.
 
     >>> RangeKeys(lower=-3, upper=4).place(-1)
     (0, 2)
@@ -133,7 +133,7 @@ class RangeKeys(KeyUniverse):
         return (KeyClass(size=self.upper - self.lower + 1, share=Fraction(1)),)
 
     def place(self, key: int) -> Place:
-        """Return how far a number is above the lower end."""
+        """Return class 0, and the number minus the lower end."""
         return 0, key - self.lower
 
     def key(self, place: Place) -> int:
@@ -147,7 +147,7 @@ class RangeKeys(KeyUniverse):
 
 @value
 class CodeKeys(KeyUniverse):
-    """The codes 0, 1, … of declared options, one class; what is shown is the option."""
+    """The codes 0, 1, … of declared options, one class; the option is published."""
 
     labels: Sequence[Any]
 
@@ -172,7 +172,7 @@ class CodeKeys(KeyUniverse):
 @final
 @dataclass(frozen=True, kw_only=True)
 class ProductKeys(KeyUniverse):
-    """Tuples of keys, one of each part; the classes are the combinations of theirs.
+    """Tuples of keys, one from each part; the classes are the combinations of the parts' classes.
 
     >>> pairs = ProductKeys(parts=(TextKeys(alphabet="ab", length=2), RangeKeys(lower=0, upper=9)))
     >>> pairs.size, pairs.place(("ba", 7)), pairs.key((1, 27))
@@ -188,46 +188,50 @@ class ProductKeys(KeyUniverse):
             "columns",
             number,
             expected="at most 4096 combinations of lengths of text",
-            remedy="declare shorter texts, or ask for fewer columns at once",
+            remedy="declare shorter texts, or use fewer columns in a key",
         )
 
     @cached_property
-    def _chosen(self) -> list[tuple[int, ...]]:
+    def _classes_of_parts(self) -> list[tuple[int, ...]]:
         """The classes of the parts, for each class."""
         return list(itertools.product(*(range(len(part.classes)) for part in self.parts)))
 
     @cached_property
-    def _numbers(self) -> dict[tuple[int, ...], int]:
-        return {groups: number for number, groups in enumerate(self._chosen)}
+    def _numbers_of_classes(self) -> dict[tuple[int, ...], int]:
+        return {groups: number for number, groups in enumerate(self._classes_of_parts)}
 
     @cached_property
     def classes(self) -> tuple[KeyClass, ...]:
         """The combinations of classes, the last part fastest."""
         return tuple(
             KeyClass(
-                size=math.prod(each.size for each in combined),
-                share=math.prod((each.share for each in combined), start=Fraction(1)),
+                size=math.prod(part_class.size for part_class in combined),
+                share=math.prod((part_class.share for part_class in combined), start=Fraction(1)),
             )
             for combined in itertools.product(*(part.classes for part in self.parts))
         )
 
     def place(self, key: tuple[Key, ...]) -> Place:
         """Return the place: ranks of the parts as digits, the last part fastest."""
-        places = [part.place(each) for part, each in zip(self.parts, key, strict=True)]
+        places = [part.place(part_key) for part, part_key in zip(self.parts, key, strict=True)]
         rank = 0
         for part, (group, within) in zip(self.parts, places, strict=True):
             rank = rank * part.classes[group].size + within
-        return self._numbers[tuple(group for group, _ in places)], rank
+        return self._numbers_of_classes[tuple(group for group, _ in places)], rank
 
     def key(self, place: Place) -> tuple[Key, ...]:
         """Return the tuple at a place."""
         number, rank = place
-        found = []
-        for part, group in reversed(list(zip(self.parts, self._chosen[number], strict=True))):
+        keys = []
+        for part, group in reversed(
+            list(zip(self.parts, self._classes_of_parts[number], strict=True))
+        ):
             rank, within = divmod(rank, part.classes[group].size)
-            found.append(part.key((group, within)))
-        return tuple(reversed(found))
+            keys.append(part.key((group, within)))
+        return tuple(reversed(keys))
 
     def published(self, key: tuple[Key, ...]) -> tuple[Any, ...]:
-        """Return what is shown for each part."""
-        return tuple(part.published(each) for part, each in zip(self.parts, key, strict=True))
+        """Return the value that is published for each part."""
+        return tuple(
+            part.published(part_key) for part, part_key in zip(self.parts, key, strict=True)
+        )

@@ -1,7 +1,7 @@
-"""The finite nets that boxes and balls are published on: membership is decided in integers.
+"""Define the lattices on which boxes and balls are published, with membership in integers.
 
-Theory B2. Privacy rests on how many integer points there are (or on the smallest probability of a
-mixing draw), never on how well a value is rounded; floats only choose the integers.
+Theory B2. Privacy depends on the number of integer points (or the smallest probability of a mixing
+draw), never on how accurately a value is rounded; floats only choose the integers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from zerodelta.spaces.boxes import Ball, Box
 
 
-# -- One exact number per coordinate, stored once where all are equal -----------------------------
-# A float is an exact rational, so a million float bounds stay floats; other numbers are Fractions.
+# -- One exact number for each coordinate, stored once where all are equal ------------------------
+# A float is an exact rational and needs a tenth of the memory of a Fraction, so floats are kept.
 
-Given: TypeAlias = "Rational | Sequence[Rational] | npt.NDArray[np.generic] | Coordinates"
+Numbers: TypeAlias = "Rational | Sequence[Rational] | npt.NDArray[np.generic] | Coordinates"
 """One number for all coordinates, or one for each."""
 
 LARGEST = Fraction(2**500)
-"""Sizes stay between its inverse and this, so that no square or quotient of two overflows."""
+"""Sizes are between its inverse and this, so that squares and quotients of two do not overflow."""
 
 
 @value
@@ -48,19 +48,24 @@ class Coordinates:
     values: tuple[float | Fraction, ...]
 
     @classmethod
-    def of(cls, given: Given, name: str) -> Coordinates:
-        """Read a parameter, refusing what is not finite or larger than 2^500."""
-        if isinstance(given, Coordinates):
-            return given
-        plain_given = given.tolist() if isinstance(given, np.ndarray) else given
-        if isinstance(plain_given, str) or not isinstance(plain_given, Sequence):
-            plain_given = [plain_given]
-        if not plain_given:
-            raise ParameterError(name, given, expected="at least one number", remedy="give some")
-        values = tuple(_shortest(item, name) for item in plain_given)
+    def of(cls, numbers: Numbers, name: str) -> Coordinates:
+        """Read a parameter, refusing numbers that are not finite or exceed 2^500."""
+        if isinstance(numbers, Coordinates):
+            return numbers
+        listed = numbers.tolist() if isinstance(numbers, np.ndarray) else numbers
+        if isinstance(listed, str) or not isinstance(listed, Sequence):
+            listed = [listed]
+        if not listed:
+            raise ParameterError(
+                name, numbers, expected="at least one number", remedy="pass a number or a list"
+            )
+        values = tuple(_compact(item, name) for item in listed)
         if max(values) > LARGEST or min(values) < -LARGEST:
             raise ParameterError(
-                name, given, expected="at most 2^500 in magnitude", remedy="rescale the coordinates"
+                name,
+                numbers,
+                expected="at most 2^500 in magnitude",
+                remedy="rescale the coordinates",
             )
         shared = values.count(values[0]) == len(values)
         return cls(values=values[:1] if shared else values)
@@ -89,33 +94,33 @@ class Coordinates:
         return described if len(described) > 1 else described[0]
 
 
-def common_dimension(dimension: int | None, **given: Given) -> int:
-    """Return the dimension that is said or listed, 1 if none is; refuse a contradiction."""
-    listed = {name: _listed(value) for name, value in given.items()}
+def common_dimension(dimension: int | None, **parameters: Numbers) -> int:
+    """Return the dimension, from the argument or the lists' lengths, else 1; refuse differences."""
+    listed = {name: _listed_length(value) for name, value in parameters.items()}
     if dimension is not None:
         listed["dimension"] = as_count(dimension, "dimension", minimum=1)
-    found = {length for length in listed.values() if length is not None}
-    if len(found) > 1:
+    lengths = {length for length in listed.values() if length is not None}
+    if len(lengths) > 1:
         raise ParameterError(
             "dimension",
             {name: length for name, length in listed.items() if length is not None},
             expected="the same number of coordinates everywhere",
             remedy="list as many numbers as there are coordinates, or a single one for all",
         )
-    return found.pop() if found else 1
+    return lengths.pop() if lengths else 1
 
 
-def _listed(given: Given) -> int | None:
-    """Return how many numbers a parameter lists, None if it is a single one for all."""
-    if isinstance(given, Coordinates):
-        return len(given.values) if len(given.values) > 1 else None
-    if isinstance(given, np.ndarray):
-        return len(given) if given.ndim else None
-    return len(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+def _listed_length(numbers: Numbers) -> int | None:
+    """Return the length of a list of numbers; None for a single number for all coordinates."""
+    if isinstance(numbers, Coordinates):
+        return len(numbers.values) if len(numbers.values) > 1 else None
+    if isinstance(numbers, np.ndarray):
+        return len(numbers) if numbers.ndim else None
+    return len(numbers) if isinstance(numbers, Sequence) and not isinstance(numbers, str) else None
 
 
-def _shortest(item: Rational, name: str) -> float | Fraction:
-    """Keep a float where it is exact: it needs a tenth of the memory of a Fraction."""
+def _compact(item: Rational, name: str) -> float | Fraction:
+    """Return the number as a float if that is exact, else as a Fraction."""
     if type(item) is float and math.isfinite(item):
         return item
     exact = _writable(as_rational(item, name), name)
@@ -125,7 +130,7 @@ def _shortest(item: Rational, name: str) -> float | Fraction:
 
 
 def as_length(value: Rational, name: str) -> Fraction:
-    """Return an exact number, refusing what is not between 2^-500 and 2^500."""
+    """Return an exact number, refusing numbers outside of 2^-500 to 2^500."""
     exact = _writable(as_rational(value, name), name)
     if not 1 / LARGEST <= exact <= LARGEST:
         raise ParameterError(
@@ -138,9 +143,9 @@ def as_length(value: Rational, name: str) -> Fraction:
 
 
 def _writable(exact: Fraction, name: str) -> Fraction:
-    """Refuse what could not be written into a certificate."""
+    """Refuse a number with too many digits for a certificate."""
     remedy = "round it to a float, or to fewer digits"
-    require(not is_long(exact), name, expected="a number of fewer digits", remedy=remedy)
+    require(not is_long(exact), name, expected="a number of at most 4300 digits", remedy=remedy)
     return exact
 
 
@@ -153,14 +158,14 @@ def plain(value: float | Fraction) -> int | str:
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
-_MOST = 1 << 53
-"""Floats have no finer resolution; below it every integer is a float64, so clamps are exact."""
+_LARGEST_COUNT = 1 << 53
+"""The largest count or coordinate: up to it integers are exact in float64, and so is clipping."""
 
 _ROUNDING = 2.0**-48
-"""More than what computing a point in floats can be wrong by, relative to the bounds."""
+"""A bound of the error of a point computed in floats, relative to the bounds."""
 
 _FARTHEST = 1 << 400
-"""A draw this far out is clamped there before it becomes a float; it lands on the edge anyway."""
+"""Draws are clipped to this before conversion to floats; they are projected to the edge anyway."""
 
 
 class _Grid(ABC):
@@ -172,7 +177,7 @@ class _Grid(ABC):
     @property
     @abstractmethod
     def counts(self) -> _Integers:
-        """The number of cells in each coordinate, of shape (1,) if all are alike."""
+        """The number of cells in each coordinate, of shape (1,) if all are equal."""
 
     @property
     def dimension(self) -> int:
@@ -196,9 +201,10 @@ class _Grid(ABC):
         return self._between_centers(points, inside, sides)
 
     def _between_centers(self, points: _Floats, inside: _Floats, sides: _Floats) -> _Floats:
-        """Return the points, those that rounding led beyond the first or the last center there.
+        """Return the points, clipped to the first and the last center of each coordinate.
 
-        These are the bounds of an order statistic, whose box is half a cell wider.
+        Rounding may lead beyond these centers, which are the bounds of an order statistic (whose
+        box is half a cell wider on each side), so that a quantile would be outside its bounds.
         """
         low, high = self.box.lower.floats(), self.box.upper.floats()
         slack = _ROUNDING * (np.abs(low) + np.abs(high))
@@ -208,11 +214,11 @@ class _Grid(ABC):
         for place in [0] if alike else np.flatnonzero(near).tolist():
             lower, upper = (Fraction(end) for end in ends[place % len(ends)])
             half = (upper - lower) / (2 * counts[place % len(counts)])
-            least, most = inner_ends(lower + half, upper - half)
+            first_center, last_center = inner_ends(lower + half, upper - half)
             which, count = slice(None) if alike else place, counts[place % len(counts)]
-            points[which] = np.where(inside[which] == count - 1, most, points[which])
-            points[which] = np.where(inside[which] == 0, least, points[which])
-            points[which] = np.clip(points[which], least, most)
+            points[which] = np.where(inside[which] == count - 1, last_center, points[which])
+            points[which] = np.where(inside[which] == 0, first_center, points[which])
+            points[which] = np.clip(points[which], first_center, last_center)
         return points
 
     def contains(self, integers: object) -> bool:
@@ -227,7 +233,7 @@ class GridLattice(_Grid):
     """A box cut into `cells` equal cells per coordinate, numbered 0..cells-1.
 
     **Guarantee**: `quantize` returns one of exactly ``cells ** dimension`` integer vectors for any
-    object whatsoever.
+    object.
 
     >>> from zerodelta.spaces import Box
     >>> grid = GridLattice(box=Box(0, 10), cells=5)
@@ -251,8 +257,7 @@ class GridLattice(_Grid):
 class UnequalGrid(_Grid):
     """A box with its own number of equal cells in every coordinate.
 
-    **Guarantee**: `quantize` returns one of exactly ``prod(cells)`` integer vectors for any object
-    whatsoever.
+    **Guarantee**: `quantize` returns one of exactly ``prod(cells)`` integer vectors for any object.
 
     >>> from zerodelta.spaces import Box
     >>> grid = UnequalGrid(box=Box([0, 0], [1, 10]), cells=(1, 5))
@@ -270,7 +275,7 @@ class UnequalGrid(_Grid):
                 "cells",
                 f"{len(cells)} numbers",
                 expected=f"one for each of the {self.dimension} coordinates",
-                remedy="list as many numbers as there are coordinates, or use grid(cells)",
+                remedy="pass one number for each coordinate, or use grid(cells)",
             )
         object.__setattr__(self, "cells", cells)
 
@@ -288,11 +293,11 @@ class UnequalGrid(_Grid):
 class BallLattice:
     """The integer points k with ``‖k‖₂² <= bound`` (l2) or ``‖k‖₁ <= bound`` (l1).
 
-    k stands for the point ``center + spacing · k``. For l2 the bound is ⌊(r/s + √d/2)²⌋: nearest
-    rounding of a point of the ball never leaves it. For l1 the bound is ⌊r/s⌋: rounding toward 0
-    never leaves it, so nearest rounding is undone in as few coordinates as needed.
+    k stands for the point ``center + spacing · k``. For l2 the bound is ⌊(r/s + √d/2)²⌋, which
+    rounding a point of the ball to the nearest never exceeds. For l1 the bound is ⌊r/s⌋, which
+    rounding toward 0 never exceeds, so nearest rounding is undone in as few coordinates as needed.
 
-    **Guarantee**: `quantize` returns a point of the lattice for any object whatsoever, verified
+    **Guarantee**: `quantize` returns a point of the lattice for any object, verified
     in integers.
 
     >>> from zerodelta.spaces import Ball
@@ -312,7 +317,7 @@ class BallLattice:
                 expected="1 or 2 for a ball lattice",
                 remedy="use grid(cells) for norm inf",
             )
-        if self._most > _MOST:
+        if self._most > _LARGEST_COUNT:
             raise ParameterError(
                 "spacing",
                 str(self.spacing),
@@ -354,10 +359,10 @@ class BallLattice:
         return self._shrunk(integers, scaled)
 
     def _shrunk(self, integers: _Integers, scaled: _Floats) -> _Integers:
-        """Step toward 0 where rounding went outwards most, until the integers are inside.
+        """Move coordinates that were rounded outwards most toward 0, until the integers are inside.
 
-        Floats choose how many coordinates step; integers decide when to stop. Steps double, so
-        this ends soon (at 0 at the latest) whatever the floats did.
+        Floats choose the number of coordinates; integers decide when to stop. Steps double, so this
+        ends soon (at 0 at the latest) whatever the float errors.
         """
         step = 1
         while (excess := self._norm_of(integers) - self.bound) > 0:
@@ -399,8 +404,9 @@ class BallLattice:
 
 
 def _as_cells(count: int) -> int:
+    """Return a number of cells from 1 to 2^53, refusing others."""
     cells = as_count(count, "cells", minimum=1)
-    if cells > _MOST:
+    if cells > _LARGEST_COUNT:
         raise ParameterError(
             "cells", cells, expected="at most 2^53", remedy="use fewer cells per coordinate"
         )
@@ -408,6 +414,7 @@ def _as_cells(count: int) -> int:
 
 
 def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
+    """Tell whether this is an integer array of shape (dimension,)."""
     if type(integers) is not np.ndarray or integers.shape != (dimension,):
         return False
     if integers.dtype == object:
@@ -416,6 +423,7 @@ def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
 
 
 def _checked_integers(integers: IntegerArray, dimension: int) -> npt.NDArray[Any]:
+    """Return an integer array of shape (dimension,), refusing anything else."""
     if not _is_integers(integers, dimension):
         raise ParameterError(
             "integers",

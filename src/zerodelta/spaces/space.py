@@ -1,7 +1,7 @@
-"""The contract of every space: total functions on values, any Python object read without raising.
+"""Define the contract of spaces, and read any Python object as a value without raising an error.
 
-A space is public. `project` maps any Python object whatsoever to an element, so that nothing an
-internal analysis computes can make a release raise.
+A space is public. `project` maps any Python object to an element, so that no result of an internal
+analysis can make a release raise an error.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 
-# -- Any Python object read as a number, as items, or as a vector, without ever raising -----------
-# What an internal analysis hands over depends on data, and an exception is an output (theory
-# A14.4). So `BaseException` is caught on purpose: an object may raise anything from any of its
-# methods.
+# -- Reading any Python object as a number, as items, or as a vector, without an exception --------
+# The result of an internal analysis depends on data, and an exception is an output (theory A14.4).
+# So `BaseException` is caught on purpose: any method of an object may raise anything.
 
-_MOST_DIGITS = 10_000
-"""Decimals are read exactly up to so many digits."""
+_MOST_EXACT_DIGITS = 10_000
+"""Decimals of up to this many digits are read exactly."""
 
 
 def read_integer(value: object) -> int | None:
-    """Return the whole number that `value` is, or None if it is not one.
+    """Return the integer that `value` equals, or None if it is not an integer.
 
     Booleans, NumPy integers, zero-dimensional arrays and integral floats are whole numbers;
     strings are not.
@@ -46,10 +45,10 @@ def read_integer(value: object) -> int | None:
 
 
 def read_number(value: object) -> int | Fraction | None:
-    """Return the finite real number that `value` is, exactly, or None if it is not one.
+    """Return the finite real number that `value` equals, exactly, or None if it is not a number.
 
-    What counts as a number is what `read_integer` reads, and any other finite float, fraction or
-    decimal, however large. What is masked is no number.
+    Numbers are what `read_integer` reads, and any other finite float, fraction or decimal, however
+    large. A masked value is not a number.
 
     >>> read_number(2.5), read_number(np.array(3)), read_number(True)
     (Fraction(5, 2), 3, 1)
@@ -63,6 +62,7 @@ def read_number(value: object) -> int | Fraction | None:
 
 
 def _number(value: Any) -> int | Fraction | None:
+    """Return the number that an object equals, or None; the object may raise any error."""
     if isinstance(value, np.ndarray):
         if value.ndim or np.ma.is_masked(value):
             return None
@@ -75,24 +75,24 @@ def _number(value: Any) -> int | Fraction | None:
         return operator.index(value)
     if isinstance(value, Decimal):
         return _decimal(value) if value.is_finite() else None
-    if isinstance(value, (Fraction, np.floating)):  # which may be beyond the floats
+    if isinstance(value, (Fraction, np.floating)):  # may be too large for a float
         return Fraction(*value.as_integer_ratio())  # raises for NaN and infinities
     number = float(value)
     return Fraction(number) if math.isfinite(number) else None
 
 
 def _decimal(value: Decimal) -> Fraction:
-    """Return a finite decimal; one with a huge exponent as a number that is as far from any."""
-    if value.adjusted() > _MOST_DIGITS:
-        return Fraction((-1 if value.is_signed() else 1) * 10**_MOST_DIGITS)
-    return Fraction(value) if value.adjusted() >= -_MOST_DIGITS else Fraction(0)
+    """Return a finite decimal; one with a huge exponent is replaced by ±10^10000 or 0."""
+    if value.adjusted() > _MOST_EXACT_DIGITS:
+        return Fraction((-1 if value.is_signed() else 1) * 10**_MOST_EXACT_DIGITS)
+    return Fraction(value) if value.adjusted() >= -_MOST_EXACT_DIGITS else Fraction(0)
 
 
-def read_items(value: object, most: int) -> Iterator[Any]:
-    """Yield the items of an iterable, at most `most` of them, and stop where it raises.
+def read_items(value: object, limit: int) -> Iterator[Any]:
+    """Yield at most `limit` items of an iterable, and stop if it raises an error.
 
-    A string has no items, nor has anything that cannot be iterated. The limit makes this end
-    for endless iterators too.
+    A string, and an object that cannot be iterated, has no items. The limit makes this end for
+    infinite iterators too.
 
     >>> import itertools
     >>> list(read_items([3, 1], 5)), list(read_items(itertools.count(), 2)), list(read_items(7, 5))
@@ -102,7 +102,7 @@ def read_items(value: object, most: int) -> Iterator[Any]:
         items: Iterator[Any] = iter(() if isinstance(value, (str, bytes)) else value)  # type: ignore[call-overload]
     except BaseException:
         return
-    for _ in range(most):
+    for _ in range(limit):
         try:
             item = next(items)
         except BaseException:
@@ -111,7 +111,7 @@ def read_items(value: object, most: int) -> Iterator[Any]:
 
 
 def read_vector(value: object, dimension: int) -> npt.NDArray[np.float64] | None:
-    """Return a fresh vector of `dimension` finite float64, or None if `value` is not one.
+    """Return a new vector of `dimension` finite float64, or None if `value` is not such a vector.
 
     In dimension 1 a plain number is a vector. Strings and complex numbers are not numbers here.
 
@@ -126,6 +126,7 @@ def read_vector(value: object, dimension: int) -> npt.NDArray[np.float64] | None
 
 
 def _vector(value: Any, dimension: int) -> npt.NDArray[np.float64] | None:
+    """Return the vector that an object equals, or None; the object may raise any error."""
     if isinstance(value, (str, bytes, bytearray)):
         return None
     if hasattr(value, "__array__") or not hasattr(value, "__iter__"):
@@ -157,10 +158,10 @@ def _nearest_float(entry: Any) -> float:
 
 
 def read_exactly(value: Any, dimension: int) -> list[Fraction] | None:
-    """Return the exact rationals that a vector's entries are, or None if `value` is not one.
+    """Return the entries of a vector as exact rationals, or None if `value` is not a vector.
 
-    A float64 is exact as it stands; anything wider (big integers, Fractions, long doubles) must not
-    be rounded to one: that rounding would be part of a theorem that knows nothing of it.
+    Wider types than float64 (big integers, Fractions, long doubles) are not rounded to it, since no
+    theorem accounts for such a rounding.
 
     >>> read_exactly([0.5, Fraction(1, 3)], 2), read_exactly([0.5, float("nan")], 2)
     ([Fraction(1, 2), Fraction(1, 3)], None)
@@ -172,7 +173,7 @@ def read_exactly(value: Any, dimension: int) -> list[Fraction] | None:
     entries = [value] if single else list(read_items(value, dimension))
     try:
         exact = [Fraction(*entry.as_integer_ratio()) for entry in map(_scalar, entries)]
-    except BaseException:  # whatever the entries do, it must not become an output
+    except BaseException:  # no error of the entries may become an output
         return None
     return exact if len(exact) == dimension else None
 
@@ -183,13 +184,13 @@ def _scalar(entry: Any) -> Any:
 
 
 class Space(ABC):
-    """What may be published. Spaces are immutable, comparable, hashable and public."""
+    """A set of values that may be published. Spaces are immutable, comparable, hashable, public."""
 
     __slots__ = ()
 
     @abstractmethod
     def project(self, value: object) -> Any:
-        """Return an element for any object whatsoever: itself if it is one; never raise."""
+        """Return an element for any object, the object itself if it is one; never raise."""
 
     @abstractmethod
     def contains(self, value: object) -> bool:
@@ -197,22 +198,22 @@ class Space(ABC):
 
     @abstractmethod
     def denotes(self, value: object) -> bool:
-        """Tell whether ``project(value)`` follows from the value, rather than standing in for it.
+        """Tell whether ``project(value)`` is computed from the value and not a default element.
 
-        A finite number denotes the nearest element; None, NaN and texts that name no option denote
-        nothing. Never raises.
+        A finite number denotes the nearest element; None, NaN and texts that are not options denote
+        nothing. Never raises an error.
         """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return the space as JSON of integers, strings and lists, with its "kind", exactly.
+        """Return an exact description in integers, strings and lists, with its "kind", for JSON.
 
         Different spaces have different descriptions.
         """
 
 
 class FiniteSpace(Space):
-    """A space of `size` elements, numbered 0..size-1; element 0 stands in for what is not one."""
+    """A space of `size` elements, numbered 0..size-1; element 0 is the default for other values."""
 
     __slots__ = ()
 
@@ -223,15 +224,15 @@ class FiniteSpace(Space):
 
     @abstractmethod
     def index(self, value: object) -> int:
-        """Return the number of ``project(value)``, 0 for a value that denotes nothing."""
+        """Return the number of ``project(value)``; 0 for a value that denotes nothing."""
 
     @abstractmethod
     def element(self, index: int) -> Any:
-        """Return the element of a number 0..size-1, without enumerating."""
+        """Return the element with the number `index` (0..size-1), without enumerating."""
 
 
 class EuclideanSpace(Space):
-    """A bounded convex set of vectors; its center stands in for what is not a finite vector."""
+    """A bounded convex set of vectors; its center is the default for other values."""
 
     __slots__ = ()
     dimension: int
@@ -255,7 +256,7 @@ class EuclideanSpace(Space):
     def project(self, value: object) -> npt.NDArray[np.float64]:
         """Return the nearest element, up to float rounding, as a new array.
 
-        A wrong shape, and a vector with a NaN or an infinity in it, becomes the center.
+        A value of a wrong shape, and a vector with a NaN or an infinity, becomes the center.
         """
         vector = read_vector(value, self.dimension)
         if vector is None:
@@ -275,7 +276,7 @@ class EuclideanSpace(Space):
 
 
 def as_norm(norm: float, name: str = "norm") -> float:
-    """Return 1.0, 2.0 or inf; also the string "inf" of a description is read."""
+    """Return 1.0, 2.0 or inf; the text "inf" of a description is read too."""
     plain = isinstance(norm, (numbers.Real, str)) and not isinstance(norm, bool)
     if not plain or norm not in (1, 2, math.inf, "inf"):
         raise ParameterError(

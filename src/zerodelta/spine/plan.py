@@ -1,4 +1,4 @@
-"""What is public about rows, a question, its methods, and the plan: all before a row is read."""
+"""Public facts about rows, questions, methods, and plans: everything before a row is read."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitTheo
 from zerodelta.privacy.verify import check_parts
 from zerodelta.value import value
 
-# -- What is public about rows before any of them is read, and questions, which plan with that ----
+# -- Public facts about rows, and questions, which plan with them ---------------------------------
 
-MOST_BYTES = 2 << 30
-"""Rows that a method needs together may take so much memory, unless the data set says less."""
+MAX_BYTES = 2 << 30
+"""The memory for rows that a method needs together, unless the data set says less."""
 
 
 @value
 class Facts:
-    """The number of rows, if it is public, and the columns; a plan may use nothing else of them.
+    """The facts about rows that a plan may use: their number, if it is public, and the columns.
 
-    `rows` is None where the number is private (under add-remove or units): then `expected_rows`,
-    a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
-    `may_miss`: missing cells, and the rows that a filter drops (`drops`), count nowhere, so that
-    the number of those that count is private too.
+    `rows` is None where the number is private (under add-remove or with units). A public guess,
+    `expected_rows`, then takes its place in forecasts, defaults and lattices. `may_miss` says that
+    missing cells are skipped, `drops_rows` that a filter drops rows: then the number of values that
+    are used is private too.
 
     >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
     1000
@@ -54,24 +54,24 @@ class Facts:
     drops_rows: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
     memory: int | None = None
-    """How many bytes of rows may be held together, if that is limited."""
+    """The largest number of bytes of rows held at once, if that is limited."""
     remote: bool = False
-    """Whether rows are on a cluster, which adds them up, and stay there if that is possible."""
+    """Whether rows are on a cluster, which adds them up, and stay there if possible."""
 
     @staticmethod
     def of(source: Source) -> Facts:
-        """Return what is public of a source."""
+        """Return the public facts about a source."""
         rows = source.rows
         require(
             rows or not source.row_count_is_public,
             "rows",
             expected="at least one row",
-            remedy="pass some",
+            remedy="pass some rows",
         )
         return Facts(
             rows=rows if source.row_count_is_public else None,
             columns=source.columns,
-            # of units that were counted there may be none
+            # where units were counted there may be none
             expected_rows=None if source.row_count_is_public else max(1, rows),
             may_miss=source.may_miss,
             drops_rows=source.drops_rows,
@@ -87,30 +87,30 @@ class Facts:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What a certificate lists as public where every row counts: how many there are."""
+        """The public sentence of a certificate about the number of rows; empty if it is private."""
         private = self.rows is None or self.may_miss or self.drops_rows
         return () if private else ("the number of rows",)
 
     def as_number(self, sentence: str) -> str:
-        """Return what a certificate lists as public, with the number that it names.
+        """Return a sentence about a number of rows with the number itself appended.
 
         >>> Facts(rows=400).as_number("the number of rows")
         'the number of rows, 400'
         """
         of_rows = sentence in ("the number of rows", "the number of all rows")
-        guessed = sentence == "how many rows are expected"
-        number = self.rows if of_rows else self.expected_rows if guessed else None
+        of_expected = sentence == "how many rows are expected"
+        number = self.rows if of_rows else self.expected_rows if of_expected else None
         return sentence if number is None else f"{sentence}, {number}"
 
     @property
     def complete(self) -> Facts | None:
-        """The same, if no cell were missing; None where that is so, or would not be enough."""
+        """These facts with no cell missing; None where none is, or where n would stay private."""
         if not self.may_miss or self.drops_rows or self.rows is None:
             return None
         return replace(self, may_miss=False)
 
     def only_replaced(self) -> None:
-        """Refuse add-remove, for mechanisms whose theorem is about replaced rows."""
+        """Refuse add-remove neighbors, for mechanisms whose theorem is about replaced rows."""
         require(
             self.neighbors is Neighbors.REPLACE,
             "neighbors",
@@ -119,7 +119,7 @@ class Facts:
             remedy='open the data with neighbors="replace"',
         )
 
-    def may_hold(self, size: int, *, most: int = MOST_BYTES) -> bool:
+    def may_hold(self, size: int, *, limit: int = MAX_BYTES) -> bool:
         """Tell by public numbers whether `size` bytes of every row may be held at once.
 
         >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
@@ -127,16 +127,17 @@ class Facts:
         """
         if self.remote and self.planned_rows * self.width > MOST_COLLECTED:
             return False
-        return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
+        allowed = limit if self.memory is None else min(limit, self.memory)
+        return self.planned_rows * size <= allowed
 
     def rows_in_memory(self, size: int) -> None:
-        """Refuse by public numbers what needs `size` bytes of every row at once."""
+        """Refuse by public numbers a method that needs `size` bytes of every row at once."""
         require(
             self.may_hold(size),
             "rows",
             self.planned_rows,
             expected=f"rows that fit into memory together, {size} bytes each",
-            remedy="pass zd.open(…, memory=…) if there is more, or ask for what is added up",
+            remedy="pass zd.open(…, memory=…) if there is more, or use a method based on sums",
         )
 
     @property
@@ -145,20 +146,21 @@ class Facts:
         if self.rows is None:
             raise ParameterError(
                 "rows",
-                expected="a public number of them: this mechanism divides or ranks by it",
-                remedy="ask all rows, without expected_rows or a unit, under replace-one",
+                expected="a public number of rows: this mechanism divides by it or ranks with it",
+                remedy="use all rows, without expected_rows or a unit, under replace-one",
             )
         return self.rows
 
     @property
     def all_rows(self) -> int:
-        """The number of rows, each of which counts: for mechanisms that rank them all."""
+        """The number of rows, for mechanisms that rank all of them."""
         require(
             not self.may_miss,
             "rows",
-            expected="a public number of them, all of which count: no missing cells that are "
-            "skipped, no filter, no units, no add-remove",
-            remedy="pass missing=None (none is missing) or a number, or declare it for the column",
+            expected="every row to be present and counted: no skipped cells, no filter, no units, "
+            "no add-remove",
+            remedy="pass missing=None if no cell is missing, or a number, or declare it for the "
+            "column",
         )
         return self.public_rows
 
@@ -170,7 +172,7 @@ class Facts:
             raise ParameterError(
                 "expected_rows",
                 None,
-                expected="about how many rows there are: their number is private here",
+                expected="a public guess of the number of rows, which is private here",
                 remedy="pass expected_rows=, known without the rows",
             )
         return planned
@@ -183,24 +185,24 @@ class Question(Protocol):
     """
 
     def plan(self, facts: Facts, epsilon: Rational) -> Any:
-        """Return the plan for rows of which these facts are public; nothing is read.
+        """Return the plan for rows with these public facts; nothing is read.
 
-        A `ReleasePlan`, or where the chosen method asks many internal queries a `StudyProgram`.
+        It is a `ReleasePlan`, or a `StudyProgram` if the method asks many internal queries.
         """
         ...  # pragma: no cover
 
 
-# -- What a task can be solved with, and which method has the least predicted error ---------------
+# -- The methods of a task, and the one of least predicted error ----------------------------------
 # Every task has a pure function of public numbers that returns its methods, best first; it serves
 # ``method="auto"``, the advisor and the error forecast of a release.
 
 
 @value
 class Method:
-    """One method, and what it is predicted to cost in accuracy.
+    """One method of a task, with its predicted error.
 
-    `name` is what ``method=`` accepts; `error` is in the task's unit, ``math.inf`` where the method
-    does not apply; `spends` says what is spent on what; `why` is one line for or against it here.
+    `name` is accepted by ``method=``; `error` is in the task's unit, ``math.inf`` where the method
+    does not apply; `spends` lists the shares of ε; `why` is one line for or against the method.
     """
 
     name: str
@@ -210,7 +212,7 @@ class Method:
 
 
 def ranked(*methods: Method) -> tuple[Method, ...]:
-    """Return the methods, least predicted error first; equal ones in the order given.
+    """Return the methods by predicted error, smallest first; equal ones keep their order.
 
     >>> a = Method(name="a", error=2.0, spends="ε", why="")
     >>> b = Method(name="b", error=1.0, spends="ε", why="")
@@ -223,9 +225,9 @@ def ranked(*methods: Method) -> tuple[Method, ...]:
 def choose(
     methods: Sequence[Method], method: str, *, elsewhere: Mapping[str, str] | None = None
 ) -> Method:
-    """Return the best method for "auto", else the named one; a name that is none is refused.
+    """Return the best method for "auto", else the named one; an unknown name is refused.
 
-    `elsewhere` names the functions that offer what is no method here.
+    `elsewhere` maps names of methods that other functions offer to these functions.
     """
     named = {known.name: known for known in methods}
     if is_name(method, ["auto"]):
@@ -245,14 +247,14 @@ def choose(
 
 R = TypeVar("R")
 
-_MOST_CHECKED = 4096
+_MAX_CHECKED = 4096
 _CHECKED: dict[str, None] = {}
 """Digests of certificates whose proof was checked in this process, oldest first."""
 
 
 @value
 class Measured:
-    """An answer with the noisy integers that it was made of, which may be released as well."""
+    """An answer with the noisy integers from which it was computed, which are released as well."""
 
     value: Any
     sums: tuple[NoisySums, ...]
@@ -260,27 +262,27 @@ class Measured:
 
 @value
 class ReleasePlan(Generic[R]):
-    """What will be claimed and by which steps, and the mechanism that turns rows into the value.
+    """The claim of a release, the steps that prove it, and the mechanism that answers.
 
-    A function of the question and of public facts only. `answer` is handed the opened rows and
-    fresh bits by the runner (`spine/run.py`), and by nobody else.
+    A plan depends on the question and on public facts only. Only the runner (`spine/run.py`) calls
+    `answer`, with the opened rows and fresh bits.
     """
 
     claim: Claim
     steps: tuple[Step, ...]
     answer: Callable[[R, BitSource], Any]
-    """Of rows and bits it makes the value, or `Measured`."""
+    """Compute the value, or `Measured`, from rows and bits."""
     error: float | str | Callable[[Any], float | str]
     """The forecast: a number, a sentence, or a function of the released value."""
     methods: Sequence[Method] = ()
-    """What was weighed, best first."""
+    """The methods that were compared, best first."""
     public: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     row: str = "one row of the data"
     parts: tuple[Part, ...] = ()
     """Instead of `steps`: several pure proofs that add up."""
     unit: str | None = None
-    """Who is protected, if it is not a row."""
+    """The protected unit; None for one row."""
     bare_rows: bool = True
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     noise: NoiseLaw | None = None
@@ -290,7 +292,7 @@ class ReleasePlan(Generic[R]):
     if_complete: Callable[[], ReleasePlan[R]] | None = None
     """The plan for missing=None, where cells may be missing and are skipped."""
     details: object | None = None
-    """What was decided, for people to print: the `plan` of the release."""
+    """Decisions for people to print: the `plan` of the release."""
 
     @property
     def price(self) -> Fraction | None:
@@ -299,9 +301,9 @@ class ReleasePlan(Generic[R]):
 
     @property
     def complete_error(self) -> float | None:
-        """The forecast for missing=None (no cell is missing), to be compared with `error`.
+        """The forecast for missing=None (no cell is missing), for comparison with `error`.
 
-        None where nothing is skipped, or where the method is one for missing cells only.
+        None where no cell is skipped, or where the method exists for missing cells only.
         """
         if self.if_complete is None:
             return None
@@ -314,10 +316,10 @@ class ReleasePlan(Generic[R]):
     def protecting(
         self, protection: Protection, units: type[UnitTheorem] = Units
     ) -> ReleasePlan[R]:
-        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+        """Return the plan for a unit of several rows, from this plan for one of its rows.
 
-        One without a proof stands for a study, which protects units by itself. `units` is the
-        theorem that says what all rows of a unit cost, of what one of them does.
+        A plan without a proof is run by a study, which protects units by itself. `units` is the
+        theorem that gives the ε of all rows of a unit from that of one row.
         """
         if protection.unit is None or not (self.steps or self.parts):
             return self
@@ -326,8 +328,8 @@ class ReleasePlan(Generic[R]):
             raise ParameterError(
                 "unit",
                 protection.unit,
-                expected="a pure release: several rows of one unit add up to a multiple of its ε",
-                remedy="ask for a task that is pure, or open the data without a unit",
+                expected="a pure release: the ε of a unit is a multiple of that of a row",
+                remedy="choose a pure method, or open the data without a unit",
             )
         status = Status.ASSERTED if theorem.asserted else Status.PROVEN
         last = theorem.step(protection.neighbors, status=status)
@@ -340,10 +342,10 @@ class ReleasePlan(Generic[R]):
             unit=protection.unit,
         )
 
-    def beside(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
-        """Return the plan whose certificate is for another release from the same rows, too."""
-        own, others = self.price, other.price
-        if own is None or others is None:
+    def joined_with(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
+        """Return the plan whose certificate covers the other plan's answer too."""
+        epsilon, other_epsilon = self.price, other.price
+        if epsilon is None or other_epsilon is None:
             raise ParameterError(
                 "diagnostics",
                 expected="a pure release: the parts of its certificate add up",
@@ -351,8 +353,8 @@ class ReleasePlan(Generic[R]):
             )
         return replace(
             self,
-            claim=PureDP(own + others, neighbors=self.claim.neighbors),
-            parts=(*self._parts(own), *other._parts(others)),
+            claim=PureDP(epsilon + other_epsilon, neighbors=self.claim.neighbors),
+            parts=(*self._parts(epsilon), *other._parts(other_epsilon)),
             public=tuple(dict.fromkeys((*self.public, *other.public))),
             assumed=tuple(dict.fromkeys((*self.assumed, *other.assumed))),
         )
@@ -361,51 +363,52 @@ class ReleasePlan(Generic[R]):
         return self.parts or (Part(steps=self.steps, epsilon=epsilon),)
 
     def certificate(self, bits: BitSource, protection: Protection | None = None) -> Certificate:
-        """Issue the certificate of a release from rows that are protected so."""
-        given = Protection() if protection is None else protection
-        matches = (self.unit, self.claim.neighbors) == (given.unit, given.neighbors)
-        if not matches:  # a mistake of ours, found before a row is read
+        """Issue the certificate of a release from rows with this protection."""
+        data = Protection() if protection is None else protection
+        matches = (self.unit, self.claim.neighbors) == (data.unit, data.neighbors)
+        if not matches:  # an internal mistake, detected before a row is read
             raise GuaranteeError(
                 f"a plan for {_relation(self.unit, self.claim.neighbors)} cannot be run on data "
-                f"opened for {_relation(given.unit, given.neighbors)}."
+                f"opened for {_relation(data.unit, data.neighbors)}."
             )
         steps, parts, assumed = self.steps, self.parts, self.assumed
-        if given.premise is not None:
+        if data.premise is not None:  # rows come from code of others: each step is asserted
             steps = _asserted(steps)
             parts = tuple(replace(part, steps=_asserted(part.steps)) for part in parts)
-            assumed = (*assumed, *([] if given.premise in assumed else [given.premise]))
+            assumed = (*assumed, *([] if data.premise in assumed else [data.premise]))
         return issue(
             claim=self.claim,
             steps=steps if not self.parts else None,
             parts=parts,
             bits=bits,
             unit=self.unit,
-            row=given.words or self.row,
+            row=data.words or self.row,
             public=self.public,
             assumed=assumed,
-            bare_rows=self.bare_rows and given.bare,
+            bare_rows=self.bare_rows and data.bare,
         )
 
 
 def _relation(unit: str | None, neighbors: Neighbors) -> str:
+    """Name the protected unit and the relation, for a message."""
     return f"{'rows' if unit is None else unit!r} under {neighbors.value}"
 
 
 def _times(part: Part, times: int, last: Step) -> Part:
-    """Return the part for a unit that costs so many times what a row does."""
+    """Return the part for a unit, whose ε is `times` that of a row; `last` is the units step."""
     epsilon = None if part.epsilon is None else part.epsilon * times
     return Part(steps=(*part.steps, last), epsilon=epsilon)
 
 
 def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the steps of a proof whose rows somebody else reads."""
+    """Return the steps of a proof, at most asserted: code of others reads the rows."""
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
 
 
 def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
-    """Return the step before a channel that says how many rows a unit has; none without a unit.
+    """Return the step about the rows of a unit, to stand before a channel; none without a unit.
 
-    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    With `weight` the sum over a unit's rows is clipped to `weight` times the bound of one row.
     """
     if unit is None:
         return ()
@@ -414,8 +417,8 @@ def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) ->
     return (Units(max_rows=max_rows).step(),)
 
 
-def rows_told(rows: int, *, public: bool) -> str:
-    """Return what a certificate lists of the number of rows."""
+def row_count_sentence(rows: int, *, public: bool) -> str:
+    """Return the sentence of a certificate about the number of rows, or about a public guess."""
     return f"the number of rows{'' if public else ' to plan with'}, {rows}"
 
 
@@ -434,9 +437,9 @@ def issue(
     """Return the certificate of a release drawn from `bits`, from public numbers only.
 
     A chain that does not prove its claim raises `CertificateError` here, before anything is drawn.
-    Pass `steps` for a proof of one part, `parts` for several pure ones that add up. `unit` names
-    who is protected if it is not a row. `bare_rows`: the release reads rows that came as an array,
-    a list or a frame; False where it is given no rows, only a value.
+    Pass `steps` for a proof of one part, `parts` for several pure ones that add up. `unit` is the
+    protected unit, None for a row. `bare_rows` says that the release reads rows that came as an
+    array, a list or a frame; False where it reads only a value, or declared data.
     """
     certificate = Certificate(
         claim=claim,
@@ -457,17 +460,18 @@ def issue(
 def _check(certificate: Certificate) -> None:
     """Refuse a certificate that `verify` would refuse, and remember the digest of one that holds.
 
-    The digest was computed just now, of all that the proof depends on: the same digest is the same
-    proof. `zd.verify` has no such memory.
+    The digest was just computed from everything that the proof depends on, so the same digest is
+    the same proof. `zd.verify` has no such memory.
     """
     body = certificate.body()
     check_work(body["claim"], body["parts"])
-    check_parts(certificate)  # a test reads what is issued back from its JSON
-    while len(_CHECKED) >= _MOST_CHECKED:
+    # unlike `verify` this does not parse the certificate's JSON; a test checks that it could
+    check_parts(certificate)
+    while len(_CHECKED) >= _MAX_CHECKED:
         _CHECKED.pop(next(iter(_CHECKED), ""), None)
     _CHECKED[certificate.digest] = None
 
 
 def _line(text: str) -> str:
-    """Return the text on one line, as a certificate is read: a long repr may have several."""
+    """Return a text on one line, as certificates require; a long repr may have several."""
     return printable(" ".join(text.split()))

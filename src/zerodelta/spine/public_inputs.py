@@ -1,4 +1,4 @@
-"""Rows as a source, and checks of public inputs that a caller must not forget."""
+"""Turn rows into a source, and check public inputs: bounds, universes, shares."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts
 
-_FARTHEST = 1 << 500
-_MOST_ITEMS = 1 << 53
+_LARGEST_END = 1 << 500
+_MAX_ITEMS = 1 << 53
 
 
 def as_source(
@@ -31,7 +31,8 @@ def as_source(
 ) -> Source:
     """Return rows, or some columns of them, as a source; a series is one column.
 
-    Columns of texts are refused, unless only that a cell is there matters (`texts`).
+    Columns of texts are refused, unless `texts`: for questions that only need to know whether a
+    cell is present.
     """
     named = [columns] if isinstance(columns, str) else columns
     if not isinstance(rows, Source):
@@ -40,18 +41,18 @@ def as_source(
         missing is DEFAULT_MISSING,
         "missing",
         missing,
-        expected="nothing: what a missing cell counts as was declared",
+        expected="no missing=, which is for arrays and frames: a data set has it declared",
         remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
     )
     if isinstance(rows, Dataset):
         chosen = rows if columns is None else rows[columns]
-        named = [name for name, kind in chosen.kinds.items() if isinstance(kind, Text)]
+        text_columns = [name for name, kind in chosen.kinds.items() if isinstance(kind, Text)]
         require(
-            texts or not named,
+            texts or not text_columns,
             "columns",
-            named,
-            expected="numbers, categories, booleans or dates: a text is none of them",
-            remedy="name other columns; zd.heavy_hitters finds texts that are frequent",
+            text_columns,
+            expected="numbers, categories, booleans or dates, not texts",
+            remedy="name other columns; zd.heavy_hitters finds frequent texts",
         )
         return chosen
     if columns is None:
@@ -59,28 +60,28 @@ def as_source(
     raise ParameterError(
         "columns",
         columns,
-        expected="nothing: this source has its own columns",
+        expected="no columns=: this source has its own columns",
         remedy="open data with zd.open to choose columns by name",
     )
 
 
 def as_numbers(rows: Any, columns: str | Sequence[str] | None = None) -> tuple[Source, Any]:
-    """Return rows of numbers as a source and, if they are of a data set, their declared bounds.
+    """Return rows of numbers as a source, with the declared bounds of a data set (else None).
 
-    Booleans and dates are their codes; a category and a text are refused.
+    Booleans and dates are read as their codes; categories and texts are refused.
     """
     source = as_source(rows, columns)
     if not isinstance(source, Dataset):
         return source, None
-    odd = [
+    refused = [
         name
         for name, kind in source.kinds.items()
         if isinstance(kind, (Category, Text)) or (isinstance(kind, Boolean) and kind.missing)
     ]
     require(
-        not odd,
+        not refused,
         "columns",
-        odd,
+        refused,
         expected="numbers, booleans or dates",
         remedy='name such columns only, as in columns=["age", "income"]',
     )
@@ -89,7 +90,7 @@ def as_numbers(rows: Any, columns: str | Sequence[str] | None = None) -> tuple[S
 
 
 def bounds_of(source: Source, bounds: Any) -> Any:
-    """Return the bounds that the caller gave, or those that were declared for the columns."""
+    """Return the caller's bounds, or those that were declared for the columns; None if neither."""
     if bounds is not None or not isinstance(source, Dataset):
         return bounds
     kinds = source.kinds.values()
@@ -100,9 +101,9 @@ def bounds_of(source: Source, bounds: Any) -> Any:
 
 
 def codes_of(data: Any, columns: str | None, *, unknown: Any, universe: Any) -> Dataset | None:
-    """Return the one column of codes that is asked of a data set; None for any other rows.
+    """Return the one column of codes of a data set; None for any other rows.
 
-    Its universe was declared, and so was where an unknown item counts.
+    `universe` and `unknown` are refused: the column's options were declared.
     """
     if not isinstance(data, Dataset):
         return None
@@ -119,38 +120,38 @@ def codes_of(data: Any, columns: str | None, *, unknown: Any, universe: Any) -> 
         unknown is None and universe is None,
         "universe, unknown",
         (universe, unknown),
-        expected="nothing: the options of the column were declared",
+        expected="neither of them: the options of the column were declared",
         remedy="declare them: zd.category([…], other=True)",
     )
     return chosen
 
 
 def labels_of(codes: Dataset) -> Finite:
-    """Return what the codes of a column stand for."""
+    """Return the options that the codes of a column stand for."""
     (kind,) = codes.kinds.values()
     return Finite(list(kind.labels or ()))
 
 
 def one_column(facts: Facts) -> None:
-    """Refuse rows of several columns where the question is about one."""
+    """Refuse rows of several columns, for questions about one."""
     require(
         facts.width == 1,
         "columns of rows",
         facts.width,
         expected="one column",
-        remedy="pass the column of which the answer is asked",
+        remedy="pass the one column that the question is about",
     )
 
 
 def needed(value: Any, name: str, remedy: str) -> Any:
-    """Return a public input, or say which one is missing and how to give it."""
-    expected = "a public input (never one read off the rows)"
+    """Return a public input, refusing None with the remedy."""
+    expected = "a public input (never one computed from the rows)"
     require(value is not None, name, None, expected=expected, remedy=remedy)
     return value
 
 
 def as_pair(bounds: Any) -> tuple[Any, Any]:
-    """Return bounds as (lower, upper), whatever these are."""
+    """Return a pair of bounds, refusing anything else; its two ends are not checked."""
     pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
     expected = "a pair (lower, upper)"
     require(pair, "bounds", bounds, expected=expected, remedy="pass bounds=(0, 100)")
@@ -160,12 +161,12 @@ def as_pair(bounds: Any) -> tuple[Any, Any]:
 
 def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """Return (lower, upper) of one column, exactly."""
-    given = needed(bounds, "bounds", "pass bounds=(lower, upper), known without the rows")
-    lower, upper = (as_rational(end, "bounds") for end in as_pair(given))
+    stated = needed(bounds, "bounds", "pass bounds=(lower, upper), known without the rows")
+    lower, upper = (as_rational(end, "bounds") for end in as_pair(stated))
     swap = "pass the smaller end first"
     require(lower < upper, "bounds", bounds, expected="lower < upper", remedy=swap)
     require(
-        max(-lower, upper) <= _FARTHEST,
+        max(-lower, upper) <= _LARGEST_END,
         "bounds",
         bounds,
         expected="ends of at most 2^500 in magnitude",
@@ -174,17 +175,17 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     return lower, upper
 
 
-def each_bounds(bounds: Any, columns: int) -> list[tuple[Fraction, Fraction]]:
-    """Return the exact (lower, upper) of every column, from numbers or one number for each."""
+def bounds_by_column(bounds: Any, columns: int) -> list[tuple[Fraction, Fraction]]:
+    """Return the exact (lower, upper) of every column; an end is one number or one for each."""
     remedy = "pass bounds=(lower, upper), known without the rows"
     lower, upper = as_pair(needed(bounds, "bounds", remedy))
     ends = []
     for end in (lower, upper):
         listed = isinstance(end, (list, tuple, np.ndarray))
-        each = list(end) if listed else [end] * columns
+        numbers = list(end) if listed else [end] * columns
         expected = f"one number, or {columns}, for each end"
-        require(len(each) == columns, "bounds", bounds, expected=expected, remedy=remedy)
-        ends.append(each)
+        require(len(numbers) == columns, "bounds", bounds, expected=expected, remedy=remedy)
+        ends.append(numbers)
     return [as_bounds((low, high)) for low, high in zip(*ends, strict=True)]
 
 
@@ -197,23 +198,23 @@ def as_share(share: Rational, name: str) -> Fraction:
 
 def as_universe(universe: Any) -> Finite:
     """Return the public universe: a list of items, or N for the integers 0..N-1."""
-    remedy = "pass universe=[...], all items there can be, or N for 0..N-1"
-    given = needed(universe, "universe", remedy)
-    space = given if isinstance(given, Finite) else Finite(given)
+    remedy = "pass universe=[...] with all possible items, or N for 0..N-1"
+    stated = needed(universe, "universe", remedy)
+    space = stated if isinstance(stated, Finite) else Finite(stated)
     listed = space.options is not None
     require(
-        listed or space.size <= _MOST_ITEMS,
+        listed or space.size <= _MAX_ITEMS,
         "universe",
         space.size,
         expected="at most 2^53 items",
         remedy="list the items instead",
     )
-    OptionIndex(space, "universe")  # refuses items that are read alike
+    OptionIndex(space, "universe")  # refuses two items that cells could not tell apart
     return space
 
 
 def unknown_index(unknown: Any, space: Finite) -> int | None:
-    """Return where items outside the universe are counted; None for nowhere."""
+    """Return the index at which items outside the universe are counted; None to ignore them."""
     if unknown is None:
         return None
     index = OptionIndex(space).find(unknown)
@@ -221,7 +222,7 @@ def unknown_index(unknown: Any, space: Finite) -> int | None:
         raise ParameterError(
             "unknown",
             unknown,
-            expected="an item of the universe, or None to count unknown items nowhere",
+            expected="an item of the universe, or None to ignore unknown items",
             remedy="add it to the universe",
         )
     return index

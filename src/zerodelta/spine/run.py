@@ -1,15 +1,15 @@
-"""Run a plan: the only place that makes a ticket and hands rows to a mechanism; or try it without.
+"""Run a plan, or preview it: the only module that makes tickets and hands rows to mechanisms.
 
     question -> plan -> certificate -> ticket -> rows and bits to the mechanism -> release
 
-Whatever raises before the ticket exists does so on public grounds, and nothing has been spent. What
-raises before a row is read is taken back, if there is a ledger; after that a debit stays.
+An error before the ticket exists depends on public inputs only, and nothing has been spent. After
+an error before the first row is read, ledgers take their debits back; later, debits stay.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
@@ -29,18 +29,18 @@ from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan
 from zerodelta.spine.verbs import Bill, billed
 from zerodelta.value import value
 
-# -- A dry run: what a release would cost and promise, found without a debit, a ticket or a row ---
-# The call is made as it is meant, and stopped where its certificate has been issued. Nothing but
-# what is public has been looked at by then.
+# -- A preview: what a release would cost and claim, without a debit, a ticket or a row -----------
+# The real call is made, and left by an exception once its certificate is issued: so a preview
+# cannot disagree with the release. Only public inputs have been used by then.
 
-_WANTED: ContextVar[bool] = ContextVar("preview", default=False)
+_PREVIEWING: ContextVar[bool] = ContextVar("preview", default=False)
 
-_LATER = "depends on the value that is released"
+_ERROR_UNKNOWN = "depends on the value that is released"
 
 
 @value
 class Preview:
-    """What is known of a release before it is run; all of it is public."""
+    """A release before it is run: certificate, price and forecast, all of it public."""
 
     certificate: Certificate
     price: Fraction | None
@@ -48,55 +48,55 @@ class Preview:
     error: float | str
     """The forecast of its error."""
     complete_error: float | None
-    """The forecast if no cell is missing (missing=None), where cells may be."""
+    """The forecast for missing=None (no cell is missing); None where that is the same."""
     seconds: float | None
     methods: tuple[Method, ...]
-    """What was weighed, best first."""
+    """The methods that were compared, best first."""
     details: str
-    """What was decided, such as the shares of ε in a table."""
+    """The decisions of the plan, such as the shares of ε in a table."""
 
     @property
     def claim(self) -> Claim:
-        """What would be claimed; with `price` it is what a ledger can price."""
+        """The claim that the certificate would prove."""
         return self.certificate.claim
 
 
 @final
-class _Stopped(BaseException):
-    """Leaves a call that is only previewed; no handler of errors is to catch it."""
+class _Previewed(BaseException):
+    """Leaves a call that is only previewed; `except Exception` does not catch it."""
 
-    def __init__(self, found: Preview) -> None:
+    def __init__(self, preview: Preview) -> None:
         super().__init__()
-        self.found = found
+        self.preview = preview
 
 
 def preview(call: Callable[[], Any]) -> Preview:
-    """Return what one release would be, by making the call up to its debit.
+    """Return price, certificate and forecast of the release that `call` would make.
 
     >>> import numpy as np, zerodelta as zd
-    >>> found = preview(lambda: zd.mean(np.zeros(1000), bounds=(0, 1), epsilon="1/2"))
-    >>> found.price, found.error
+    >>> seen = preview(lambda: zd.mean(np.zeros(1000), bounds=(0, 1), epsilon="1/2"))
+    >>> seen.price, seen.error
     (Fraction(1, 2), 0.002)
     """
-    token = _WANTED.set(True)
+    token = _PREVIEWING.set(True)
     try:
         call()
-    except _Stopped as stopped:
-        return stopped.found
+    except _Previewed as previewed:
+        return previewed.preview
     finally:
-        _WANTED.reset(token)
+        _PREVIEWING.reset(token)
     raise ParameterError("call", expected="one that makes a release", remedy="pass zd.mean, say")
 
 
 def stop_if_previewed(plan: ReleasePlan[Any], certificate: Certificate) -> None:
-    """Leave the call here if it is only previewed: called before anything is paid."""
-    if not _WANTED.get():
+    """Leave a call that is only previewed; `run` calls this before anything is paid."""
+    if not _PREVIEWING.get():
         return
-    raise _Stopped(
+    raise _Previewed(
         Preview(
             certificate=certificate,
             price=plan.price,
-            error=_LATER if callable(plan.error) else plan.error,
+            error=_ERROR_UNKNOWN if callable(plan.error) else plan.error,
             complete_error=plan.complete_error,
             seconds=plan.seconds,
             methods=tuple(plan.methods),
@@ -111,7 +111,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Openable(Protocol[R_co]):
-    """What a ticket opens: a `Source` or a `Sealed`."""
+    """Rows, or sealed values, that a ticket opens: a `Source` or a `Sealed`."""
 
     def open(self, ticket: Ticket) -> R_co:
         """Return the rows."""
@@ -120,15 +120,15 @@ class Openable(Protocol[R_co]):
 
 @final
 class Opened(Generic[R]):
-    """A release under way: certified, paid for before its first row. It ends in one `Release`."""
+    """A release under way: certified, paid for before its first row, ending in one `Release`."""
 
     __slots__ = (
-        "_aside",
         "_bill",
         "_certificate",
+        "_diagnosis",
+        "_diagnostics",
         "_plan",
         "_protection",
-        "_read",
         "bits",
         "ticket",
     )
@@ -141,42 +141,44 @@ class Opened(Generic[R]):
         bits: BitSource,
         *,
         protection: Protection,
-        aside: Aside | None = None,
-        read: Diagnostics | None = None,
+        diagnosis: PlannedDiagnosis | None = None,
+        diagnostics: Diagnostics | None = None,
         bill: Bill,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
-        self._aside, self._read, self._bill = aside, read, bill
+        self._diagnosis, self._diagnostics, self._bill = diagnosis, diagnostics, bill
         self.ticket, self.bits = ticket, bits
 
     def pay(self) -> None:
-        """Debit what the release costs, unless that was done; rows may be read from then on."""
+        """Debit the ε of the release, once; rows may be read from then on."""
         self._check_bits()
         if self.ticket.due:
             self.ticket.settle(self._bill.pay().receipts)
 
     def check(self) -> None:
-        """Raise what paying would raise by now."""
+        """Raise the error that paying would raise now; nothing is debited."""
         self._bill.check()
 
     def _check_bits(self) -> None:
-        """Raise if bits come from elsewhere by now: a test replays some for a part of a release.
+        """Refuse to draw from another source of bits than the one certified.
 
-        It would have them drawn from other bits than it meant; `self.bits` stay those certified.
+        A test may replay bits for the certificate and leave the context before the noise is drawn,
+        or the other way round; `self.bits` stay those certified.
         """
-        now = current_bits()
-        same = now is self.bits or (is_private(now) and is_private(self.bits))
+        current = current_bits()
+        same_source = current is self.bits or (is_private(current) and is_private(self.bits))
         require(
-            same,
+            same_source,
             "bits",
             expected="the source of random bits for which the certificate was issued",
             remedy="make and run a study inside the same `testing.replayed`, or both outside",
         )
 
     def take_back(self) -> None:
-        """Take the debit back, and make the ticket void, unless a row may have been read.
+        """Take the debit back and void the ticket, unless a row may have been read.
 
-        For an error before that, which has public grounds; without a ledger nothing happens.
+        For errors before the first row, which depend on public inputs only. Without a ledger
+        nothing happens.
         """
         if self._bill.paid.debits and not self.ticket.used:
             self.ticket.void()
@@ -185,50 +187,55 @@ class Opened(Generic[R]):
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, with the same bill, by another plan of the same claim.
 
-        For a study, whose program decides as it runs how it ends; the certificate is issued now.
+        A study replans when it publishes: it is begun as if its program were guarded (run inside
+        `Study.run` or a `with` block) and published through its own channel. Only its end shows
+        whether the program was guarded, which decides what the certificate assumes, and whether
+        `minimize` published by a descent, whose proof has other steps. Claim and price stay.
         """
-        made = plan if self._aside is None else plan.beside(self._aside.plan)
+        full = plan if self._diagnosis is None else plan.joined_with(self._diagnosis.plan)
         require(
-            made.claim == self._plan.claim,
+            full.claim == self._plan.claim,
             "claim",
-            made.claim,
+            full.claim,
             expected=f"{self._plan.claim}, for which the ticket was taken",
             remedy="begin another release",
         )
         return Opened(
-            made,
-            made.certificate(self.bits, self._protection),
+            full,
+            full.certificate(self.bits, self._protection),
             self.ticket,
             self.bits,
             protection=self._protection,
-            aside=self._aside,
-            read=self._read,
+            diagnosis=self._diagnosis,
+            diagnostics=self._diagnostics,
             bill=self._bill,
         )
 
     def rehearsed(self) -> Opened[R]:
-        """Return the same release for a rehearsal, which reads no row: its fractions are NaN."""
-        none = Diagnostics(used=math.nan, clipped=math.nan, unreadable=math.nan)
+        """Return the same release for a rehearsal, which reads no row: its diagnostics are NaN."""
+        unknown = Diagnostics(used=math.nan, clipped=math.nan, unreadable=math.nan)
         return Opened(
             self._plan,
             self._certificate,
-            Ticket(self._certificate),  # it costs nothing, and opens nothing that was given
+            Ticket(self._certificate),  # another ticket: it does not open the caller's rows
             self.bits,
             protection=self._protection,
-            aside=self._aside,
-            read=None if self._aside is None else none,
+            diagnosis=self._diagnosis,
+            diagnostics=None if self._diagnosis is None else unknown,
             bill=Bill(self._bill.paid.record),
         )
 
-    def read(self) -> Diagnostics | None:
-        """Return how the rows are read, if that was asked for: once, and the same ever after.
+    def diagnostics(self) -> Diagnostics | None:
+        """Return the noisy diagnostics, measured at the first call; None if they are not asked for.
 
-        A study does this before its program has an internal answer: a program might change an
-        array by one, and these fractions do not go through the channel.
+        A study calls this before its program has an internal answer. A program could write such an
+        answer into the caller's array, and diagnostics do not go through the study's channel.
         """
-        if self._aside is not None and self._read is None:
-            self._read = self._aside.plan.answer(self._aside.source.open(self.ticket), self.bits)
-        return self._read
+        diagnosis = self._diagnosis
+        if diagnosis is not None and self._diagnostics is None:
+            rows = diagnosis.source.open(self.ticket)
+            self._diagnostics = diagnosis.plan.answer(rows, self.bits)
+        return self._diagnostics
 
     def release(self, value: Any) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
@@ -241,7 +248,7 @@ class Opened(Generic[R]):
             error=error(value) if callable(error) else error,
             noise=self._plan.noise,
             seconds=self._plan.seconds,
-            diagnostics=self.read(),
+            diagnostics=self.diagnostics(),
             sums=sums,
             plan=self._plan.details,
             record=self._bill.paid.record_at(self.ticket.time, self._certificate),
@@ -250,8 +257,8 @@ class Opened(Generic[R]):
 
 
 @value
-class Beside:
-    """How the rows of a release are read, asked beside it for a share of its ε."""
+class Diagnosis:
+    """The question how many rows are used, clipped or unreadable, at a share of a release's ε."""
 
     question: Question
     source: Source
@@ -259,63 +266,69 @@ class Beside:
 
 
 @value
-class Aside:
-    """What is asked beside a release, planned: a part of the same certificate."""
+class PlannedDiagnosis:
+    """The plan of a diagnosis; it becomes a part of the release's certificate."""
 
     plan: ReleasePlan[Rows]
     source: Source
 
 
-def left(epsilon: Rational, beside: Beside | None) -> Fraction:
-    """Return the ε that is left for a release if something is asked beside it."""
+def epsilon_without(epsilon: Rational, diagnosis: Diagnosis | None) -> Fraction:
+    """Return the ε of the release itself: the total without the share of its diagnosis."""
     exact = as_usable_epsilon(epsilon)
-    return exact if beside is None else exact * (1 - beside.share)
+    return exact if diagnosis is None else exact * (1 - diagnosis.share)
 
 
-def aside(beside: Beside | None, epsilon: Rational) -> Aside | None:
-    """Plan what is asked beside a release, at its share of the ε of both."""
-    if beside is None:
+def plan_diagnosis(diagnosis: Diagnosis | None, epsilon: Rational) -> PlannedDiagnosis | None:
+    """Plan a diagnosis at its share of the total ε; None without a diagnosis."""
+    if diagnosis is None:
         return None
-    share = as_usable_epsilon(epsilon) * beside.share
-    return Aside(plan=planned(beside.question, beside.source, share), source=beside.source)
+    share, source = as_usable_epsilon(epsilon) * diagnosis.share, diagnosis.source
+    return PlannedDiagnosis(plan=planned(diagnosis.question, source, share), source=source)
 
 
 def begin(
     plan: ReleasePlan[R],
     source: Openable[Any],
     *,
-    aside: Aside | None = None,
+    diagnosis: PlannedDiagnosis | None = None,
 ) -> Opened[R]:
-    """Issue the certificate, and look whether it can be paid for; no row is read before that is.
+    """Issue the certificate, and check that accounts can pay; the first row is read after `pay`.
 
-    For programs that ask many times (`zd.Study`), which pay just before their first row: a mistake
-    that shows until then has cost nothing. Everything else is one `run`.
+    For a `Study`, which reads rows many times and pays just before its first row, so that an
+    earlier mistake costs nothing. Everything else is one `run`.
     """
-    opened = _opened(plan, source, aside=aside)
+    opened = _opened(plan, source, diagnosis=diagnosis)
     opened.check()
     return opened
 
 
-def _opened(plan: ReleasePlan[R], source: Openable[Any], *, aside: Aside | None) -> Opened[R]:
+def _opened(
+    plan: ReleasePlan[R], source: Openable[Any], *, diagnosis: PlannedDiagnosis | None
+) -> Opened[R]:
+    """Return the release with certificate, bill and a ticket that is still to be paid."""
     bits = current_bits()
     protection = _protection(source)
-    made = plan if aside is None else plan.beside(aside.plan)
-    certificate = made.certificate(bits, protection)
-    stop_if_previewed(made, certificate)
+    full = plan if diagnosis is None else plan.joined_with(diagnosis.plan)
+    certificate = full.certificate(bits, protection)
+    stop_if_previewed(full, certificate)
     bill = billed(certificate, protection)
-    ticket = Ticket(certificate, diagnosed=None if aside is None else aside.source, due=True)
-    return Opened(made, certificate, ticket, bits, protection=protection, aside=aside, bill=bill)
+    diagnosed = None if diagnosis is None else diagnosis.source
+    ticket = Ticket(certificate, diagnosed=diagnosed, due=True)
+    return Opened(
+        full, certificate, ticket, bits, protection=protection, diagnosis=diagnosis, bill=bill
+    )
 
 
 def run(
     plan: ReleasePlan[R],
     source: Openable[R],
     *,
-    aside: Aside | None = None,
+    diagnosis: PlannedDiagnosis | None = None,
 ) -> Release:
-    """Return the release: certificate, then ticket, then rows, in this order."""
-    opened = _opened(plan, source, aside=aside)
-    opened.pay()  # raises BudgetError, and then nothing was spent
+    """Issue the certificate, pay, read the rows and add noise, in this order."""
+    opened = _opened(plan, source, diagnosis=diagnosis)
+    opened.pay()  # a BudgetError here has spent nothing
     try:
         return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
     except Exception:
@@ -328,17 +341,17 @@ def ask(
     source: Openable[Any],
     *,
     epsilon: Rational,
-    beside: Beside | None = None,
+    diagnosis: Diagnosis | None = None,
     facts: Facts | None = None,
     units: type[UnitTheorem] = Units,
 ) -> Release:
-    """Plan what is asked of a source for whom it protects, and run the plan.
+    """Plan a question about a source, and run the plan.
 
-    What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` and
-    `units` as for `planned`.
+    A `diagnosis` takes its share of ε, and is a part of the same certificate. `facts` and `units`
+    as for `planned`.
     """
-    plan = planned(question, source, epsilon, facts=facts, beside=beside, units=units)
-    return run(plan, source, aside=aside(beside, epsilon))
+    plan = planned(question, source, epsilon, facts=facts, diagnosis=diagnosis, units=units)
+    return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
 
 
 def planned(
@@ -347,47 +360,45 @@ def planned(
     epsilon: Rational,
     *,
     facts: Facts | None = None,
-    beside: Beside | None = None,
+    diagnosis: Diagnosis | None = None,
     units: type[UnitTheorem] = Units,
 ) -> Any:
-    """Return the plan of a question: for a unit, that of one of its rows at its share of ε.
+    """Return the plan of a question about a source: a `ReleasePlan` or a `StudyProgram`.
 
-    `facts`: what is public of the rows, where that is not `Facts.of` the source. What is asked
-    `beside` takes its share of ε first. `units`: the theorem that says what a unit's rows cost.
+    With units the question is planned for one row, at the ε that a row may cost, and the plan is
+    then extended to all rows of a unit (theory V). `facts` are the public facts about the rows,
+    where they are not `Facts.of` the source. `units` is the theorem about the rows of a unit.
     """
-    protection, exact = _protection(source), left(epsilon, beside)
-    known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
-    if known is None:  # pragma: no cover
-        raise AssertionError("what is no source comes with its facts")
-    share = exact
+    protection, row_epsilon = _protection(source), epsilon_without(epsilon, diagnosis)
+    public_facts = Facts.of(source) if facts is None and isinstance(source, Source) else facts
+    if public_facts is None:  # pragma: no cover
+        raise AssertionError("rows that are no Source come with their facts")
     if protection.unit is not None:
-        share = units(max_rows=protection.max_rows).of_row(exact)
-    plan = question.plan(known, share)
-    if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
-        # lattices and forecasts follow from what stands in for it, so the certificate lists that
-        public = tuple(dict.fromkeys([*plan.public, source.row_count_phrase]))
-        plan = replace(plan, public=public)
-    if isinstance(plan, ReleasePlan):
-        plan = replace(plan, public=tuple(known.as_number(each) for each in plan.public))
-    complete = known.complete
-    if complete is not None and isinstance(plan, ReleasePlan):
-        plan = replace(plan, if_complete=lambda: question.plan(complete, share))
-    if protection.unit is None:
-        return plan
-    if isinstance(plan, ReleasePlan):
-        return plan.protecting(protection, units)
-    return plan.protecting(protection)  # a study protects units in its own way
+        row_epsilon = units(max_rows=protection.max_rows).of_row(row_epsilon)
+    plan = question.plan(public_facts, row_epsilon)
+    if not isinstance(plan, ReleasePlan):
+        # a study lists its own public numbers, and protects units in its own way
+        return plan if protection.unit is None else plan.protecting(protection)
+    sentences: Iterable[str] = plan.public
+    if not public_facts.counted and isinstance(source, Source):
+        # n is private: lattices and forecasts follow from a public number in its place
+        sentences = dict.fromkeys([*sentences, source.row_count_phrase])
+    plan = replace(plan, public=tuple(map(public_facts.as_number, sentences)))
+    complete = public_facts.complete
+    if complete is not None:
+        plan = replace(plan, if_complete=lambda: question.plan(complete, row_epsilon))
+    return plan if protection.unit is None else plan.protecting(protection, units)
 
 
 def _protection(source: Openable[Any]) -> Protection:
-    # what a foreign class says of itself is not believed
+    """Return whom a source protects; a foreign class's own statement is not believed."""
     return source.protection if type(source) is Sealed else protection_of(source)
 
 
 def post_processed(release: Release, *, value: Any, error: float | str) -> Release:
-    """Return a release of what was made of a released value, which costs no ε.
+    """Return the release with a value computed from the released one, which costs no ε.
 
-    Its noise law is not known any more.
+    The noise law of the new value is not known, so it has no intervals.
     """
     return Release(
         value=value,
@@ -400,5 +411,5 @@ def post_processed(release: Release, *, value: Any, error: float | str) -> Relea
 
 
 def restored(fields: Mapping[str, Any]) -> Release:
-    """Return a release that was saved, from its fields."""
+    """Return a saved release from its fields."""
     return Release(**fields)

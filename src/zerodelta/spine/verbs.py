@@ -1,10 +1,8 @@
-"""What verbs have in common: who pays, what was asked, as JSON, and what `help()` says of them.
+"""The common parts of verbs: the keywords of payment, the request as JSON, and shared docstrings.
 
-Every verb takes `ledger=` and `again=` by one decorator, `debited`: it holds them, and what was
-asked, until the runner takes the ticket of that verb's one release. A caller's function that a verb
-tries before its ticket may ask something of its own: that is another release, which does not use up
-what the verb was given. So a verb that calls another one to make its release says so:
-`inside_same_release`.
+The decorator `debited` gives every verb the keywords `ledger` and `again`. It keeps them, with the
+verb's arguments, until the runner makes the one release of that verb. A verb that calls another
+verb to make this release calls it by `inside_same_release`.
 """
 
 from __future__ import annotations
@@ -39,41 +37,42 @@ from zerodelta.privacy.steps import digest_of
 from zerodelta.spaces import Space
 from zerodelta.value import value
 
-# -- What was asked, as JSON can write it: public parameters and declared data, never a row -------
-# Records tell it, and a ledger recognizes by it what was asked before.
+# -- Requests as JSON: public parameters and declared data, never a row ---------------------------
+# A record contains the request, and a ledger recognizes a repeated one by its hash.
 
 ROWS = frozenset({"rows", "data", "items", "scores", "value", "X", "y", "example"})
-"""Parameters that rows come in, or what was computed from them: nothing of them is written, not
-even their type, unless they are a data set, which says what is public of it."""
+"""Parameters that hold rows or numbers computed from rows: nothing of them is written, not even
+their type. A data set is an exception: its public description is written."""
 
-_MOST_CELLS = 10_000
+_MOST_WRITTEN_CELLS = 10_000
+"""Larger public arrays are not written into records."""
 
 
 @value
-class Asked:
-    """A task, its public parameters, and the data sets that it is about."""
+class Request:
+    """A task, its public parameters, and descriptions of its data sets."""
 
     task: str
     parameters: dict[str, Any] = field(default_factory=dict)
     data: list[dict[str, Any]] = field(default_factory=list)
     columns: str = ""
-    """The names of the columns that are asked about, for people."""
+    """The names of the columns in question, for people."""
     complete: bool = False
-    """Whether this is all that was asked, so that the same can be recognized."""
+    """Whether every argument is written, so that a repeated request can be recognized."""
 
     @property
     def text(self) -> str:
-        """What was asked in a few words."""
+        """The request in a few words, such as "mean(income)"."""
         return f"{self.task}({self.columns})"
 
     @property
     def question(self) -> str | None:
-        """The hash of what was asked; None where the same cannot be recognized."""
-        whole = [self.task, self.parameters, self.data]
-        return digest_of(whole) if self.complete and self.data else None
+        """The hash of the request; None where a repetition cannot be recognized."""
+        content = [self.task, self.parameters, self.data]
+        return digest_of(content) if self.complete and self.data else None
 
     def record(self, certificate: Certificate) -> Record:
-        """Return the record of a release; when it was paid for is not known yet."""
+        """Return the record of a release that is not paid for yet."""
         return Record(
             id=SystemBits().read(16).hex(),
             task=self.task,
@@ -88,39 +87,39 @@ class Asked:
         )
 
 
-def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
-    """Return what was asked with these arguments, unless it never `repeats`: then there is more."""
+def request_of(task: str, arguments: Mapping[str, Any], *, repeats: bool) -> Request:
+    """Return the request of a call; one that never `repeats` depends on more than its arguments."""
     parameters: dict[str, Any] = {}
     data: list[dict[str, Any]] = []
     complete = repeats
-    for name, entry in given.items():
-        if entry is None:
+    for name, argument in arguments.items():
+        if argument is None:
             continue
-        if type(entry) is Dataset:
-            data.append({"as": name, **_plain(entry.described)})
+        if type(argument) is Dataset:
+            data.append({"as": name, **_as_json(argument.described)})
         elif name in ROWS:
-            complete = False  # of an array nobody knows whether it is the same one
+            complete = False  # two arrays cannot be compared without their values
         else:
             try:
-                parameters[name] = _plain(entry, name)
-            except _Unwritten:
-                parameters[name] = {"not written": type(entry).__name__}
+                parameters[name] = _as_json(argument, name)
+            except _NotWritable:
+                parameters[name] = {"not written": type(argument).__name__}
                 complete = False
-    return Asked(
+    return Request(
         task=task,
         parameters=parameters,
         data=data,
-        columns=_columns(task, given),
+        columns=_columns(task, arguments),
         complete=complete,
     )
 
 
-class _Unwritten(Exception):  # noqa: N818
-    """Something that was asked cannot be written down, such as a function."""
+class _NotWritable(Exception):  # noqa: N818
+    """An argument has no JSON, such as a function."""
 
 
-def _plain(value: Any, name: str = "") -> Any:
-    """Return a public argument as JSON can write it; equal ones alike."""
+def _as_json(value: Any, name: str = "") -> Any:
+    """Return a public argument as JSON; equal arguments become equal JSON."""
     if name == "epsilon":
         return str(decimal_meant(value, name))
     if isinstance(value, np.number):
@@ -136,51 +135,54 @@ def _plain(value: Any, name: str = "") -> Any:
     if isinstance(value, range):
         return ["range", value.start, value.stop, value.step]
     if isinstance(value, Space):
-        return _plain(value.describe())  # its repr names a few options only
+        return _as_json(value.describe())  # its repr shortens long lists of options
     if isinstance(value, Enum):
         return [type(value).__name__, value.name]
-    if isinstance(value, np.ndarray) and value.size <= _MOST_CELLS and value.dtype != object:
-        return [list(value.shape), [_plain(each) for each in value.ravel().tolist()]]
+    small = isinstance(value, np.ndarray) and value.size <= _MOST_WRITTEN_CELLS
+    if small and value.dtype != object:
+        return [list(value.shape), [_as_json(cell) for cell in value.ravel().tolist()]]
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, dict):
         if all(type(key) is str for key in value):
-            return {key: _plain(each) for key, each in value.items()}
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
-    ours = is_dataclass(value) and type(value).__module__.startswith("zerodelta.")
-    if ours and not isinstance(value, (Source, type)):
-        parts = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+            return {key: _as_json(item) for key, item in value.items()}
+        return [[_as_json(key), _as_json(item)] for key, item in value.items()]
+    of_package = is_dataclass(value) and type(value).__module__.startswith("zerodelta.")
+    if of_package and not isinstance(value, (Source, type)):
+        parts = {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}
         return [type(value).__name__, parts]
-    raise _Unwritten
+    raise _NotWritable
 
 
 _NAMING = ("columns", "of", "by", "target")
 """Parameters that name columns."""
 
 
-def _columns(task: str, given: Mapping[str, Any]) -> str:
-    """Return the names of the columns that are asked about, as far as these were said."""
-    said = [name for each in _NAMING for name in _texts(given.get(each))]
-    sets = [value for value in given.values() if type(value) is Dataset]
-    names = [name for name in said if not sets or any(name in each.declared for each in sets)]
-    for each in sets:
-        few = len(each.columns) < len(each.declared)
-        if few or not (names or task == "count"):  # which is of rows, not of columns
-            names += each.columns
-    shown = ", ".join(dict.fromkeys(name for name in names if name))
-    plain = printable(shown)
-    return plain if len(plain) <= 100 else plain[:97] + "..."
+def _columns(task: str, arguments: Mapping[str, Any]) -> str:
+    """Return the names of the columns that a call is about, as one short text for people."""
+    stated = [name for parameter in _NAMING for name in _texts(arguments.get(parameter))]
+    sets = [argument for argument in arguments.values() if type(argument) is Dataset]
+    # a stated name that no data set declares is no column: it may be anything
+    names = [name for name in stated if not sets or any(name in data.declared for data in sets)]
+    for data in sets:
+        some_only = len(data.columns) < len(data.declared)
+        if some_only or not (names or task == "count"):  # a count is of rows, not of columns
+            names += data.columns
+    text = printable(", ".join(dict.fromkeys(name for name in names if name)))
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def _texts(value: Any) -> list[str]:
-    if isinstance(value, (str, Mapping)):
-        return [value] if isinstance(value, str) else [n for n in value if isinstance(n, str)]
-    return [n for n in value if isinstance(n, str)] if isinstance(value, (list, tuple)) else []
+    """Return the texts in an argument that is a text, a mapping or a list; else none."""
+    if isinstance(value, str):
+        return [value]
+    items = value if isinstance(value, (Mapping, list, tuple)) else ()
+    return [item for item in items if isinstance(item, str)]
 
 
-# -- What `help()` shows: what verbs, or estimators, have in common is written once ---------------
-# A docstring that leaves out a parameter takes it over from another one: that of the verb that it
-# is like, then `STANDARD`. A class takes over attributes and notes, too, from its bases.
+# -- Docstrings: parameters that verbs, or estimators, share are written once ---------------------
+# A parameter that a docstring leaves out is copied from another one: that of the verb named by
+# `like`, then `STANDARD`. Classes also copy attributes and notes from their bases.
 
 STANDARD = """\
 Parameters
@@ -205,75 +207,78 @@ again : bool, default False
 
 
 def completed(text: str | None, *others: str | None, parameters: Iterable[str]) -> str | None:
-    r"""Return a docstring that says of each parameter what it is, in their order.
+    r"""Return a docstring with all `parameters` in order; missing ones come from the `others`.
 
     >>> one = "Add.\n\nParameters\n----------\nb : int\n    Last.\n"
     >>> other = "Sum.\n\nParameters\n----------\na, b, c : int\n    A number.\n"
     >>> completed(one, other, parameters=["a", "b"]).split("\n")[4:]
     ['a : int', '    A number.', 'b : int', '    Last.']
     """
-    if text is None:  # as under python -OO
+    if text is None:  # python -OO removes docstrings
         return None
     places = {name: place for place, name in enumerate(parameters)}
     sources = [inspect.cleandoc(other or "") for other in others]
-    return _with(inspect.cleandoc(text), "Parameters", sources, places)
+    return _with_items(inspect.cleandoc(text), "Parameters", sources, places)
 
 
 def inherited(text: str | None, *others: str | None, parameters: Iterable[str]) -> str | None:
     """Return the docstring of a class, with attributes and notes of its bases, too."""
-    made = completed(text, *others, parameters=parameters)
-    if made is None:
+    with_parameters = completed(text, *others, parameters=parameters)
+    if with_parameters is None:
         return None
     sources = [inspect.cleandoc(other or "") for other in others]
-    return _with_notes(_with(made, "Attributes", sources), sources)
+    return _with_notes(_with_items(with_parameters, "Attributes", sources), sources)
 
 
 _SECTIONS = ("Parameters", "Returns", "Attributes", "Notes", "Examples")
 
 
-def _with(
-    text: str, title: str, sources: list[str], wanted: Mapping[str, int] | None = None
+def _with_items(
+    text: str, title: str, sources: list[str], places: Mapping[str, int] | None = None
 ) -> str:
-    """Return the text with items of a section of the others: those that are wanted, in order."""
+    """Return the text with the items of one section that only other docstrings describe.
+
+    With `places` only the names in it are added, and all items are sorted by their place.
+    """
     items = _items(text, title)
     for source in sources:
-        for names, told in _items(source, title):
-            known = {name for each, _ in items for name in each}
-            new = [n for n in names if n not in known and (wanted is None or n in wanted)]
-            if wanted is not None:
-                items += [([name], told) for name in new]
+        for names, description in _items(source, title):
+            present = {name for item_names, _ in items for name in item_names}
+            new = [n for n in names if n not in present and (places is None or n in places)]
+            if places is not None:
+                items += [([name], description) for name in new]
             elif new:
-                items.append((new, told))
-    if wanted is not None:
-        items.sort(key=lambda item: wanted.get(item[0][0], len(wanted)))
-    body = "\n".join(", ".join(names) + told for names, told in items)
+                items.append((new, description))
+    if places is not None:
+        items.sort(key=lambda item: places.get(item[0][0], len(places)))
+    body = "\n".join(", ".join(names) + description for names, description in items)
     span = _span(text, title)
     if span is not None:
         return text[: span[0]] + body + text[span[1] :]
-    following = "|".join(_SECTIONS[_SECTIONS.index(title) + 1 :])
-    found = re.search(rf"^({following})\n-{{3,}}\n", text, re.MULTILINE)
-    if found is None or not items:
+    later_titles = "|".join(_SECTIONS[_SECTIONS.index(title) + 1 :])
+    later = re.search(rf"^({later_titles})\n-{{3,}}\n", text, re.MULTILINE)
+    if later is None or not items:
         return text
     section = f"{title}\n{'-' * len(title)}\n{body}\n\n"
-    return text[: found.start()] + section + text[found.start() :]
+    return text[: later.start()] + section + text[later.start() :]
 
 
 def _span(text: str, title: str) -> tuple[int, int] | None:
-    """Return where the items of a section begin and end."""
-    found = re.search(rf"^{title}\n-{{3,}}\n(.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    return None if found is None else found.span(1)
+    """Return where the items of a section begin and end; None without the section."""
+    section = re.search(rf"^{title}\n-{{3,}}\n(.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return None if section is None else section.span(1)
 
 
 def _items(text: str, title: str) -> list[tuple[list[str], str]]:
-    """Return the items of a section: names, and what is said of them."""
+    """Return the items of a section: their names, and their type and description as one text."""
     span = _span(text, title)
     if span is None:
         return []
     items = []
     for item in filter(None, re.split(r"\n(?=\S)", text[slice(*span)])):
-        heading, _, said = item.partition("\n")
+        heading, _, description = item.partition("\n")
         names, colon, kind = heading.partition(" : ")
-        items.append((names.split(", "), f"{colon}{kind}\n{said}"))
+        items.append((names.split(", "), f"{colon}{kind}\n{description}"))
     return items
 
 
@@ -282,17 +287,20 @@ _TOPIC = re.compile(r"\*\*(\w[\w ]*)\*\*")
 
 
 def _with_notes(text: str, sources: list[str]) -> str:
-    """Return the text with the notes of the others on topics that it has none on."""
-    own = list(_NOTE.finditer(text))
-    if not own:
+    """Return the text with those notes of the sources whose topic it has no note on.
+
+    A note is a paragraph that begins with its topic, such as **Guarantee**.
+    """
+    notes = list(_NOTE.finditer(text))
+    if not notes:
         return text
-    topics = {topic for note in own for topic in _topics(note[0])}
+    topics = {topic for note in notes for topic in _topics(note[0])}
     added = ""
     for note in (note for source in sources for note in _NOTE.findall(source)):
         if not topics & {*_topics(note)}:
             topics |= {*_topics(note)}
             added += f"\n{note}"
-    end = own[-1].end()
+    end = notes[-1].end()
     return text[:end] + added + text[end:]
 
 
@@ -300,7 +308,13 @@ def _topics(note: str) -> list[str]:
     return _TOPIC.findall(note.partition(":")[0])
 
 
-# -- Who pays -------------------------------------------------------------------------------------
+# -- Payment: which accounts a release is debited from --------------------------------------------
+# Verbs are ordinary functions that call each other, so two context variables say which call a
+# release belongs to. `_PAYMENT` is the call whose release is made next: its ledger, and its request
+# for the record. Without `_NESTED` a verb inside another verb's call is a release of its own: a
+# caller's function, which a verb tries on made-up rows, may call verbs too, and must not use up the
+# outer payment. `_NESTED` is set for one call only, by a verb that has another verb (or a study)
+# make its release; that inner call then keeps the outer payment.
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -316,61 +330,61 @@ class Paying(TypedDict, total=False):
 @final
 @dataclass(kw_only=True, slots=True)
 class _Payment:
-    """What a verb was called with, until its release is paid for."""
+    """The ledger and the arguments of a verb's call, until its release takes them."""
 
     ledger: Account | None
     again: bool
     task: str
-    asked: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     repeats: bool = False
-    """Whether the same may be recognized when it is asked again."""
+    """Whether the arguments are all that the release depends on."""
     taken: bool = False
 
 
-_CURRENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
+_PAYMENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
 
 _NESTED: ContextVar[bool] = ContextVar("nested", default=False)
-"""Whether the next verb is called by another to make the release of that one."""
+"""Whether the next verb is called to make the release of the verb that calls it."""
 
 
 @value
 class Paid:
-    """What one release was asked for, and its debits: none where there is no account."""
+    """The record of one release and its debits; without an account there are none."""
 
     record: Record
     debits: tuple[tuple[Account, Receipt], ...] = ()
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Where they are written."""
+        """The receipts of the debits: ledger, entry and time."""
         return tuple(receipt for _, receipt in self.debits)
 
     def record_at(self, time: str, certificate: Certificate) -> Record:
-        """Return the record of a release with this ticket: its entries, and when it was taken."""
+        """Return the complete record: with entries, the time of the ticket, and the claim."""
         return replace(
             self.record,
             claim=certificate.body()["claim"],
             public=list(certificate.public),
             to_ask=list(to_ask(unit=certificate.unit, counted=bool(self.debits))),
             time=time,
-            entries=[each.to_json() for each in self.receipts],
+            entries=[receipt.to_json() for receipt in self.receipts],
         )
 
     def take_back(self) -> None:
-        """Undo them: no row was read."""
+        """Undo the debits; called only if no row was read."""
         for account, receipt in reversed(self.debits):
-            with suppress(BudgetError):  # then this debit stays; the error that led here is told
+            with suppress(BudgetError):  # the account keeps its debit; the first error is raised
                 account._take_back(receipt, "an error before a row was read")
 
 
 @final
 class Bill:
-    """What one release costs whom; it is paid once, and then says so."""
+    """The accounts that one release is debited from, and the charge; it is paid once."""
 
     __slots__ = ("_accounts", "_charge", "_lock", "paid")
 
     paid: Paid
-    """What was asked, and the debits so far: none before it is paid."""
+    """The record, and the debits: none before the bill is paid."""
 
     def __init__(
         self, record: Record, accounts: Sequence[Account] = (), charge: Charge | None = None
@@ -379,19 +393,16 @@ class Bill:
         self.paid = Paid(record=record)
 
     def check(self) -> None:
-        """Raise what paying would raise by now; nothing is written."""
+        """Raise the error that paying would raise now; nothing is written."""
         for account in self._accounts:
             account.check(self._due)
 
     def pay(self) -> Paid:
-        """Debit all accounts, or none of them.
-
-        An error raises, and takes back what others have paid by then: no row was read.
-        """
+        """Debit all accounts, or none of them: an error takes back the debits before it."""
         with self._lock:
             if not self._accounts:
                 return self.paid
-            if len(self._accounts) > 1:  # what one paid may not be taken back where it only debits
+            if len(self._accounts) > 1:  # an account may allow debits only: check all before any
                 self.check()
             debits: list[tuple[Account, Receipt]] = []
             try:
@@ -404,7 +415,7 @@ class Bill:
             return self.paid
 
     def take_back(self) -> None:
-        """Undo the debits: no row was read."""
+        """Undo the debits; called only if no row was read."""
         self.paid.take_back()
         self.paid = replace(self.paid, debits=())
 
@@ -416,21 +427,22 @@ class Bill:
 
 
 def billed(certificate: Certificate, protection: Protection) -> Bill:
-    """Return the bill of a release: what was asked, and the accounts that it concerns."""
-    payment = _CURRENT.get()
-    if payment is None or payment.taken:  # a release inside of another's program is not asked so
-        payment = _Payment(ledger=None, again=False, task="release", asked={})
+    """Return the bill of a release, for the accounts of its data and of the verb's call."""
+    payment = _PAYMENT.get()
+    if payment is None or payment.taken:  # a plan that no verb runs, or a second release of a verb
+        payment = _Payment(ledger=None, again=False, task="release", arguments={})
     payment.taken = True
-    asked = asked_of(payment.task, payment.asked, repeats=payment.repeats)
-    record = asked.record(certificate)
+    request = request_of(payment.task, payment.arguments, repeats=payment.repeats)
+    record = request.record(certificate)
     accounts = _distinct([*protection.accounts, *([payment.ledger] if payment.ledger else [])])
     claim = certificate.claim
     if not accounts or (type(claim) is PureDP and claim.exact_epsilon == 0):
         return Bill(record)
-    return Bill(record, accounts, _charge(certificate, asked, record, again=payment.again))
+    return Bill(record, accounts, _charge(certificate, request, record, again=payment.again))
 
 
-def _charge(certificate: Certificate, asked: Asked, record: Record, *, again: bool) -> Charge:
+def _charge(certificate: Certificate, request: Request, record: Record, *, again: bool) -> Charge:
+    """Return the charge of a release; a claim that is not pure cannot be booked."""
     claim = certificate.claim
     require(
         type(claim) is PureDP,
@@ -442,16 +454,16 @@ def _charge(certificate: Certificate, asked: Asked, record: Record, *, again: bo
         epsilon=claim.exact_epsilon,  # type: ignore[attr-defined]
         neighbors=claim.neighbors,
         unit=certificate.unit,
-        task=asked.text,
-        question=asked.question,
+        task=request.text,
+        question=request.question,
         certificate=certificate.digest,
-        record=record.asked,
+        record=record.request_digest,
         again=again,
     )
 
 
 def _distinct(accounts: list[Account]) -> list[Account]:
-    """Return the accounts to debit: one that another covers is debited with that."""
+    """Return the accounts to debit; one that another covers is debited through that one."""
     kept: list[Account] = []
     for account in accounts:
         if not any(other.covers(account) for other in kept):
@@ -461,12 +473,17 @@ def _distinct(accounts: list[Account]) -> list[Account]:
 
 @contextmanager
 def paying(
-    ledger: Any, *, again: Any = False, task: str, asked: Mapping[str, Any], repeats: bool = True
+    ledger: Any,
+    *,
+    again: Any = False,
+    task: str,
+    arguments: Mapping[str, Any],
+    repeats: bool = True,
 ) -> Iterator[None]:
     """Have the one release that is made inside paid for by a ledger, if there is one.
 
-    `asked` is all that it depends on, unless it never `repeats`: then there is more. Called by
-    `inside_same_release` inside of another this is the same release, which that pays for.
+    The release depends on `arguments` only, unless `repeats` is False. A call through
+    `inside_same_release` keeps the payment of the outer verb.
     """
     require(
         ledger is None or callable(getattr(type(ledger), "debit", None)),
@@ -475,31 +492,36 @@ def paying(
         expected="a Ledger",
         remedy="pass zd.Ledger(path, budget=…)",
     )
-    outer, nested = _CURRENT.get(), _NESTED.get()
-    once_more = as_flag(again, "again")
-    made = _Payment(ledger=ledger, again=once_more, task=task, asked=asked, repeats=repeats)
-    alone = _NESTED.set(False)  # what is called inside is not asked to join unless it is told so
-    same = nested and outer is not None and not outer.taken and ledger is None
-    token = _CURRENT.set(outer if same else made)
+    outer, nested = _PAYMENT.get(), _NESTED.get()
+    payment = _Payment(
+        ledger=ledger,
+        again=as_flag(again, "again"),
+        task=task,
+        arguments=arguments,
+        repeats=repeats,
+    )
+    nested_token = _NESTED.set(False)  # `_NESTED` is for this call, not for calls inside it
+    same_release = nested and outer is not None and not outer.taken and ledger is None
+    payment_token = _PAYMENT.set(outer if same_release else payment)
     try:
         yield
     finally:
-        _CURRENT.reset(token)
-        _NESTED.reset(alone)
+        _PAYMENT.reset(payment_token)
+        _NESTED.reset(nested_token)
 
 
 def inside_same_release(verb: Callable[P, T]) -> Callable[P, T]:
-    """Return a verb, or a study, with which another makes its one release: that one is paid for."""
+    """Return a verb (or `Study`) whose next call makes the release of the verb that calls it."""
 
     @functools.wraps(verb)
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+    def nested(*args: P.args, **kwargs: P.kwargs) -> T:
         token = _NESTED.set(True)
         try:
             return verb(*args, **kwargs)
         finally:
             _NESTED.reset(token)
 
-    return called
+    return nested
 
 
 def debited(
@@ -507,14 +529,13 @@ def debited(
 ) -> Callable[P, T]:
     """Give a verb that makes one release the keywords `ledger` and `again`.
 
-    Its signature ends in ``**paying: Unpack[Paying]``, of which it sees nothing. So does that of a
-    constructor, such as a study's, whose program is part of the question and not known yet. `rows`
-    are parameters that rows come in, beside those that are so everywhere (`ROWS`). What its
-    docstring leaves out is as in that of the verb that it is `like`, or as everywhere.
+    The verb's signature ends in ``**paying: Unpack[Paying]``, which is always empty inside. `rows`
+    are parameters that hold rows, besides `ROWS`. Parameters that the docstring leaves out are
+    taken from the verb that it is `like`, then from `STANDARD`.
     """
     signature = inspect.signature(function)
-    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    names = [each.name for each in own]
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = [parameter.name for parameter in parameters]
     task = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
@@ -523,13 +544,14 @@ def debited(
         for name in kwargs:
             if name not in names:
                 raise TypeError(f"{task}() got an unexpected keyword argument {name!r}")
-        asked = {**dict(zip(names, args, strict=False)), **kwargs}
-        repeats = asked.pop("self", None) is None
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        # a constructor, as of a study, never repeats: its program is not an argument of it
+        repeats = arguments.pop("self", None) is None
         for name in rows:  # nothing of them is written, not even their type
-            if name in asked and type(asked[name]) is not Dataset:
-                del asked[name]
+            if name in arguments and type(arguments[name]) is not Dataset:
+                del arguments[name]
                 repeats = False
-        with paying(ledger, again=again, task=task, asked=asked, repeats=repeats):
+        with paying(ledger, again=again, task=task, arguments=arguments, repeats=repeats):
             return function(*args, **kwargs)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -537,7 +559,9 @@ def debited(
         inspect.Parameter("ledger", keyword, default=None, annotation="Ledger | None"),
         inspect.Parameter("again", keyword, default=False, annotation="bool"),
     ]
-    paid.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    paid.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*parameters, *added]
+    )
     paid.__doc__ = completed(
         function.__doc__,
         None if like is None else like.__doc__,

@@ -45,12 +45,13 @@ if TYPE_CHECKING:
 Objective: TypeAlias = Loss | TanhNetwork | TorchModel | GradientFunction
 
 _NOISE_SHARE = 0.45
-"""Without a `step`, the internal noise is predicted to stay below this part of the radius (l2)."""
+"""The default `step` keeps the predicted internal noise below this part of the radius (l2). Chosen
+by hand."""
 
 
 @value
 class DescentOptions:
-    """How a descent is run; everything here is public."""
+    """The public options of a descent."""
 
     label: Column | None = -1
     data_norm: Rational | None = None
@@ -103,10 +104,10 @@ def minimize(
     momentum, average : rational
         The momentum, and the part of the last iterates that is averaged.
     unit_weight : int, optional
-        Of a data set with a unit: like how many rows a unit counts at most. The sum of its rows'
-        gradients is clipped to so many times their norm, and noise is for that. By default about
-        as many rows as a unit has, if `units` and `expected_rows` were declared; else `max_rows`,
-        and nothing is clipped.
+        For a data set with a unit, the largest weight of a unit, in rows: the sum of its rows'
+        gradients is clipped to this many times the norm of one, and the noise is for that. By
+        default about the average number of rows of a unit, if `units` and `expected_rows` were
+        declared; else `max_rows`, and nothing is clipped.
 
     Returns
     -------
@@ -143,9 +144,9 @@ def minimize(
         unit_weight=unit_weight,
     )
     descent, gradients = _planned(study, objective, options)
-    assumed = PROGRAM if study._blocks else ()  # of a program, if there is one
+    assumed = PROGRAM if study._blocks else ()  # inside a program, its premises are assumed
     plan = descent.release_plan(assumed=assumed, rounds=_bar)
-    opened = study._opened.replanned(plan)  # raises now, if ever: no row was read
+    opened = study._opened.replanned(plan)  # all refusals are raised here, before a row is read
     study._lifecycle.check()
     opened.pay()
     with study._lifecycle.busy():
@@ -158,9 +159,9 @@ def minimize(
         )
         try:
             with Watch():
-                opened.read()  # before code of the caller's sees a row
+                opened.diagnostics()  # before code of the caller's sees a row
                 value = plan.answer(gradients.on(study._source), study._bits)
-        except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
+        except KeyboardInterrupt:  # a signal: no other error gets out of a descent
             study._end()
             raise
         study._lifecycle.close()
@@ -196,15 +197,12 @@ def plan_minimize(study: Study, objective: Objective, **options: Any) -> Descent
 def _planned(
     study: Study, objective: Objective, options: DescentOptions
 ) -> tuple[Descent, Gradients]:
-    """Return the descent and where its gradients come from, planned once.
-
-    A program that was rehearsed, or a plan that was looked at, is not planned again.
-    """
+    """Return the descent and its gradients, planned once for rehearsal, plan and run."""
     study._lifecycle.check()
-    ours = isinstance(objective, (Loss, TanhNetwork))
-    key = (objective if ours else id(objective), repr(options))
+    comparable = isinstance(objective, (Loss, TanhNetwork))
+    key = (objective if comparable else id(objective), repr(options))
     if key not in study._descents:
-        # the objective is kept too, so that no other one gets its identity
+        # the objective is kept too, so that no other object can get the same id
         study._descents[key] = (*_new_plan(study, objective, options), objective)
     descent, gradients, _ = study._descents[key]
     return descent, gradients
@@ -213,13 +211,14 @@ def _planned(
 def _new_plan(
     study: Study, objective: Objective, options: DescentOptions
 ) -> tuple[Descent, Gradients]:
-    made, mixing_probability = study._plan, study._mixing_probability
-    space = _as_ball(made.publishing.space)
-    steps = made.rounds if options.steps is None else options.steps
+    """Plan a descent on the study's ball, with its default step from public numbers."""
+    study_plan, mixing_probability = study._plan, study._mixing_probability
+    space = _as_ball(study_plan.publishing.space)
+    steps = study_plan.rounds if options.steps is None else options.steps
     count = as_count(steps, "steps", minimum=1)
     gradients = _gradients(study, objective, space, options)
     weight = _weight(study, options.unit_weight)
-    if weight < made.max_rows:
+    if weight < study_plan.max_rows:
         gradients = gradients.weighing(weight)
 
     def sizes(first: Rational) -> StepSizes:
@@ -228,40 +227,46 @@ def _new_plan(
         )
 
     if options.step is None:
-        longest = _longest_step(objective, gradients, space, count)
-        moves = 1 if made.added else 2
-        moved = moves * float(gradients.lipschitz) / gradients.rows * weight
-        unit = moved * sizes(1).spread()
-        first = min(longest, _quiet_step(unit, space, made.epsilon, mixing_probability))
+        noiseless = _noiseless_step(objective, gradients, space, count)
+        # a replaced row changes the mean gradient by up to 2·lipschitz/n, an added one by half
+        changes = 1 if study_plan.added else 2
+        change = changes * float(gradients.lipschitz) / gradients.rows * weight
+        unit = change * sizes(1).spread()
+        quiet = _quiet_step(unit, space, study_plan.epsilon, mixing_probability)
+        first = min(noiseless, quiet)
     else:
         first = float(as_positive(options.step, "step"))
+    protection = Protection(
+        unit=study_plan.unit, max_rows=study_plan.max_rows, neighbors=study_plan.neighbors
+    )
     descent = plan_descent(
         gradients,
         ball=space,
-        epsilon=made.epsilon,
+        epsilon=study_plan.epsilon,
         mixing_probability=mixing_probability,
         sizes=sizes(first),
-        protection=Protection(unit=made.unit, max_rows=made.max_rows, neighbors=made.neighbors),
+        protection=protection,
         rows_bound=study._rows_bound,
     )
-    return replace(descent, rows_public=made.rows_public), gradients
+    return replace(descent, rows_public=study_plan.rows_public), gradients
 
 
-def _weight(study: Study, asked: int | None) -> int:
-    """Return like how many rows a unit counts, by public numbers: at most all of its rows.
+def _weight(study: Study, unit_weight: int | None) -> int:
+    """Return the largest weight of a unit, in rows: stated, or a default from public numbers.
 
-    Noise follows it. A unit with fewer rows loses nothing; if all of its rows agree, one with more
-    counts like so many. So the best is how many rows a unit has, where somebody knows.
+    The noise is proportional to it. A unit with fewer rows is unaffected; one with more rows, if
+    these agree, counts like `weight` rows. So the typical number of rows of a unit is a good
+    choice, where that is public.
     """
-    most = study._plan.max_rows
-    if asked is None:
+    maximum = study._plan.max_rows
+    if unit_weight is None:
         return study._rows_of_a_unit
-    weight = as_count(asked, "unit_weight", minimum=1)
+    weight = as_count(unit_weight, "unit_weight", minimum=1)
     require(
-        weight <= most and (weight == most or study._by_unit),
+        weight <= maximum and (weight == maximum or study._by_unit),
         "unit_weight",
         weight,
-        expected=f"at most max_rows = {most}, of a data set with a unit that is read here",
+        expected=f"at most max_rows = {maximum}, of a data set with a unit that is read here",
         remedy="leave it out",
     )
     return weight
@@ -270,6 +275,7 @@ def _weight(study: Study, asked: int | None) -> int:
 def _gradients(
     study: Study, objective: Objective, space: Ball, options: DescentOptions
 ) -> Gradients:
+    """Return the gradients of an objective, refusing options that do not apply to it."""
     examples = Examples.of(study._source, label=options.label)
     layers, clip = options.layers, options.clip
     if isinstance(objective, Loss):
@@ -289,7 +295,7 @@ def _gradients(
         )
     else:
         require(
-            # a subclass of a network may do anything
+            # type, not isinstance: a subclass of a network may run any code
             study._plan.functions or type(objective) is TanhNetwork,
             "objective",
             type(objective),
@@ -301,8 +307,8 @@ def _gradients(
             layers is None or clip is None,
             "clip",
             clip,
-            expected="None beside layers",
-            remedy="clip in the layers only",
+            expected="None together with layers",
+            remedy="pass the clipping norms in layers only",
         )
         function, size = _function(objective, space)
         gradients = CallableGradients(
@@ -344,6 +350,7 @@ def _trial_rows(study: Study, label: Column | None) -> Block:
 
 
 def _as_ball(space: Space) -> Ball:
+    """Return the l2 ball that a study publishes on, refusing other spaces."""
     if isinstance(space, Ball) and space.norm == 2:
         return space
     raise ParameterError(
@@ -361,8 +368,12 @@ def _farthest(space: Ball) -> Fraction:
     return space.radius + (Fraction(upper(lambda: arb_ball(square).sqrt())) if square else 0)
 
 
-def _longest_step(objective: Objective, gradients: Gradients, space: Ball, count: int) -> float:
-    """Return the first step that is worth taking if there were no noise."""
+def _noiseless_step(objective: Objective, gradients: Gradients, space: Ball, count: int) -> float:
+    """Return the first step length that is best without noise.
+
+    1/(curvature · norm²) for a smooth loss, the classical diameter/(lipschitz · √T) otherwise; the
+    steps of a network add up to the path that it names.
+    """
     if isinstance(objective, TanhNetwork):
         return objective.path / float(gradients.lipschitz) * 2 / (count + 1)
     if isinstance(gradients, LinearGradients):
@@ -373,23 +384,24 @@ def _longest_step(objective: Objective, gradients: Gradients, space: Ball, count
 
 
 def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability: Fraction) -> float:
-    """Return the first step at which the internal noise is predicted to be a share of the radius.
+    """Return the first step length whose predicted internal noise is `_NOISE_SHARE` of the radius.
 
     `unit` is the sensitivity of the published point for a first step of 1.
     """
     net = channels_for(space, mixing_probability)[0]
     allowed = _NOISE_SHARE * float(space.radius)
     first = allowed / unit
-    for _ in range(12):  # the noise per unit depends on the lattice, which depends on the noise
+    # noise is not quite proportional to the step, as the best lattice depends on it: a fixed point
+    for _ in range(12):
         target = Target(
             epsilon=epsilon,
             mixing_probability=mixing_probability,
             sensitivity=Fraction(unit * first),
         )
-        found = best_candidate(net, target)
-        if found is None:
+        candidate = best_candidate(net, target)
+        if candidate is None:
             break
-        noise = target.noise(found.log_ratio, float(found.weight), space.dimension)
+        noise = target.noise(candidate.log_ratio, float(candidate.weight), space.dimension)
         first *= allowed / noise
     return first
 

@@ -1,7 +1,7 @@
-"""The plan of a study, its rehearsal on made-up rows, and its life: open, then closed (theory C8).
+"""The plan of a study, its rehearsal on made-up rows, and its lifecycle (theory C8).
 
-The published space fixes what the transcript of internal queries may cost (theory B1, B2); that
-total is divided into shares, by a schedule or on the way (Lemma R2), and nothing is refunded.
+The published space fixes the largest total cost of all internal queries (theory B1, B2). That total
+is divided into shares, by a schedule or during the run (Lemma R2), and nothing is refunded.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
-from zerodelta.spine.plan import ReleasePlan, rows_told, units_step
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence, units_step
 from zerodelta.value import value
 
-# -- The lifecycle of a study: open, then closed; one process; one thing at a time (theory C8) ----
-# A query that a query's own function asks, or a value that publishes while it is read, would make
-# shares and release depend on rows without noise. So nothing re-enters: it is refused.
+# -- The lifecycle of a study: open, then closed; one process; one call at a time (theory C8) -----
+# If a function of rows could ask a query while one is answered, or a value could publish while it
+# is read, shares and release would depend on rows without noise. So nested calls are refused.
 
-_PATIENCE = 0.05
-"""How often, in seconds, one who waits looks whether the study was stopped."""
+_POLL_SECONDS = 0.05
+"""The interval at which a waiting thread checks whether the study was stopped."""
 
 
 def closed(how: str) -> ParameterError:
-    """Return what says that a study can no longer be used here."""
+    """Return the error that says that a study can no longer be used here."""
     return ParameterError(
         "study",
         how,
@@ -55,7 +55,7 @@ def closed(how: str) -> ParameterError:
 
 @final
 class Lifecycle:
-    """Says whether a study may be used now; raises from public grounds only."""
+    """Tracks whether a study may be used now; its errors depend on public facts only."""
 
     def __init__(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
@@ -92,7 +92,7 @@ class Lifecycle:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Keep every other thread waiting, and refuse this one, until the block is left."""
+        """Make other threads wait, and refuse nested calls of this one, until the block ends."""
         self.check()
         with self._lock:
             self.check()
@@ -104,15 +104,14 @@ class Lifecycle:
 
     @contextmanager
     def last(self, stopped: Callable[[], bool]) -> Iterator[bool]:
-        """Wait for what is under way, then tell whether there is still something to publish.
+        """Wait for a call under way, then yield whether the study still has to publish.
 
-        There is not if the study is closed by then, or if the person at the keyboard, who may be
-        tired of waiting, has `stopped` it.
+        It does not if it is closed by then, or if a signal from the keyboard has `stopped` it.
         """
         if self.is_copy:
             yield False
             return
-        while not self._lock.acquire(timeout=_PATIENCE):
+        while not self._lock.acquire(timeout=_POLL_SECONDS):
             if stopped() or self._busy_thread == threading.get_ident():
                 yield False
                 return
@@ -125,7 +124,7 @@ class Lifecycle:
 
     @contextmanager
     def rehearsing(self) -> Iterator[None]:
-        """Refuse every use until the block is left."""
+        """Refuse every use of the study until the block ends."""
         self._rehearsing = True
         try:
             yield
@@ -133,7 +132,7 @@ class Lifecycle:
             self._rehearsing = False
 
     def close(self) -> None:
-        """Close it, once; a fork that came to be on the way closes nothing."""
+        """Close the study, once; in a forked process nothing is closed."""
         if not self._open or self.is_copy:
             raise ParameterError(
                 "study",
@@ -146,6 +145,8 @@ class Lifecycle:
 
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
+"""A share may exceed the remaining one by this factor: sums of floats do."""
+
 _REPLACED = (
     "each query's l2 sensitivity: twice its bound (√d times that for d bounded coordinates), √2 "
     "for a histogram, √2 times the squared bound for second moments; a number of values that are "
@@ -158,20 +159,20 @@ _ADDED = (
     "number of rows"
 )
 _FAILED = object()
-"""Denotes no element of any space."""
+"""Stands for a failed program: an object that denotes no element of any space."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The shares that internal queries get by default: equal ones, or as given."""
+    """The default shares of internal queries: equal, or in stated proportions."""
 
     rounds: int
     shares: tuple[Fraction, ...] = ()
 
     @classmethod
     def of(cls, rounds: int | Sequence[Rational] | None) -> Schedule:
-        """Return the schedule of so many equal shares, or of these relative ones.
+        """Return the schedule of a number of equal shares, or of relative ones.
 
         >>> Schedule.of([1, 3]).share(1)
         Fraction(3, 4)
@@ -184,13 +185,13 @@ class Schedule:
             raise ParameterError(
                 "rounds",
                 rounds,
-                expected="how many queries will be asked, or the shares they get",
+                expected="the number of queries, or the shares they get",
                 remedy="pass rounds=100, or rounds=[1, 1, 2] for relative shares",
             )
         return cls(as_count(rounds, "rounds", minimum=1))
 
     def share(self, number: int) -> Fraction:
-        """Return the share of query 0, 1, …; nothing beyond the last."""
+        """Return the share of query 0, 1, …; 0 beyond the last."""
         if number >= self.rounds:
             return Fraction(0)
         return self.shares[number] if self.shares else Fraction(1, self.rounds)
@@ -198,14 +199,14 @@ class Schedule:
 
 @final
 class Shares:
-    """What is left of a plan: internal, because an adaptive program decides what it spends."""
+    """The remaining share of a plan: an internal answer, because an adaptive program spends it."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self._schedule, self._asked, self._refused, self._left = schedule, 0, 0, Fraction(1)
-        self._lock = threading.Lock()
+        self._schedule, self._answered, self._refused = schedule, 0, 0
+        self._remaining, self._lock = Fraction(1), threading.Lock()
 
     def take(self, share: Rational | None) -> Fraction | None:
-        """Return the share of the next query (given, or by schedule), None if it is not left.
+        """Return the share of the next query, stated or by schedule; None if less remains.
 
         >>> shares = Shares(Schedule.of(2))
         >>> shares.take(None), shares.take("3/4"), shares.take(None)
@@ -213,35 +214,35 @@ class Shares:
         """
         wanted = None if share is None else as_positive(share, "share")
         with self._lock:
-            taken = self._schedule.share(self._asked) if wanted is None else wanted
-            if self._left < taken <= self._left * (1 + _ROUNDING):
-                taken = self._left  # ten shares of the float 0.1 exceed 1 in the last digit
-            if not 0 < taken <= self._left:
+            taken = self._schedule.share(self._answered) if wanted is None else wanted
+            if self._remaining < taken <= self._remaining * (1 + _ROUNDING):
+                taken = self._remaining  # ten shares of the float 0.1 exceed 1 in the last digit
+            if not 0 < taken <= self._remaining:
                 self._refused += 1
                 return None
-            self._asked += 1
-            self._left -= taken
+            self._answered += 1
+            self._remaining -= taken
             return taken
 
     @property
-    def left(self) -> Fraction:
-        """The share that is left; an internal answer."""
-        return self._left
+    def remaining(self) -> Fraction:
+        """The share of the plan that remains; an internal answer."""
+        return self._remaining
 
     @property
     def refused(self) -> int:
-        """How many queries found nothing left for them; an internal answer."""
+        """The number of queries for which nothing remained; an internal answer."""
         return self._refused
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was asked yet."""
-        return self._asked == 0
+        """Whether no query was answered yet."""
+        return self._answered == 0
 
 
 @value(repr=False)
 class StudyPlan:
-    """What a study will cost and how well it will publish, from public numbers only."""
+    """The noise, cost and predicted error of a study, from public numbers only."""
 
     publishing: Plan
     rows: int
@@ -249,13 +250,13 @@ class StudyPlan:
     selects: bool
     rowwise: bool = False
     functions: bool = True
-    """Whether functions of the caller's may be asked, which then see rows."""
+    """Whether queries may use the caller's functions, which then see rows."""
     unit: str | None = None
-    """Who is protected, if it is not a row."""
+    """The protected unit; None for one row."""
     max_rows: int = 1
-    """How many rows of one unit count."""
+    """The maximum number of rows of one unit."""
     rows_public: bool = True
-    """Whether `rows` is the number of rows, or one to plan with."""
+    """Whether `rows` is the number of rows; otherwise it is a public guess."""
     neighbors: Neighbors = Neighbors.REPLACE
 
     def __post_init__(self) -> None:
@@ -269,7 +270,7 @@ class StudyPlan:
 
     @property
     def added(self) -> bool:
-        """Whether neighbors differ in a row that is there or not, instead of a replaced one."""
+        """Whether neighbors differ by one added or removed row, instead of a replaced one."""
         return self.neighbors is Neighbors.ADD_REMOVE
 
     @property
@@ -281,12 +282,12 @@ class StudyPlan:
     def mu_squared(self) -> Fraction:
         """The μ² of all Gaussian queries together (2ρ if selections are counted too), for one row.
 
-        All rows of a unit together move an answer by so many times what one of them does, so
-        this is their square smaller than what may be published (theory V).
+        A unit of m rows changes an answer by m times as much as one row, so the μ² of a row is that
+        of the transcript divided by m² (theory V).
         """
         calibration = self.publishing.calibration
-        whole = 2 * calibration.rho if self.selects else calibration.mu_squared
-        return whole / self.max_rows**2
+        unit_mu_squared = 2 * calibration.rho if self.selects else calibration.mu_squared
+        return unit_mu_squared / self.max_rows**2
 
     @property
     def mu(self) -> float:
@@ -300,21 +301,21 @@ class StudyPlan:
 
     @property
     def noise_by_basic_composition(self) -> float:
-        """The same with as many pure queries of Laplace noise, ε divided among them."""
+        """The noise per query if ε were divided among as many pure queries with Laplace noise."""
         return math.sqrt(2) * self.rounds * self.max_rows / float(self.epsilon)
 
     @property
     def break_even(self) -> int:
-        """The number of queries from which on this noise is below basic composition's."""
+        """The smallest number of queries for which the noise is below that of basic composition."""
         return math.ceil(self.epsilon**2 / (2 * self.mu_squared * self.max_rows**2))
 
     @property
     def predicted_error(self) -> float:
-        """What publishing adds: the chance of a random element (finite spaces), or an l2 error."""
+        """The error that publishing adds: the probability of a random element, or an l2 error."""
         return self.publishing.purifier.expected_error()
 
     def variance(self, sensitivity_squared: Rational, share: Fraction) -> Fraction:
-        """Return the noise of a query with this share: Δ² / (share · μ²)."""
+        """Return the noise variance of a query with this share: Δ² / (share · μ²)."""
         return as_positive(sensitivity_squared, "sensitivity_squared") / (share * self.mu_squared)
 
     def selection_epsilon(self, share: Fraction) -> Fraction:
@@ -324,9 +325,9 @@ class StudyPlan:
         return Fraction(math.isqrt(math.floor(exact * scale**2)), scale)
 
     def release_plan(self, *, guarded: bool) -> ReleasePlan[Any]:
-        """Return what is certified, and how an element is published.
+        """Return the release plan: the certified steps, and publication through the channel.
 
-        `guarded`: the program cannot stop or raise visibly.
+        `guarded` says that the program runs where it cannot stop or raise visibly.
         """
         numbers: dict[str, Any] = {"rounds": self.rounds}
         if self.selects:
@@ -350,7 +351,7 @@ class StudyPlan:
             error=self.predicted_error,
             public=(
                 f"the space {self.publishing.space!r}",
-                rows_told(self.rows, public=self.rows_public),
+                row_count_sentence(self.rows, public=self.rows_public),
                 "the bounds to which each query clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
                 _ADDED if self.added else _REPLACED,
@@ -361,8 +362,8 @@ class StudyPlan:
 
     def _published(self, element: Any, bits: BitSource) -> Any:
         """Return the element, or with a small public probability a random one."""
-        made = self.publishing
-        return made.space.project(made.purifier.apply(element, bits))
+        space, purifier = self.publishing.space, self.publishing.purifier
+        return space.project(purifier.apply(element, bits))
 
     def __repr__(self) -> str:
         pure = self.noise_by_basic_composition / self.noise_per_query
@@ -389,27 +390,27 @@ class StudyPlan:
 
 
 def denotes(value: Any, space: Space) -> bool:
-    """Tell whether a plain value denotes an element; an iterator, which is read once, does not."""
+    """Tell whether a plain value denotes an element; an iterator does not, as it is read once."""
     return not hasattr(type(value), "__next__") and space.denotes(value)
 
 
 def element_of(space: Space, value: Any, *, otherwise: Any) -> Any:
-    """Return the element that a value denotes; `otherwise` if it is none, or cannot be read."""
+    """Return the element that a value denotes; `otherwise` if it denotes none or raises."""
     try:
         plain = reveal(value)
         return space.project(plain) if denotes(plain, space) else otherwise
-    except BaseException:  # reading runs the value's own code
+    except BaseException:  # reading a value runs its own code
         return otherwise
 
 
 def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
-    """Return the space, with `otherwise` as one more element if need be, and what stands in (C8).
+    """Return the space and the element that a study publishes if its program fails (C8).
 
-    That is what a study publishes when its program fails.
+    If `otherwise` is not an element of a finite space, the space gets it as one more.
     """
     if not is_known(space):
-        return space, otherwise  # the plan refuses such a space
-    if otherwise is None:
+        return space, otherwise  # `plan` refuses such a space
+    if otherwise is None:  # every space maps an object that denotes nothing to its default element
         return space, space.project(_FAILED)
     if space.contains(otherwise):
         return space, space.project(otherwise)
@@ -424,7 +425,7 @@ def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
 
 
 def _as_flag(value: Any, name: str) -> bool:
-    """Return True or False; anything else may be true here and false there."""
+    """Return True or False; other values are refused, as their truth may change."""
     require(
         type(value) in (bool, np.bool_),
         name,
@@ -435,11 +436,11 @@ def _as_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-# -- A program is tried on made-up public rows first: there its mistakes may show (theory C8) -----
-# The made-up rows stand for as many rows as the data has, so that the noise is to them what it
-# will be to the data: a program that works on the data works here.
+# -- The rehearsal: a program runs on made-up public rows first, where its errors may be shown ----
+# Each made-up row stands for many, as many rows in all as the data has, so that noise has the same
+# relative size as in the real run (theory C8).
 
-_REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
+_REMEDY = "fix it, pass Study(example=public rows), or run(…, rehearse=False)"
 
 
 def rows_to_try(
@@ -450,7 +451,7 @@ def rows_to_try(
     *,
     count: int = 7,
 ) -> Block:
-    """Return the made-up rows on which functions are tried: `count` of ours, or the caller's."""
+    """Return made-up rows on which functions are tried: the caller's, else `count` random ones."""
     if example is None:
         return public_rows(len(columns), bounds, data_norm, count=count)
     rows = public_table(example, columns=None if isinstance(example, np.ndarray) else columns)
@@ -465,32 +466,32 @@ def rows_to_try(
 
 
 def check_program(program: Any) -> None:
-    """Refuse what is no plain function: calling it would not run it."""
-    unfinished = (
+    """Refuse a generator or an async function as a program: calling it does not run it."""
+    deferred = (
         inspect.isgeneratorfunction(program)
         or inspect.iscoroutinefunction(program)
         or inspect.isasyncgenfunction(program)
     )
     require(
-        callable(program) and not unfinished,
+        callable(program) and not deferred,
         "program",
-        "a generator or an async function" if unfinished else type(program),
+        "a generator or an async function" if deferred else type(program),
         expected="a plain function of the study",
-        remedy="write a function that returns what is to be published",
+        remedy="write a function that returns the value to publish",
     )
 
 
 @final
 class Rehearsal:
-    """Remembers what a program wanted to publish and could not: it may go on as if it had."""
+    """Runs a program on made-up rows, and remembers a value that could not be published."""
 
     def __init__(self) -> None:
         self._refused: ParameterError | None = None
 
     def play(self, program: Callable[[], Any]) -> Any:
-        """Return what the program returns on made-up rows; what it raises is the caller's to see.
+        """Run the program and return its result; its errors are raised, as rows are made up.
 
-        What it could not publish is raised too, also if the program has caught it.
+        The error of a value that could not be published is raised even if the program caught it.
         """
         try:
             with quiet(), Watch() as watch:
@@ -514,33 +515,33 @@ class Rehearsal:
         return result
 
     def check(self, value: Any, space: Space) -> None:
-        """Refuse what would be published as a failure, now and at the end."""
+        """Refuse a value that is no element of the space, now and again at the end."""
         if inspect.iscoroutine(value) or inspect.isgenerator(value):
-            value.close()  # else Python complains that it was never awaited
+            value.close()  # else Python warns that it was never awaited
         if not denotes(reveal(value), space):
             self._refused = self._refused or ParameterError(
                 "result of the program",
-                _named(value),
+                _shown(value),
                 expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
-                remedy="return what is to be published, or publish it with study.publish(value)",
+                remedy="return the value to publish, or publish it with study.publish(value)",
             )
             raise self._refused
 
 
-def check_asked(refused: int, planned: int) -> None:
-    """Refuse a program that asked more than there is."""
+def check_number(refused: int, planned: int) -> None:
+    """Refuse a program that asked more queries in its rehearsal than are planned."""
     require(
         not refused,
         "program",
         f"{refused} more quer{'y' if refused == 1 else 'ies'} than the plan has shares for",
         expected=f"at most {planned} in all, on made-up public rows (no data was read yet)",
-        remedy="make the study with a larger rounds=, or pass smaller shares; what is asked "
-        "beyond the plan is answered by a constant. run(…, rehearse=False) allows it",
+        remedy="make the study with a larger rounds=, or pass smaller shares; a query beyond the "
+        "plan is answered by a constant. run(…, rehearse=False) allows it",
     )
 
 
-def _named(value: Any) -> str:
-    """Say what came back. It was made of made-up rows, and long values are told by their type."""
+def _shown(value: Any) -> str:
+    """Return a value of a rehearsal, computed from made-up rows, for a message."""
     if value is None:
         return "nothing was returned or published"
     text = repr(reveal(value))

@@ -41,38 +41,38 @@ from zerodelta.mechanisms.sum_noise import RoundedGaussian, noisy_gram
 from zerodelta.study.plan import StudyPlan, rows_to_try
 from zerodelta.value import value
 
-# -- What the columns of a data set were declared as, for a study: bounds, codes, rows to try -----
+# -- Declared columns of a data set, for a study: bounds, codes, made-up rows ---------------------
 
 
 @value
 class Declared:
-    """The kinds of named columns; of an array or a frame there are none."""
+    """The declared kinds of named columns; an array or a frame has none."""
 
     names: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: Source) -> Declared:
-        """Return what was declared of a source."""
+        """Return the declared columns of a source."""
         kinds = source.kinds if isinstance(source, Dataset) else {}
         return cls(names=source.columns, kinds=kinds)
 
     def columns(self, function: RowFunction) -> NamedColumns | None:
-        """Return the columns that a query names, if they were declared."""
+        """Return the declared columns that a query names; None if it names none."""
         mapped = as_function(function, self.names) if self.kinds else None
         return mapped if type(mapped) is NamedColumns else None
 
     def bounds(self, columns: NamedColumns) -> Bounds | None:
-        """Return the bounds of columns of numbers or booleans."""
+        """Return the bounds of columns of numbers or booleans; None for other columns."""
         kinds = [self.kinds[self.names[place]] for place in columns.positions]
         if not all(isinstance(kind, (Number, Boolean)) for kind in kinds):
-            return None  # a mean of codes is one of nothing
+            return None  # a mean of codes has no meaning
         ends: list[Any] = [kind.bounds for kind in kinds]
         lower, upper = zip(*ends, strict=True)
         return (lower[0], upper[0]) if len(kinds) == 1 else (lower, upper)
 
     def size(self, keys: RowFunction) -> int:
-        """Return how many codes a column has."""
+        """Return the number of codes of a column."""
         named = self.columns(keys)
         size = None
         if named is not None and named.width == 1:
@@ -89,18 +89,20 @@ class Declared:
     def rows_to_try(
         self, bounds: Bounds | None, data_norm: Rational | None, example: Any, *, count: int
     ) -> Block:
-        """Return made-up rows within the given bounds or the declared ones, or the caller's rows.
+        """Return made-up rows within the given or the declared bounds, or the caller's example.
 
         Codes, and declared integers, are whole numbers in them.
         """
         within = self._all_bounds() if bounds is None else bounds
         rows = rows_to_try(self.names, within, data_norm, example, count=count)
+        if example is not None:
+            return rows
         kinds = [self.kinds.get(name) for name in self.names]
-        whole = [isinstance(k, Coded) or (isinstance(k, Number) and k.integer) for k in kinds]
-        return np.where(whole, np.floor(rows), rows) if example is None and any(whole) else rows
+        integer = [isinstance(k, Coded) or (isinstance(k, Number) and k.integer) for k in kinds]
+        return np.where(integer, np.floor(rows), rows) if any(integer) else rows
 
     def _all_bounds(self) -> Bounds | None:
-        """Return the bounds of all columns; codes up to one more than the last, to be cut."""
+        """Return the bounds of all columns; codes get one more, because they are rounded down."""
         if not self.kinds:
             return None
         kinds = [self.kinds[name] for name in self.names]
@@ -110,7 +112,7 @@ class Declared:
 
 
 def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
-    """Refuse bounds, or a norm, that no query could use."""
+    """Refuse default bounds, or a norm, that no query could use."""
     if bounds is not None:
         box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
     if data_norm is not None:
@@ -118,20 +120,21 @@ def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
 
 
 def rows_of_a_unit(source: Source) -> int:
-    """Return like how many rows a unit counts, by public numbers.
+    """Return the default weight of a unit, in rows, from public numbers.
 
-    All that may, unless fewer are expected, and the rows of units can be brought together here.
+    It is the maximum, or the expected number of rows of a unit if this is smaller and the rows of
+    a unit can be brought together in memory.
     """
-    most = protection_of(source).max_rows
+    maximum = protection_of(source).max_rows
     if not isinstance(source, Dataset) or source.by_unit is None:
-        return most
+        return maximum
     limit = source.keeping.memory
-    held = limit is None or source.rows * (len(source.columns) + 1) * 8 <= limit
-    return source.rows_of_a_unit if held else most
+    fits = limit is None or source.rows * (len(source.columns) + 1) * 8 <= limit
+    return source.rows_of_a_unit if fits else maximum
 
 
-def studied(source: Source) -> Source:
-    """Return the columns that a study can use."""
+def usable_columns(source: Source) -> Source:
+    """Return a source without its columns of texts, which a study cannot use."""
     require(
         source.rows >= 1 and source.columns,
         "rows",
@@ -141,40 +144,40 @@ def studied(source: Source) -> Source:
     )
     if not isinstance(source, Dataset):
         return source
-    read = [name for name, kind in source.kinds.items() if not isinstance(kind, Text)]
+    names = [name for name, kind in source.kinds.items() if not isinstance(kind, Text)]
     require(
-        read,
+        names,
         "columns",
         list(source.columns)[:10],
-        expected="at least one column that is no text",
-        remedy="name numbers, categories, booleans or dates",
+        expected="at least one column of numbers, categories, booleans or dates",
+        remedy="name such a column",
     )
-    return source[read] if len(read) < len(source.columns) else source
+    return source[names] if len(names) < len(source.columns) else source
 
 
-# -- Sums and means where values may be missing, so that their number is private (theory V, R) ----
-# A value that is there is (s, k), its integer k and the lattice's steps s; one that is missing is
-# (0, 0). So the number of values has noise of its own, and costs nothing beside their sum. Two
-# values are 2s apart, one is √2 s from none: under add-remove (`added`) the squared sensitivity is
-# half.
+# -- Sums and means with missing values, so that the number of values is private (theory V, R) ----
+# A present value, an integer k with |k| <= s (the lattice's steps), is measured as the pair (s, k),
+# a missing one as (0, 0). Two present values differ by at most 2s, and a present one differs from
+# a missing one by at most √2 s. So measuring the number of values costs nothing besides their sum,
+# and under add-remove (`added`) the squared sensitivity is half.
 
 Noise: TypeAlias = Callable[[IntegerArray, int], IntegerArray]
-"""Adds noise to integers of this squared l2 sensitivity."""
+"""Adds noise to integers for a squared l2 sensitivity."""
 
 
 def present_sum(query: RowQuery, source: Rows, noise: Noise, *, added: bool = False) -> Floats:
-    """Return the noisy sum of the values that are there.
+    """Return the noisy sum of the present values.
 
-    Measured from the end that is 0, or from the middle if that is, integers are 0 for what is
-    missing and move by at most twice the steps (once, if a row is `added` to a sum from the
-    middle); else the number of values is needed too.
+    If an end or the middle of the bounds is 0, integers are counted from there: a missing value is
+    0, and a change is at most 2s (s, if a row is `added` to a sum from the middle). Otherwise the
+    sum is center · count + the sum of differences from the center, and both get noise.
     """
     present, sums = query.present_sums(source)
     starts = [_start(center, quantum, query.lattice.steps) for center, quantum in query.scales()]
     if None not in starts:
-        moved = sums + present.astype(np.object_) * np.array(starts, dtype=np.object_)
+        shifted = sums + present.astype(np.object_) * np.array(starts, dtype=np.object_)
         squared = query.sensitivity_squared
-        noisy = noise(moved, squared // 4 if added and not any(starts) else squared)
+        noisy = noise(shifted, squared // 4 if added and not any(starts) else squared)
         quanta = np.array([float(quantum) for _, quantum in query.scales()])
         return np.asarray(noisy.astype(np.float64) * quanta)
     counts, noisy = _noised(query, present, sums, noise, added=added)
@@ -183,24 +186,25 @@ def present_sum(query: RowQuery, source: Rows, noise: Noise, *, added: bool = Fa
 
 
 def present_mean(query: RowQuery, source: Rows, noise: Noise, *, added: bool = False) -> Floats:
-    """Return the noisy mean of the values that are there, within the bounds.
+    """Return the noisy mean of the present values, within the bounds.
 
-    If their noisy number is not positive it is the middle.
+    If their noisy number is not positive, it is the middle of the bounds.
     """
     present, sums = query.present_sums(source)
     counts, noisy = _noised(query, present, sums, noise, added=added)
     steps = query.lattice.steps
     positive = np.where(counts > 0, counts, 1.0)
-    found = np.clip(noisy.astype(np.float64) / positive, -steps, steps)
-    means = np.where(counts > 0, found, 0.0)
+    means = np.clip(noisy.astype(np.float64) / positive, -steps, steps)
+    means = np.where(counts > 0, means, 0.0)
     parts = zip(query.scales(), means, strict=True)
     return np.array([float(center) + float(quantum) * mean for (center, quantum), mean in parts])
 
 
 def present_rows(query: RowQuery, number: int, noise: Noise) -> float:
-    """Return the noisy number of complete rows, s² for each beside its k kᵀ; at least 1.
+    """Return the noisy number of complete rows, at least 1.
 
-    A row that comes or goes moves both by s², as far as one that is replaced.
+    Each counts as s², measured together with its k kᵀ, ‖k‖ <= s. Adding or removing a row changes
+    both by at most s², so the pair by √2 s²: no more than replacing a row changes k kᵀ.
     """
     squared = query.lattice.steps**2
     noisy = noise(np.array([number * squared], dtype=np.object_), 2 * squared**2)
@@ -210,18 +214,18 @@ def present_rows(query: RowQuery, number: int, noise: Noise) -> float:
 def _noised(
     query: RowQuery, present: IntegerArray, sums: IntegerArray, noise: Noise, *, added: bool
 ) -> tuple[Floats, IntegerArray]:
-    """Return noisy numbers of values, and noisy sums."""
+    """Return the noisy numbers of present values, and their noisy sums."""
     steps = query.lattice.steps
-    numbers = present[:1] if query.joint else present  # a row is there as a whole
-    weighed = numbers.astype(np.object_) * steps
+    numbers = present[:1] if query.joint else present  # joint: a row is present as a whole or not
+    scaled = numbers.astype(np.object_) * steps
     squared = query.sensitivity_squared
-    both = noise(np.concatenate([weighed, sums]), squared // 2 if added else squared)
+    both = noise(np.concatenate([scaled, sums]), squared // 2 if added else squared)
     counts = both[: len(numbers)].astype(np.float64) / steps
     return np.broadcast_to(counts, sums.shape), both[len(numbers) :]
 
 
 def _start(center: Fraction, quantum: Fraction, steps: int) -> int | None:
-    """Return what to add to the integer of a value so that it is in proportion to the value.
+    """Return the integer to add to a value's integer so that a value of 0 becomes 0.
 
     None if neither the middle nor an end of the bounds is 0.
 
@@ -232,14 +236,14 @@ def _start(center: Fraction, quantum: Fraction, steps: int) -> int | None:
 
 
 Share: TypeAlias = Rational | Internal | None
-"""The part of what was planned that a query takes; it may follow from internal answers."""
+"""The part of the plan that a query takes; it may be computed from internal answers."""
 
 
 class InternalQueries(ABC):
-    """Asks internal queries; `share` is the part of the plan that a query takes.
+    """The internal queries of a study; `share` is the part of the plan that a query takes.
 
-    By default that is the plan's next share. A query for which nothing is left is answered by a
-    public constant: what the bounds' center in every row would give.
+    By default that is the plan's next share. A query for which too little remains is answered by a
+    public constant: the answer if every row had the center of the bounds.
     """
 
     _plan: StudyPlan
@@ -249,9 +253,9 @@ class InternalQueries(ABC):
     _data_norm: Rational | None
     _boxes: dict[Hashable, FixedPoint]
     _declared: Declared
-    """What the columns were declared as, if they were."""
+    """The declared columns, if there are some."""
     _may_miss: bool
-    """Whether what is missing counts nowhere, so that the number of values is private."""
+    """Whether missing values are skipped, so that the number of values is private."""
     _probe: Floats
     _bits: BitSource
 
@@ -268,7 +272,7 @@ class InternalQueries(ABC):
     @property
     @abstractmethod
     def _quiet_errors(self) -> bool:
-        """Whether internal answers exist, so that messages may not quote a program's own words."""
+        """Whether internal answers exist, which an error message could then reveal."""
 
     def count(self, function: RowFunction, *, share: Share = None) -> Internal:
         """Count the rows for which a function is true: an internal answer for the program.
@@ -368,7 +372,7 @@ class InternalQueries(ABC):
         Parameters
         ----------
         keys : column or callable
-            One key for each row; any other key counts nowhere.
+            One key for each row; any other key is ignored.
         size : int, optional
             The public number of keys; by default that of a declared category, boolean or date,
             whose codes are the keys.
@@ -381,8 +385,8 @@ class InternalQueries(ABC):
             A vector of `size` noisy counts.
 
         """
-        known = self._declared.size(keys) if size is None else size
-        cells = as_count(known, "size", minimum=1)
+        stated = self._declared.size(keys) if size is None else size
+        cells = as_count(stated, "size", minimum=1)
         query = self._query(keys, box_lattice((0, cells), steps=1))
         require(
             query.lattice.dimension == 1,
@@ -394,7 +398,7 @@ class InternalQueries(ABC):
 
         def counted(source: Rows, taken: Fraction) -> IntegerArray:
             counts = source.counts(query.function, cells, rowwise=query.rowwise)
-            # two counts change by one each, or one where a row comes or goes
+            # a replaced row changes two counts by one each, an added or removed row one
             return self._noised(counts, 1 if self._plan.added else 2, taken)
 
         return self._answer(query, lambda: np.full(cells, self._size / cells), counted, share)
@@ -491,7 +495,7 @@ class InternalQueries(ABC):
 
         def chosen(source: Rows, taken: Fraction) -> int:
             epsilon = self._plan.selection_epsilon(taken)
-            if epsilon == 0:  # a share of almost nothing buys almost nothing
+            if epsilon == 0:  # a tiny share rounds down to ε = 0: a public constant
                 return 0
             steps = query.lattice.steps
             mechanism = ExponentialMechanism.for_epsilon(
@@ -504,26 +508,27 @@ class InternalQueries(ABC):
     def _bounded(
         self, function: RowFunction, bounds: Bounds | None, norm_bound: Rational | None
     ) -> RowQuery:
-        """Return the query on the lattice between the bounds, or of the norm if there is one."""
+        """Return the query on the lattice between the bounds, or on that of a norm bound."""
         if norm_bound is not None:
             return self._query(function, norm_lattice(norm_bound, "norm_bound"))
         return self._query(function, self._box(function, bounds))
 
     def _box(self, function: RowFunction, bounds: Bounds | None) -> Callable[[int], FixedPoint]:
-        """Return the lattice between the bounds; that of the study's own is made once."""
+        """Return the lattice between the bounds, cached for the study's own and declared ones."""
         if bounds is not None:
             return box_lattice(bounds)
-        of = None if self._bounds is not None else self._declared.columns(function)
-        make = box_lattice(self._bounds if of is None else self._declared.bounds(of))
+        columns = None if self._bounds is not None else self._declared.columns(function)
+        make = box_lattice(self._bounds if columns is None else self._declared.bounds(columns))
 
-        def known(width: int) -> FixedPoint:
-            if (width, of) not in self._boxes:
-                self._boxes[width, of] = make(width)
-            return self._boxes[width, of]
+        def cached(width: int) -> FixedPoint:
+            if (width, columns) not in self._boxes:
+                self._boxes[width, columns] = make(width)
+            return self._boxes[width, columns]
 
-        return known
+        return cached
 
     def _query(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> RowQuery:
+        """Check a function, try it on made-up rows, and return the query of it."""
         mapped = as_function(function, self._columns)
         allowed = self._plan.functions or not is_callers(mapped)
         require(
@@ -545,6 +550,7 @@ class InternalQueries(ABC):
         )
 
     def _sum(self, query: RowQuery, share: Share) -> Internal:
+        """Return the noisy sum of a query: a number for one coordinate, else a vector."""
         lattice = query.lattice
 
         def summed(source: Rows, taken: Fraction) -> Floats:
@@ -562,7 +568,7 @@ class InternalQueries(ABC):
         return internal_array(answer[0] if lattice.dimension == 1 else answer)
 
     def _ratio(self, query: RowQuery, share: Share) -> Internal:
-        """Return the mean of the values that are there, one by one, or of rows in a ball."""
+        """Return the noisy mean of the present values: their noisy sum over their noisy number."""
 
         def constant() -> Floats:
             return np.array([float(center) for center, _ in query.scales()])
@@ -577,9 +583,11 @@ class InternalQueries(ABC):
     def _noised(
         self, sums: IntegerArray, sensitivity_squared: int, share: Fraction
     ) -> IntegerArray:
+        """Return integer sums with the noise that a share pays for."""
         return self._noise(sensitivity_squared, share).apply(sums, self._bits)
 
     def _noise(self, sensitivity_squared: int, share: Fraction) -> RoundedGaussian:
+        """Return the noise that a share of the plan pays for."""
         variance = self._plan.variance(sensitivity_squared, share)
         squared = Fraction(sensitivity_squared)
         return RoundedGaussian(sensitivity_squared=squared, variance=variance)

@@ -34,14 +34,22 @@ from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.plan import Method, Question
 from zerodelta.spine.public_inputs import as_source
-from zerodelta.spine.run import Beside, aside, begin, left, planned, post_processed, run
+from zerodelta.spine.run import (
+    Diagnosis,
+    begin,
+    epsilon_without,
+    plan_diagnosis,
+    planned,
+    post_processed,
+    run,
+)
 from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.plan import (
@@ -50,7 +58,7 @@ from zerodelta.study.plan import (
     Schedule,
     Shares,
     StudyPlan,
-    check_asked,
+    check_number,
     check_program,
     closed,
     element_of,
@@ -62,7 +70,7 @@ from zerodelta.study.queries import (
     Share,
     check_defaults,
     rows_of_a_unit,
-    studied,
+    usable_columns,
 )
 from zerodelta.value import value
 
@@ -89,9 +97,9 @@ class Study(InternalQueries):
     epsilon : rational
         The pure ε of what is published.
     publish : Space
-        What may be published: `Finite`, `Subsets`, `Multiset`, `Box` or `Ball`.
+        The values that may be published: `Finite`, `Subsets`, `Multiset`, `Box` or `Ball`.
     rounds : int or list of rationals
-        How many queries will be asked, or their relative shares.
+        The number of queries, or their relative shares.
     mixing_probability : rational, default 1/1000
         The largest probability of publishing a random element instead.
     resolution : rational, optional
@@ -101,31 +109,32 @@ class Study(InternalQueries):
     columns : list of str, optional
         The columns of a data set or a frame that may be used.
     missing : optional
-        What a missing cell of an array (default None) or a frame (default "skip") counts as.
+        The value that a missing cell counts as; "skip" (default for frames) skips it, None (default
+        for arrays) declares that no cell is missing.
     functions : bool, default True
-        Whether functions of rows may be asked; if False, named columns only.
+        Whether queries may use functions of rows; if False, named columns only.
     rowwise : bool, default False
         Whether functions see one row at a time, which is slower.
     selects : bool, default False
-        Whether `select` may be asked; the plan then counts in zCDP.
+        Whether `select` may be used; the plan then counts in zCDP.
     otherwise : optional
-        What a program that fails, or does not publish, publishes: an element or, in a finite
-        space, one more than it has. By default element 0, or the center of a box or ball.
+        The value published if the program fails or does not publish: an element or, in a finite
+        space, one more. By default element 0, or the center of a box or ball.
     example : array or data frame, optional
         Public made-up rows on which functions and programs are tried.
     diagnostics : rational, optional
-        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
-        used, clipped to the bounds, and unreadable. Of an array or a frame it needs `bounds`.
+        The share of ε, such as "1/100", for `release.diagnostics`: the fractions of rows that were
+        used, clipped to the bounds, and unreadable. For an array or a frame it needs `bounds`.
     ledger, again : optional
-        As for the verbs: whose budget is debited just before the first row is read, or before
-        something is published, whatever the program does then.
+        As for the verbs. The budget is debited just before the first row is read, or before the
+        publication, whatever the program does later.
 
     **Releases**: one element of `publish`, once.
     **Neighbors**: replace-one, or all rows of a unit; after a filter or with units n is private.
     **Guarantee**: pure ε-DP: the transcript is μ-Gaussian DP (R, R2), published by B1 or B2 at no
     extra ε. With ``functions=False`` that is `proven`; else `asserted`: that functions of rows
-    treat rows one by one, keep no state and show nothing. What no library can enforce is listed
-    as assumed.
+    treat rows one by one, keep no state and show nothing. Premises that no library can enforce
+    are listed as assumed.
     **Public**: everything but the rows. A query beyond the plan is answered by a public constant.
     **Error**: `study.plan` shows it before a row is read.
 
@@ -159,49 +168,56 @@ class Study(InternalQueries):
         selects: bool = False,
         otherwise: Any = None,
         example: Any = None,
-        diagnostics: Rational | Beside | None = None,
+        diagnostics: Rational | Diagnosis | None = None,
         **paying: Unpack[Paying],
     ) -> None:
         schedule = Schedule.of(rounds)
-        source = studied(as_source(rows, columns, missing=missing, texts=True))
+        source = usable_columns(as_source(rows, columns, missing=missing, texts=True))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
         self._rows_bound = (
             source.row_count_is_public
-        )  # whether there are at most as many rows as is planned with
+        )  # whether `_size` is an upper bound on the number of rows
         self._by_unit, self._rows_of_a_unit = source.by_unit is not None, rows_of_a_unit(source)
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
-        self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds
+        self._boxes: dict[Hashable, FixedPoint] = {}  # lattices between bounds, made once
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
-        protects, beside = protection_of(source), diagnosis(diagnostics, source, bounds=bounds)
-        rest, weight = left(epsilon, beside), mixing_probability
+        protection = protection_of(source)
+        diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
         self._plan = StudyPlan(
-            publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
+            publishing=plan(
+                space,
+                epsilon=epsilon_without(epsilon, diagnosis),
+                mixing_probability=mixing_probability,
+                resolution=resolution,
+            ),
             rows=self._size,
             rows_public=not source.drops_rows,
-            unit=protects.unit,
-            max_rows=protects.max_rows,
-            neighbors=protects.neighbors,
+            unit=protection.unit,
+            max_rows=protection.max_rows,
+            neighbors=protection.neighbors,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,
             functions=functions,
         )
-        # whatever raises does so here; it is paid for when the first row is to be read
-        made, read = self._plan.release_plan(guarded=True), aside(beside, epsilon)
-        self._opened = begin(made, source, aside=read)
+        # all refusals are raised here; ε is debited just before the first row is read
+        release_plan = self._plan.release_plan(guarded=True)
+        planned_diagnosis = plan_diagnosis(diagnosis, epsilon)
+        self._opened = begin(release_plan, source, diagnosis=planned_diagnosis)
         self._bits = self._opened.bits
-        self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
-        self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
+        self._descents: dict[Any, Any] = {}  # plans of `minimize`: a rehearsal's serve the run
+        # keep=True: all queries use one copy, read once, so changing the array changes nothing
+        self._begin(source.open(self._opened.ticket, keep=True), None)
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
         self._source, self._rehearsal = source, rehearsal
         self._shares = Shares(self._plan.schedule)
         self._lifecycle, self._guarded = Lifecycle(), False
-        self._blocks: list[tuple[ExitStack, Watch]] = []  # one for each with block we are in
+        self._blocks: list[tuple[ExitStack, Watch]] = []  # one for each open `with` block
         self._release: Release | None = None
 
     # -- the plan -----------------------------------------------------------------------------
@@ -220,11 +236,11 @@ class Study(InternalQueries):
 
     @property
     def remaining(self) -> Internal:
-        """The share of the plan that is left: an internal answer, while the program runs."""
+        """The share of the plan that remains: an internal answer, while the program runs."""
         if not self._lifecycle.is_open:
             raise AttributeError("remaining is an internal answer: it ends with the study")
         self._lifecycle.check()
-        return internal_array(float(self._shares.left))
+        return internal_array(float(self._shares.remaining))
 
     # -- publishing ---------------------------------------------------------------------------
 
@@ -234,8 +250,8 @@ class Study(InternalQueries):
         Parameters
         ----------
         value : object
-            Anything; it is mapped into the space first. A finite number is published as the
-            nearest element; what denotes none (None, NaN, a text that is no option) as `otherwise`.
+            Anything; it is mapped into the space first. A finite number is published as the nearest
+            element; a value that denotes none (None, NaN, an unknown option) as `otherwise`.
 
         Returns
         -------
@@ -248,36 +264,37 @@ class Study(InternalQueries):
         self._lifecycle.check()
         self._opened.pay()
         with self._lifecycle.busy():
-            self._lifecycle.close()  # before the value is looked at: reading it may run code
+            self._lifecycle.close()  # before the value is read, as that may run its own code
             try:
                 with quiet(), Watch():
                     space, otherwise = self._plan.publishing.space, self._otherwise
                     release = self._released(element_of(space, value, otherwise=otherwise))
-            except KeyboardInterrupt:  # a signal, whatever the value has made of it
+            except KeyboardInterrupt:  # `Watch` lets it through only if a signal arrived
                 self._end()
                 raise
             return self._keep(release)
 
     def _released(self, element: Any) -> Release:
-        made = self._plan.release_plan(guarded=self._guarded)
-        # only the end shows whether the program was guarded: else one sentence more is assumed
-        opened = self._opened if self._guarded else self._opened.replanned(made)
-        return opened.release(made.answer(element, self._bits))
+        """Publish an element through the channel."""
+        release_plan = self._plan.release_plan(guarded=self._guarded)
+        # the study was begun as guarded; an unguarded program is one more assumption, seen only now
+        opened = self._opened if self._guarded else self._opened.replanned(release_plan)
+        return opened.release(release_plan.answer(element, self._bits))
 
     def run(self, program: Callable[[Study], Any], *, rehearse: bool = True) -> Release:
         """Run a program on the study and publish what it returns (or has published).
 
-        An exception inside it, or nothing to publish, publishes `otherwise`: nothing but the
-        release can be seen. Only an interrupt from the keyboard leaves, whatever the program makes
-        of it, and then the study ends without a release.
+        If the program raises, or publishes nothing, `otherwise` is published: only the release can
+        be seen. Only an interrupt from the keyboard gets out, even if the program catches it, and
+        the study then ends without a release.
 
         Parameters
         ----------
         program : callable
-            A plain function of the study, which asks queries and returns what is to be published.
+            A plain function of the study, which asks queries and returns the value to publish.
         rehearse : bool, default True
-            Whether it is first tried on a few made-up public rows, where its mistakes do show (it
-            runs twice, then).
+            Whether the program first runs on a few made-up public rows, where its errors are shown.
+            It then runs twice.
 
         Returns
         -------
@@ -288,19 +305,20 @@ class Study(InternalQueries):
         self._lifecycle.check()
         check_program(program)
         if rehearse:
-            self._rehearse(program)  # a mistake that shows here costs nothing
+            self._rehearse(program)  # an error here costs nothing
         with self:
             self._conduct(program)
         return self.release
 
     def _conduct(self, program: Callable[[Study], Any]) -> None:
-        """Run the program and publish; what it raises goes here, while its locals are silenced."""
+        """Run the program and publish; its errors end here, where finalizers stay silenced."""
         profiler, tracer, limit = sys.getprofile(), sys.gettrace(), sys.getrecursionlimit()
         try:
             try:
                 result = program(self)
-            finally:  # not by a function of ours, which a tracer of the program's would see
-                # only what the program changed: before Python 3.12 cProfile's cannot be put back
+            finally:
+                # inline, because a tracer that the program has set would see a function call;
+                # only changed hooks, because before Python 3.12 cProfile's cannot be set again
                 if sys.getprofile() is not profiler:
                     sys.setprofile(profiler if callable(profiler) else None)
                 if sys.gettrace() is not tracer:
@@ -308,19 +326,21 @@ class Study(InternalQueries):
                 sys.setrecursionlimit(limit)
             if self._lifecycle.is_open:
                 self.publish(result)
-        except BaseException:  # leaving the block publishes `otherwise`, unless a signal arrived
+        except BaseException:  # `__exit__` then publishes `otherwise`, unless a signal arrived
             return
 
     @tidying
     def __enter__(self) -> Study:
         self._lifecycle.check()
         self._opened.pay()
-        # what was asked before could already have stopped or raised
+        # a query before the block could already have made the program stop or raise visibly
         self._guarded = self._guarded or self._shares.untouched
         stack, watch = ExitStack(), Watch()
         watch.__enter__()
-        watch.hold()  # until whatever is opened here will be closed
-        stack.enter_context(quiet())  # a warning is an output too; left last
+        # A signal (Ctrl-C) between two of the next lines would leave streams silenced for good. So
+        # the watch holds signals first and resumes last, when `__exit__` has all it needs to undo.
+        watch.hold()
+        stack.enter_context(quiet())  # a warning is an output too; entered first, so undone last
         stack.enter_context(silenced())
         self._blocks.append((stack, watch))
         watch.resume()
@@ -333,20 +353,20 @@ class Study(InternalQueries):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Publish `otherwise` if nothing was published; nothing the program raised gets out."""
+        """Publish `otherwise` if nothing was published; no error of the program gets out."""
         stack, watch = self._blocks.pop()
-        watch.hold()
+        watch.hold()  # a signal from here on is raised when everything is undone
         try:
             with self._lifecycle.last(lambda: watch.arrived) as unpublished:
                 if unpublished:
                     self._lifecycle.close()
                     self._keep(self._released(self._otherwise))
-        except BaseException:  # the machine's failure, not the program's: told below
+        except BaseException:  # a failure of the machine, not of the program: reported below
             self._release = None
         stack.callback(forget, error)
-        del kind, error, trace  # what leaves from here shows the locals of this frame
+        del kind, error, trace  # an exception that leaves this frame shows its locals
         try:
-            stack.close()  # collects, while finalizers and warnings are silenced
+            stack.close()  # collects garbage while finalizers and warnings are silenced
         finally:
             interrupted = watch.leave()
             if interrupted:
@@ -361,12 +381,15 @@ class Study(InternalQueries):
 
     @property
     def release(self) -> Release:
-        """What was published."""
-        found, remedy = self._release, "call publish, run, or leave the with block first"
-        if found is None:
-            wanted = "a study that has published"
-            raise ParameterError("release", "nothing yet", expected=wanted, remedy=remedy)
-        return found
+        """The release of a study that has published."""
+        if self._release is None:
+            raise ParameterError(
+                "release",
+                "nothing yet",
+                expected="a study that has published",
+                remedy="call publish, run, or leave the with block first",
+            )
+        return self._release
 
     minimize = minimize
     plan_minimize = plan_minimize
@@ -384,39 +407,42 @@ class Study(InternalQueries):
         exact: Callable[[Rows, Fraction], Any],
         share: Share,
     ) -> Internal:
+        """Return the exact answer if the plan covers the query, else the public constant."""
         self._lifecycle.check()
         self._opened.pay()
         with self._lifecycle.busy(), np.errstate(all="ignore"), Watch():
-            self._opened.read()
+            self._opened.diagnostics()
             covered = query.allowed and not is_unusable(share)
             taken = self._shares.take(reveal(share)) if covered else None
             return internal_array(constant() if taken is None else exact(self._source, taken))
 
     def _query(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> RowQuery:
-        with self._lifecycle.busy():  # trying a function runs it
+        with self._lifecycle.busy():  # a function is tried on made-up rows, which runs it
             return super()._query(function, lattice)
 
     @property
     def _quiet_errors(self) -> bool:
-        made_up = self._rehearsal is not None and self._lifecycle.is_open  # all may be shown
-        return not self._shares.untouched and not made_up
+        # in a rehearsal all answers come from made-up rows, and may be shown
+        rehearsed = self._rehearsal is not None and self._lifecycle.is_open
+        return not self._shares.untouched and not rehearsed
 
     def _keep(self, release: Release) -> Release:
-        """Keep the release, and nothing else that was computed from rows."""
-        if not hasattr(self, "_source"):  # stopped meanwhile, by a signal to the main thread
+        """Keep the release, and delete everything else that was computed from rows."""
+        if not hasattr(self, "_source"):  # a signal to the main thread has stopped the study
             raise_fresh()
         self._release = release
         self._forget()
         return release
 
     def _forget(self) -> None:
+        """Delete everything that was computed from rows."""
         self._shares = Shares(self._plan.schedule)
         self._descents = {}
         self._opened.ticket.forget()
         del self._source
 
     def _end(self) -> None:
-        """End without a release: someone at the keyboard has stopped the study."""
+        """End without a release: a signal from the keyboard has stopped the study."""
         self._release = None
         if self._lifecycle.is_open:
             self._lifecycle.close()
@@ -424,38 +450,40 @@ class Study(InternalQueries):
             self._forget()
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
-        """Try the program on made-up rows, with the same plan: nothing is planned again."""
-        columns, within = self._columns, (self._bounds, self._data_norm, self._example)
-        rows = self._declared.rows_to_try(*within, count=max(7, 4 * len(columns)))
+        """Run the program on made-up rows, in a copy of the study with the same plan."""
+        columns, options = self._columns, (self._bounds, self._data_norm, self._example)
+        rows = self._declared.rows_to_try(*options, count=max(7, 4 * len(columns)))
         stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits(), _opened=self._opened.rehearsed())
-        stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows
+        # a dict of its own, and copied back below: if the program keeps the copy of the study and
+        # uses it in the real run, plans that hold rows do not get into it
+        stage._descents = descents = dict(self._descents)
         stage._begin(trial_rows(rows, columns, rows=self._size), rehearsal)
         stage._guarded, shares = True, stage._shares
         with self._lifecycle.rehearsing():
             result = rehearsal.play(lambda: program(stage))
             if stage._lifecycle.is_open:
                 rehearsal.check(result, self._plan.publishing.space)
-        self._descents = dict(planned)
-        check_asked(shares.refused, self._plan.rounds)
+        self._descents = dict(descents)
+        check_number(shares.refused, self._plan.rounds)
 
 
-# -- The plan of a verb that runs a study: which one, and the program that asks its queries -------
+# -- The plan of a verb that runs a study: its keywords, and the program that asks the queries ----
 
 
 @value
 class StudyProgram:
-    """What to ask of a study that is made when it runs: it takes its own certificate and ticket."""
+    """The plan of a verb whose method is a study, which issues its own certificate and ticket."""
 
     study: Mapping[str, Any]
     """The keywords of `Study`: ε, the space, the rounds, …"""
     program: Callable[[Study], Any]
     value: Callable[[Any], Any] = lambda value: value
-    """What is made of the published element: post-processing."""
+    """Post-processing of the published element."""
     error: float | str | None = None
     """The forecast; None for the study's own."""
     methods: tuple[Method, ...] = ()
-    """What was weighed, best first."""
+    """The methods that were compared, best first."""
     rehearse: bool = True
 
     @property
@@ -464,22 +492,22 @@ class StudyProgram:
         return as_usable_epsilon(self.study["epsilon"])
 
     def protecting(self, protection: Protection) -> StudyProgram:
-        """Return the program for a unit, made of that for one of its rows at a part of ε.
+        """Return the program for a unit, from this one for a row at a part of ε.
 
-        A study of units asks less of ε than a multiple of it (theory V), so it is given all.
+        A study protects units by itself, at less noise than with a part of ε for each row
+        (theory V), so it gets the ε of the whole unit.
         """
-        whole = self.price * protection.max_rows
-        return replace(self, study={**self.study, "epsilon": whole})
+        return replace(self, study={**self.study, "epsilon": self.price * protection.max_rows})
 
-    def run(self, source: Source, *, beside: Beside | None = None) -> Release:
+    def run(self, source: Source, *, diagnosis: Diagnosis | None = None) -> Release:
         """Make the study, run the program in it, and return what it publishes.
 
-        What is asked `beside` has taken its share of ε already.
+        The share of `diagnosis` was taken off the program's ε, and is added again for the study.
         """
-        whole = self.price if beside is None else self.price / (1 - beside.share)
-        given = {**self.study, "epsilon": whole}
-        made = inside_same_release(Study)(source, diagnostics=beside, **given)
-        release = made.run(self.program, rehearse=self.rehearse)
+        total = self.price if diagnosis is None else self.price / (1 - diagnosis.share)
+        keywords = {**self.study, "epsilon": total}
+        study = inside_same_release(Study)(source, diagnostics=diagnosis, **keywords)
+        release = study.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)
 
@@ -489,10 +517,10 @@ def carry_out(
     source: Source,
     *,
     epsilon: Rational,
-    beside: Beside | None = None,
+    diagnosis: Diagnosis | None = None,
 ) -> Release:
-    """Plan what is asked, as `ask` does, and run the plan: its method may be a study."""
-    plan = planned(question, source, epsilon, beside=beside)
+    """Plan a question as `ask` does, and run the plan or the study that it chose."""
+    plan = planned(question, source, epsilon, diagnosis=diagnosis)
     if isinstance(plan, StudyProgram):
-        return plan.run(source, beside=beside)
-    return run(plan, source, aside=aside(beside, epsilon))
+        return plan.run(source, diagnosis=diagnosis)
+    return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))

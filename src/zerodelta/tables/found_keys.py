@@ -1,7 +1,8 @@
-"""What a release of keys shows: keys with counts, and how many of them may be invented.
+"""Plan the release of keys that nobody listed, and show released keys with their counts (theory U).
 
-A published key is text that somebody chose, and a false key is an invented name: each way of
-showing them escapes what a terminal, a browser or a spreadsheet would act on, and says the second.
+A published key is text that a stranger may have chosen, and a false key is a name invented by
+noise. So each way of showing keys escapes what a terminal, a browser or a spreadsheet would act on,
+and says how many keys may be false.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from zerodelta.data.kinds import Kind
 from zerodelta.errors import printable
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, Found, UnknownKeys
+from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, PublishedKeys, UnknownKeys
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.shown_release import csv_lines, noted
 from zerodelta.privacy.steps import Part
@@ -33,14 +34,14 @@ class FoundKeys(Sequence[tuple[Any, int]]):
     Parameters
     ----------
     pairs : tuple of (key, count)
-        What was found. A list of them is all that indexing, iteration and `len` see.
+        The keys that were found, with their counts. Indexing, iteration and `len` work on them.
     columns : tuple of str
         The names of the columns of a key.
     false_keys : float
-        How many of the keys do not occur in the data, on average: names that noise invented. 0
-        where all keys were public.
+        The expected number of these keys that do not occur in the data: names that noise invented.
+        0 where all keys were public.
     found_from : int
-        The count from which on a key is found more often than not: it follows from the threshold,
+        The count from which on a key is found more often than not. It follows from the threshold,
         which is public. 0 where all keys were public.
 
     """
@@ -52,31 +53,31 @@ class FoundKeys(Sequence[tuple[Any, int]]):
 
     @property
     def names(self) -> list[Any]:
-        """The keys, that of the largest count first."""
+        """The keys, the one with the largest count first."""
         return [key for key, _ in self.pairs]
 
     @property
     def counts(self) -> list[int]:
-        """Their noisy counts."""
+        """The noisy counts of the keys, the largest first."""
         return [count for _, count in self.pairs]
 
     @property
     def warning(self) -> str:
-        """How many of the keys may be invented, in words; empty if all keys were public."""
+        """A sentence on how many keys may be invented; empty if all keys were public."""
         if not self.false_keys:
             return ""
         if self.false_keys < 1:
             lists = float(f"{1 / self.false_keys:.2g}")
-            many = f"{lists:,.0f}" if lists < 1e9 else f"{lists:.2g}"
+            number = f"{lists:,.0f}" if lists < 1e9 else f"{lists:.2g}"
             return (
-                f"about one of {many} such lists has a key that noise invented: it does not occur"
+                f"about one of {number} such lists has a key that noise invented: it does not occur"
             )
         number = f"{self.false_keys:.2g}"
         return f"about {number} of these keys may be invented: noise made them, they do not occur"
 
     @property
     def note(self) -> str:
-        """The warning; of a list without keys, what count a key needs to be found."""
+        """The warning or, for a list without keys, the count that a key needs to be found."""
         if self.pairs or not self.found_from:
             return self.warning
         return f"no key was found: half of those with about {self.found_from:,} rows are"
@@ -106,9 +107,9 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         }
 
     def to_csv(self) -> str:
-        """Return the lines of a CSV file; ' stands before what a spreadsheet would run.
+        """Return the lines of a CSV file, with the warning in a column "note".
 
-        A column "note" has the warning.
+        A ' stands before each cell that a spreadsheet would run as a formula.
         """
         columns = noted(self.to_dict(), self.note)
         return csv_lines(columns, zip(*columns.values(), strict=True))
@@ -130,16 +131,17 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         return f"<table><tr>{names}</tr>{''.join(rows)}</table>{note}"
 
     def _cells(self, key: Any) -> tuple[Any, ...]:
+        """Return the cells of a key, one for each column."""
         return key if len(self.columns) > 1 else (key,)
 
 
 def _for_terminal(key: Any) -> str:
-    """Return a key as Python writes it, which escapes what is not printable."""
+    """Return the `repr` of a key, which escapes characters that are not printable."""
     return repr(key)
 
 
 def _for_browser(cell: Any) -> str:
-    """Return a cell as text of a page.
+    """Return a cell as escaped text of an HTML page.
 
     >>> _for_browser("<script>")
     '&lt;script&gt;'
@@ -147,44 +149,43 @@ def _for_browser(cell: Any) -> str:
     return html.escape(printable(str(cell)))
 
 
-# -- Unknown keys ---------------------------------------------------------------------------------
-# Keys that nobody listed, planned for a list of their own or as the groups of a table (theory U).
+# -- Keys that nobody listed, released as a list or as the groups of a table (theory U) -----------
 #
-# plan = plan_keys(source, epsilon=…, statistics=True) # before a row is read found =
-# plan.apply(counts, bits) # the keys, in the universe's order groups, labels =
-# plan.groups_of(found) # of the second part
+#     plan = plan_keys(source, epsilon=…, statistics=True)   # before a row is read
+#     found = plan.apply(counts, bits)                       # keys in the order of the universe
+#     groups, labels = plan.groups_of(found)                 # for the statistics by group
 #
-# The keys cost ``plan.epsilon``, and what is left of ε is for statistics of the found keys and all
-# others, for whom the found keys are public: the parts of one certificate add up. By the parallel
-# lemma (P3) the second part is not divided over the groups.
+# The keys cost ``plan.epsilon``. The remaining ε is for statistics of the found keys and of all
+# other rows; the found keys are public by then, and the two parts of the certificate add up. By
+# the parallel lemma (P3) the remaining ε is not divided over the groups.
 
 
 @value
 class KeysPlan:
-    """Which keys are published, at what cost; made of public numbers by `plan_keys`."""
+    """The plan to publish keys that nobody listed; `plan_keys` makes it from public numbers."""
 
     mechanism: UnknownKeys
     kinds: Mapping[str, Kind]
-    """What the columns of a key were declared as."""
-    left: Fraction
-    """What of ε is left for statistics of the found keys."""
+    """The declared kinds of the columns of a key."""
+    remaining_epsilon: Fraction
+    """The part of ε for statistics of the found keys."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a key."""
+        """The names of the columns of a key."""
         return tuple(self.kinds)
 
     @property
     def epsilon(self) -> Fraction:
-        """What the keys cost."""
+        """The part of ε for the keys."""
         return self.mechanism.noise.epsilon
 
     @property
     def groups(self) -> int:
-        """All groups there could be, and "other": what the steps of the second part state.
+        """The number of possible groups, with "other": the steps of the second part state it.
 
-        Independent noise on all of them, of which those of the found keys are published: so the
-        certificate can be issued before a key is found.
+        They are proved for independent noise on all of these groups, of which only the found ones
+        are published. So the certificate is issued before a key is found.
         """
         return self.mechanism.universe.size + 1
 
@@ -199,57 +200,56 @@ class KeysPlan:
         return self.mechanism.noise.error
 
     @property
-    def half_found(self) -> int:
-        """From which count on a key of the typical class is published more often than not."""
+    def found_from(self) -> int:
+        """The count from which on a key of the typical class is found more often than not."""
         steps = self.mechanism.thresholds
         middle = sorted(steps)[len(steps) // 2]
         return middle - self.mechanism.noise.median
 
     @property
     def warning(self) -> str:
-        """How many of the keys may be invented, in words."""
+        """A sentence on how many of the keys may be invented."""
         return self.labeled([]).warning
 
     @property
     def none_found(self) -> str:
-        """What to say where no key was found."""
+        """The sentence for a release in which no key was found."""
         return self.labeled([]).note
 
-    def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
+    def apply(self, counts: Mapping[Any, int], bits: BitSource) -> PublishedKeys:
         """Return the keys that pass and their noisy counts, in the order of the universe.
 
-        Not those that no cell is read to, such as "01", which is read as 1: they are surely false.
+        Keys that no cell can be read as are left out: "01", for example, is read as the number 1,
+        so the key "01" would certainly be false.
         """
-        return [each for each in self.mechanism.apply(counts, bits) if self._occurs(each[0])]
+        passing = self.mechanism.apply(counts, bits)
+        return [(key, count) for key, count in passing if self._can_occur(key)]
 
-    def _occurs(self, key: Any) -> bool:
+    def _can_occur(self, key: Any) -> bool:
+        """Tell whether reading the cells of a key gives these cells again."""
         cells = key if len(self.kinds) > 1 else (key,)
         texts = ((k, c) for k, c in zip(self.kinds.values(), cells, strict=True) if type(c) is str)
         return all(kind.read(as_objects([cell]))[0] == cell for kind, cell in texts)
 
-    def labeled(self, found: Found, *, most: int | None = None) -> FoundKeys:
-        """Return the keys with their counts corrected by the median of the noise, largest first.
-
-        At most so many of them.
-        """
+    def labeled(self, passing: PublishedKeys, *, maximum_keys: int | None = None) -> FoundKeys:
+        """Return at most `maximum_keys` keys with the largest counts, less the noise's median."""
         universe, median = self.mechanism.universe, self.mechanism.noise.median
-        pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
+        pairs = [(universe.published(key), count - median) for key, count in _falling(passing)]
         return FoundKeys(
-            pairs=tuple(pairs[:most]),
+            pairs=tuple(pairs[:maximum_keys]),
             columns=self.columns,
             false_keys=self.mechanism.false_keys,
-            found_from=max(1, self.half_found),
+            found_from=max(1, self.found_from),
         )
 
-    def groups_of(self, found: Found) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
-        """Return the group of each key that was found, and the labels of all groups.
+    def groups_of(self, passing: PublishedKeys) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
+        """Return the group of each found key, and the labels of all groups, largest count first.
 
-        The largest count first; the last group, "other", is for all other rows. A key that is
-        called so is with them.
+        The last group, "other", is for all other rows, and for a found key with the text "other".
         """
         rest, groups = ("other",) * len(self.columns), {}
         labels: list[tuple[Any, ...]] = []
-        for key, _ in _falling(found):
+        for key, _ in _falling(passing):
             shown = self.mechanism.universe.published(key)
             cells = shown if len(self.columns) > 1 else (shown,)
             if cells != rest:
@@ -258,9 +258,9 @@ class KeysPlan:
         return groups, [*labels, rest]
 
 
-def _falling(found: Found) -> Found:
+def _falling(keys: PublishedKeys) -> PublishedKeys:
     """Return the largest noisy count first; equal ones in the order of the universe."""
-    return sorted(found, key=lambda each: -each[1])
+    return sorted(keys, key=lambda pair: -pair[1])
 
 
 def plan_keys(
@@ -272,30 +272,31 @@ def plan_keys(
     false_keys: Rational = "1/100",
     neighbors: Neighbors = Neighbors.REPLACE,
 ) -> KeysPlan:
-    """Plan the keys of `by=` columns whose options are not listed.
+    """Plan the release of the keys of `by=` columns whose options are not listed.
 
     Parameters
     ----------
     source : KeySource
         The key columns of a data set.
     epsilon : number
-        Of one row: for units the spine has divided it by the rows of a unit.
+        The ε for one row: for units the spine has divided it by the rows of a unit.
     statistics : bool
-        Whether statistics of other columns are asked beside counts. Then the keys cost half of ε;
-        else all of it, and their counts are what passed the thresholds: never worse than a second
-        look at the counts.
+        Whether statistics of other columns are released besides counts. Then the keys cost half of
+        ε. Otherwise they cost all of it, and their counts are the noisy counts that passed the
+        thresholds, which err no more than counts from a second draw.
     counts : bool
-        Whether the counts are an answer, or only the keys are: how ε is divided between the
-        directions of the noise.
+        Whether the counts are released too, or only the keys. It decides how ε is divided between
+        the directions of the noise.
     false_keys : number
-        How many keys that do not occur may be published, on average.
+        The expected number of published keys that do not occur.
     neighbors : Neighbors
         The relation of the data set.
 
     Returns
     -------
     KeysPlan
-        `part` for the certificate, `apply` for the mechanism, `left` for the second part.
+        Its `part` is for the certificate, `apply` is the mechanism, and `remaining_epsilon` is for
+        the statistics.
 
     """
     exact = as_positive(epsilon, "epsilon")
@@ -307,4 +308,4 @@ def plan_keys(
         wish=FOR_COUNTS if counts and not statistics else FOR_KEYS,
         neighbors=neighbors,
     )
-    return KeysPlan(mechanism=mechanism, kinds=dict(source.kinds), left=exact - spent)
+    return KeysPlan(mechanism=mechanism, kinds=dict(source.kinds), remaining_epsilon=exact - spent)

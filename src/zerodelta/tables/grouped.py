@@ -1,4 +1,4 @@
-"""Data for a table: keys, columns that are summed up, what is public of them; and its release."""
+"""Read the arguments of a table into keys and columns, and show a released table."""
 
 from __future__ import annotations
 
@@ -26,23 +26,21 @@ from zerodelta.errors import ParameterError, did_you_mean, printable, require, r
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.privacy.shown_release import one_type
 from zerodelta.spine.public_inputs import as_bounds, needed
-from zerodelta.tables.parts import AskedColumn, AskedStatistic
+from zerodelta.tables.parts import StatisticOrLevel, TableColumn
 from zerodelta.value import value
 
-# -- Group table ----------------------------------------------------------------------------------
-# A released table: the labels of its groups, statistics and their errors, one line per group.
-#
-# It is what `zd.table` releases where the data is no frame; `to_frame` makes a frame of any kind.
+# -- The released table: labels of the groups, statistics and their errors, a line for each group --
+# `zd.table` releases it where the data is no frame; `to_frame` converts it to a frame of any kind.
 
 FRAMES = ("pandas", "polars", "pyarrow")
 
 _SHOWN = 20
-"""Lines that are printed; of a longer table the first and the last ones."""
+"""The largest number of printed lines; of a longer table the first and the last half of them."""
 
 
 @final
 class Table:
-    """Columns by name, all of one length: first the keys, then numbers; and a note beside them.
+    """Columns by name, all of one length: first the keys, then numbers; and a note on them.
 
     >>> table = Table({"city": ["oslo", "rome"]}, {"count": np.array([3, 5])})
     >>> table
@@ -73,7 +71,7 @@ class Table:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns that say which group it is."""
+        """The names of the columns that label the groups."""
         return tuple(self._keys)
 
     @property
@@ -115,15 +113,15 @@ class Table:
             expected=f"one of {', '.join(FRAMES)}",
             remedy=did_you_mean(kind, FRAMES, 'pass kind="pandas"'),
         )
-        there = (each for each in FRAMES if find_spec(each) is not None)
-        chosen: Any = next(there, FRAMES[0]) if kind is None else kind
+        installed = (name for name in FRAMES if find_spec(name) is not None)
+        chosen: Any = next(installed, FRAMES[0]) if kind is None else kind
         require_extra(chosen, "all")
         columns = {name: one_type(labels) for name, labels in self._keys.items()}
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
-        made = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
-        if self.note and hasattr(made, "attrs"):  # of pandas
-            made.attrs["note"] = self.note
-        return made
+        frame = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        if self.note and hasattr(frame, "attrs"):  # only pandas has them
+            frame.attrs["note"] = self.note
+        return frame
 
     def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
         """Return the same groups with other numbers."""
@@ -132,42 +130,45 @@ class Table:
     # -- showing ------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        names, lines, left = self._texts()
+        names, lines, hidden = self._texts()
         columns = list(zip(names, *lines, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        keyed = len(self._keys)
+        key_columns = len(self._keys)
 
         def line(cells: Sequence[str]) -> str:
             padded = [
-                cell.ljust(width) if place < keyed else cell.rjust(width)
+                cell.ljust(width) if place < key_columns else cell.rjust(width)
                 for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
             ]
             return "  ".join(padded).rstrip()
 
         shown = [line(names), *map(line, lines)]
-        if left:
-            half = 1 + len(lines) // 2
-            shown.insert(half, f"… {left} more")
+        if hidden:
+            middle = 1 + len(lines) // 2
+            shown.insert(middle, f"… {hidden} more")
         shown += [f"({printable(self.note)})"] if self.note else []
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
-        names, lines, left = self._texts()
+        names, lines, hidden = self._texts()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         rows = [
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
             for cells in lines
         ]
-        if left:
-            rows.insert(len(lines) // 2, f'<tr><td colspan="{len(names)}">… {left} more</td></tr>')
+        if hidden:
+            line = f'<tr><td colspan="{len(names)}">… {hidden} more</td></tr>'
+            rows.insert(len(lines) // 2, line)
         note = f"<p>{html.escape(printable(self.note))}</p>" if self.note else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
 
     def _texts(self) -> tuple[list[str], list[list[str]], int]:
-        """Return the names, the lines that are shown as texts, and how many are not."""
-        every = range(len(self))
+        """Return the names, the texts of the shown lines, and the number of hidden lines."""
+        all_places = range(len(self))
         half = _SHOWN // 2
-        places = list(every) if len(every) <= _SHOWN else [*every[:half], *every[-half:]]
+        places = list(all_places)
+        if len(places) > _SHOWN:
+            places = [*all_places[:half], *all_places[-half:]]
         lines = [
             [
                 *(printable(str(labels[place])) for labels in self._keys.values()),
@@ -175,37 +176,38 @@ class Table:
             ]
             for place in places
         ]
-        return [printable(name) for name in self.columns], lines, len(every) - len(places)
+        return [printable(name) for name in self.columns], lines, len(self) - len(places)
 
 
 def _number(value: Any) -> str:
+    """Return a number as text, integers with all digits and floats with five."""
     return f"{value:,}" if isinstance(value, (int, np.integer)) else f"{value:.5g}"
 
 
 By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
 
 MOST_CELLS = 1 << 24
-"""How many noisy numbers a table has at most."""
+"""The largest number of noisy numbers in a table."""
 
 _MOST_LISTED = 1000
-"""Whole numbers of so small a range are groups, each of them; of a larger one keys to be found."""
+"""The largest range of integers that are groups each; in a larger one they are found as keys."""
 
 _FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
 _EVERY_ROW = GroupKey(name=PRESENT, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
-"""The only group of all rows that count, where some do not: there the column is 1."""
+"""The only group where a filter drops rows: its column is 1 for the rows that count."""
 
 
 @value
 class GroupedData:
-    """A data set of the columns that a table needs, and what a plan needs to know of them."""
+    """A data set of the columns that a table needs, and what is public about them."""
 
     source: Source
-    judged: Dataset
+    diagnosed_columns: Dataset
     """The same without the column that says which rows count."""
     keys: GroupKeys
     universe: KeySource | None
-    """What keys there can be, where nobody listed them."""
-    columns: tuple[AskedColumn, ...]
+    """All possible keys, where nobody listed them."""
+    columns: tuple[TableColumn, ...]
     complete: bool
     """Whether every row is in a group."""
     frame: str | None
@@ -216,56 +218,57 @@ def grouped(
     data: Any,
     *,
     by: By = None,
-    of: Mapping[str, tuple[AskedStatistic, ...]],
+    of: Mapping[str, tuple[StatisticOrLevel, ...]],
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
 ) -> GroupedData:
-    """Return the data of a table, of which no row has been read; refuse what is not declared."""
-    asked = _asked(by)
-    people = data if isinstance(data, Dataset) else _opened(data, asked, of, bounds, missing)
+    """Return the data of a table, of which no row has been read; refuse undeclared columns."""
+    groupings = _groupings(by)
+    people = data if isinstance(data, Dataset) else _opened(data, groupings, of, bounds, missing)
     if people is data:
         require(
             missing is DEFAULT_MISSING,
             "missing",
             missing,
-            expected="nothing: what a missing cell counts as was declared",
+            expected="nothing, because it was declared for each column of the data set",
             remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
         )
-    _declared(people, asked, "by")
-    _declared(people, of, "of")
-    clips = people is data  # a number was declared with bounds, to which it is clipped
+    _check_declared(people, groupings, "by")
+    _check_declared(people, of, "of")
+    clips = people is data  # declared numbers are clipped to their bounds
     columns = tuple(
         _column(name, people.declared[name], statistics, bounds) for name, statistics in of.items()
     )
-    kinds = {name: people.declared[name] for name in asked}
-    listed = not any(_unlisted(kinds[name], how) for name, how in asked.items())
-    keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
-    cut = any(isinstance(how, Bins) for how in asked.values())  # which no found key can be beside
-    findable = not cut and any(map(_whole_numbers, kinds.values()))
+    kinds = {name: people.declared[name] for name in groupings}
+    listed = not any(_unlisted(kinds[name], how) for name, how in groupings.items())
+    keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in groupings.items())
+    # a table with too many groups may find integers as keys instead, unless some key is in bins
+    in_bins = any(isinstance(how, Bins) for how in groupings.values())
+    findable = not in_bins and any(map(_integer_range, kinds.values()))
     if listed and findable and _cells(keys, columns) > MOST_CELLS:
         listed = False
-        keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
+        keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in groupings.items())
     _check_names(keys, columns)
-    chosen = people[list(dict.fromkeys([*asked, *of]))]
+    chosen = people[list(dict.fromkeys([*groupings, *of]))]
     if not listed:
         return _by_unknown_keys(people, keys, columns, chosen)
     _check_size(keys, columns)
     if not keys and chosen.drops_rows:
         keys = (_EVERY_ROW,)
-    found = GroupKeys(keys=keys)
+    group_keys = GroupKeys(keys=keys)
     return GroupedData(
         source=chosen.with_presence if keys == (_EVERY_ROW,) else chosen,
-        judged=chosen,
-        keys=found,
+        diagnosed_columns=chosen,
+        keys=group_keys,
         universe=None,
         columns=columns,
-        complete=not chosen.drops_rows and found.complete,
+        complete=not chosen.drops_rows and group_keys.complete,
         frame=_frame(people.text),
     )
 
 
 def _by_unknown_keys(
-    people: Dataset, keys: tuple[GroupKey, ...], columns: tuple[AskedColumn, ...], chosen: Dataset
+    people: Dataset, keys: tuple[GroupKey, ...], columns: tuple[TableColumn, ...], chosen: Dataset
 ) -> GroupedData:
     """Return the data of a table whose groups are found; all other rows are one more group."""
     for key in keys:
@@ -273,7 +276,7 @@ def _by_unknown_keys(
             key.bins is None,
             f"by[{key.name!r}]",
             "bins",
-            expected="no bins beside keys that nobody listed",
+            expected="no bins next to keys that nobody listed",
             remedy="declare the column as a category, or group by the other columns alone",
         )
     names = [key.name for key in keys]
@@ -281,7 +284,7 @@ def _by_unknown_keys(
     values = [column.name for column in columns]
     return GroupedData(
         source=KeySource(people[names], of=values) if values else universe,
-        judged=chosen,
+        diagnosed_columns=chosen,
         keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
         universe=universe,
         columns=columns,
@@ -291,53 +294,52 @@ def _by_unknown_keys(
 
 
 def _unlisted(kind: Kind, how: Kind | Bins | None) -> bool:
-    """Tell whether nobody listed the keys of a column: texts, and many whole numbers."""
-    return not isinstance(how, Bins) and not isinstance(kind, Coded) and not _whole_numbers(kind)
+    """Tell whether nobody listed the keys of a column: texts, and integers of a large range."""
+    return not isinstance(how, Bins) and not isinstance(kind, Coded) and not _integer_range(kind)
 
 
-def _whole_numbers(kind: Kind) -> range | None:
-    """Return all values of a column, if these are few whole numbers, which floats tell apart.
+def _integer_range(kind: Kind) -> range | None:
+    """Return all values of an integer column, if they are few and exact as floats; else None.
 
-    >>> _whole_numbers(number(0, 120, integer=True))
+    >>> _integer_range(number(0, 120, integer=True))
     range(0, 121)
     """
     if not (isinstance(kind, Number) and kind.integer):
         return None
-    found = range(int(kind.lower), int(kind.upper) + 1)
     few = kind.upper - kind.lower < _MOST_LISTED and max(-kind.lower, kind.upper) < 1 << 50
-    return found if few else None
+    return range(int(kind.lower), int(kind.upper) + 1) if few else None
 
 
-def _asked(by: By) -> dict[str, Kind | Bins | None]:
-    """Return the keys by name, and how each is read, if that was said."""
+def _groupings(by: By) -> dict[str, Kind | Bins | None]:
+    """Return for each key column how its cells are grouped; None: as declared."""
     if by is None:
         return {}
     if isinstance(by, Mapping):
-        found: dict[str, Kind | Bins | None] = dict(by)
-        good = all(isinstance(how, (Kind, Bins)) for how in found.values())
+        groupings: dict[str, Kind | Bins | None] = dict(by)
+        valid = all(isinstance(how, (Kind, Bins)) for how in groupings.values())
     else:
-        listed = [by] if isinstance(by, str) else by
-        texts = isinstance(listed, Sequence) and all(isinstance(each, str) for each in listed)
-        good = texts and len(listed) == len(set(listed))
-        found = dict.fromkeys(listed) if good else {}
+        names = [by] if isinstance(by, str) else by
+        texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+        valid = texts and len(names) == len(set(names))
+        groupings = dict.fromkeys(names) if valid else {}
     require(
-        good and all(isinstance(name, str) for name in found),
+        valid and all(isinstance(name, str) for name in groupings),
         "by",
         by,
         expected="names of columns, each once, or for each name a kind such as zd.bins([0, 18])",
         remedy='pass by=["city", "member"], or by={"age": zd.bins([0, 18, 65, 120])}',
     )
-    return found
+    return groupings
 
 
 def _opened(
     data: Any,
-    asked: Mapping[str, Kind | Bins | None],
-    of: Mapping[str, tuple[AskedStatistic, ...]],
+    groupings: Mapping[str, Kind | Bins | None],
+    of: Mapping[str, tuple[StatisticOrLevel, ...]],
     bounds: Any,
     missing: Any,
 ) -> Dataset:
-    """Return a bare frame or array as a data set of the columns that are asked for."""
+    """Return a bare frame or array as a data set of the columns that the table names."""
     require(
         not isinstance(data, Source),
         "data",
@@ -348,17 +350,17 @@ def _opened(
     array = isinstance(data, (np.ndarray, list, tuple))
     default = None if array else "skip"
     absent = default if missing is DEFAULT_MISSING else missing
-    for name, how in asked.items():
+    for name, how in groupings.items():
         if how is None:
             raise ParameterError(
                 "by",
                 name,
-                expected="how the cells of that column are grouped: it is not declared",
+                expected="a column whose groups are stated, because a bare frame declares none",
                 remedy=f"pass by={{{name!r}: zd.category([…], other=True)}}, or open the data "
                 "with zd.open(…, columns={…})",
             )
     kinds: dict[str, Kind] = {name: number(*_bounds(name, bounds), missing=absent) for name in of}
-    for name, how in asked.items():
+    for name, how in groupings.items():
         if isinstance(how, Bins):
             kinds.setdefault(name, number(how.edges[0], how.edges[-1]))
             continue
@@ -366,7 +368,7 @@ def _opened(
             how is not None and name not in of,
             "by, of",
             name,
-            expected="a column of numbers only, which zd.bins groups, in both",
+            expected="in both only a column of numbers that zd.bins groups",
             remedy=f"pass by={{{name!r}: zd.bins([…])}}",
         )
         kinds[name] = how  # type: ignore[assignment]
@@ -374,7 +376,7 @@ def _opened(
     require(kinds, "by", None, "one column or more", remedy)
     reader = reader_of(data)
     places(reader.names, kinds)
-    if nw.dependencies.is_into_dataframe(data):  # by its type alone, as `mean` does
+    if nw.dependencies.is_into_dataframe(data):  # checked by types alone: no row is read
         empty = as_frame(data).head(0)
         for column in empty.columns:
             if isinstance(kinds.get(str(column)), Number):
@@ -382,20 +384,21 @@ def _opened(
     return Dataset(OpenedDataset(reader=reader, kinds=kinds))
 
 
-def _declared(people: Dataset, names: Mapping[str, Any], where: str) -> None:
-    known = list(people.declared)
+def _check_declared(people: Dataset, names: Mapping[str, Any], argument: str) -> None:
+    """Refuse names of columns that the data set does not declare."""
+    declared = list(people.declared)
     for name in names:
         require(
             name in people.declared,
-            where,
+            argument,
             name,
-            expected=f"a declared column, of {known[:10]}",
-            remedy=did_you_mean(name, known, "declare it in zd.open(…, columns={…})"),
+            expected=f"a declared column, one of {declared[:10]}",
+            remedy=did_you_mean(name, declared, "declare it in zd.open(…, columns={…})"),
         )
 
 
 def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bool) -> GroupKey:
-    """Return how a column groups rows; if not all keys are listed, whole numbers are found, too."""
+    """Return how a column groups rows; unless all keys are `listed`, integers are found, too."""
     if isinstance(how, Bins):
         if not isinstance(kind, Number):
             raise ParameterError(
@@ -415,8 +418,8 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
         expected=f"what was declared for it, {kind}",
         remedy=f"pass by={name!r}, or declare another kind in zd.open(…)",
     )
-    values = _whole_numbers(kind)
-    if listed and values is not None:  # one that is out of range is in no group, not clipped
+    values = _integer_range(kind)
+    if listed and values is not None:  # a number out of range is in no group: it is not clipped
         middles = (Fraction(2 * value - 1, 2) for value in (*values, values[-1] + 1))
         return GroupKey(name=name, labels=tuple(values), bins=Bins(edges=tuple(middles)))
     if isinstance(kind, Coded):
@@ -426,9 +429,9 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
             kind.alphabet is not None,
             f"by[{name!r}]",
             str(kind),
-            expected="keys of a universe that has a size: texts of any characters have none",
-            remedy=f"declare {name!r} as zd.text({kind.length}, alphabet=…), all letters there can "
-            "be, or as zd.category([…], other=True)",
+            expected="texts over a stated alphabet, so that the number of possible keys is public",
+            remedy=f"declare {name!r} as zd.text({kind.length}, alphabet=…) with all letters that "
+            "can occur, or as zd.category([…], other=True)",
         )
     else:
         require(
@@ -437,14 +440,15 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bo
             str(kind),
             expected="a category, a boolean, a date, texts over an alphabet, whole numbers, or "
             "numbers with public edges",
-            remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges of your own",
+            remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges that you choose",
         )
-    return GroupKey(name=name, labels=())  # to be found
+    return GroupKey(name=name, labels=())  # its keys are found later
 
 
 def _column(
-    name: str, kind: Kind, statistics: tuple[AskedStatistic, ...], bounds: Any
-) -> AskedColumn:
+    name: str, kind: Kind, statistics: tuple[StatisticOrLevel, ...], bounds: Any
+) -> TableColumn:
+    """Return a column with its bounds, stated or declared, and its statistics."""
     numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
     require(
         numeric,
@@ -453,37 +457,39 @@ def _column(
         expected="a column of numbers or booleans",
         remedy="use it in by=, or ask for another column",
     )
-    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
-    ends = kind.bounds if given is None else as_bounds(given)
+    stated = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    ends = kind.bounds if stated is None else as_bounds(stated)
     if ends is None:  # pragma: no cover
         raise AssertionError("numbers have bounds")
-    return AskedColumn(
+    return TableColumn(
         name=name,
         bounds=ends,
         missing=skips(kind),
-        statistics=tuple(each for each in statistics if isinstance(each, str)),
-        levels=tuple(each for each in statistics if isinstance(each, Fraction)),
-        grid=grid_of(kind) if given is None else None,
+        statistics=tuple(name for name in statistics if isinstance(name, str)),
+        levels=tuple(level for level in statistics if isinstance(level, Fraction)),
+        grid=grid_of(kind) if stated is None else None,
     )
 
 
 def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
-    """Return the bounds of a column that has none declared."""
-    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    """Return the stated bounds of a column that has none declared."""
+    stated = bounds.get(name) if isinstance(bounds, Mapping) else bounds
     remedy = f"pass bounds={{{name!r}: (lower, upper)}}, known without the rows"
-    return as_bounds(needed(given, f"bounds[{name!r}]", remedy))
+    return as_bounds(needed(stated, f"bounds[{name!r}]", remedy))
 
 
-def _cells(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> int:
-    """Return how many noisy numbers a table of listed keys has."""
+def _cells(keys: Sequence[GroupKey], columns: Sequence[TableColumn]) -> int:
+    """Return the number of noisy numbers of a table with listed keys."""
     return GroupKeys(keys=tuple(keys)).count * _sums(columns)
 
 
-def _sums(columns: Sequence[AskedColumn]) -> int:
+def _sums(columns: Sequence[TableColumn]) -> int:
+    """Return the number of noisy numbers of a group."""
     return 1 + sum(1 + column.degree + len(column.levels) for column in columns)
 
 
-def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+def _check_size(keys: Sequence[GroupKey], columns: Sequence[TableColumn]) -> None:
+    """Refuse a table with too many noisy numbers."""
     require(
         _cells(keys, columns) <= MOST_CELLS,
         "by",
@@ -493,7 +499,8 @@ def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> Non
     )
 
 
-def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+def _check_names(keys: Sequence[GroupKey], columns: Sequence[TableColumn]) -> None:
+    """Refuse columns whose names would occur twice in the table."""
     numbers = ["count", "count_error", *(name for column in columns for name in column.numbers)]
     names = [key.name for key in keys] + numbers
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -507,6 +514,9 @@ def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> No
 
 
 def _frame(text: str) -> str | None:
-    """Return the kind of frame that a source is; a file has a dot in its name."""
+    """Return the kind of frame that a source is, from its description such as "pandas frame".
+
+    The description of a file names it, with a dot.
+    """
     kind, _, name = text.partition(" ")
     return _FRAMES.get(kind) if re.fullmatch("[A-Za-z]+", name) else None

@@ -1,8 +1,8 @@
-"""The parts of a table that are measured together: moments of some columns, quantiles of one.
+"""Measure the parts of a table: moments of some columns together, or quantiles of one column.
 
-They come from one table of noisy sums (`plan_moments`). What is known of them without the rows is
-used afterwards: counts are whole and not negative, means lie within the bounds, variances between
-0 and a quarter of the squared width.
+Moments come from one table of noisy sums (`plan_moments`). Known ranges are applied afterwards:
+counts are integers and not negative, means lie within the bounds, and variances lie between 0 and a
+quarter of the squared width.
 """
 
 from __future__ import annotations
@@ -36,34 +36,33 @@ from zerodelta.privacy.statistics import (
 from zerodelta.privacy.steps import Step
 from zerodelta.value import value
 
-# -- Asked columns --------------------------------------------------------------------------------
-# Which statistics of which columns a table is asked for, and what is public of these columns.
+# -- Columns of a table, their statistics, and what is public about them --------------------------
 
-AskedStatistic: TypeAlias = str | Fraction
+StatisticOrLevel: TypeAlias = str | Fraction
 """The name of a statistic, or the level of a quantile."""
 
 _MOST_LEVELS = 10_000
 _LEAST = 1e-300
-"""What a width counts as whose square is 0 for a float."""
+"""The unit that replaces one that is rounded to 0, such as the square of a tiny width."""
 
 _EXAMPLE = 'pass of={"income": ["mean", "std"]}'
 
 
 @value
-class AskedColumn:
-    """A column of numbers between public bounds, and the statistics that are asked of it."""
+class TableColumn:
+    """A column of numbers between public bounds, and the statistics of it in a table."""
 
     name: str
     bounds: tuple[Fraction, Fraction]
     missing: bool
     statistics: tuple[str, ...]
     levels: tuple[Fraction, ...] = ()
-    """Of the quantiles that are asked."""
+    """The levels of the quantiles."""
     grid: int | None = None
-    """How many points quantiles may be, if the values are whole."""
+    """The number of points of the grid of quantiles, if the values are integers."""
 
-    def by_summand(self) -> list[AskedColumn]:
-        """Return it once for each function of its values that is summed."""
+    def by_summand(self) -> list[TableColumn]:
+        """Return a copy of the column for each function of its values that is summed."""
         groups: dict[Any, list[str]] = {}
         for name in self.statistics:
             groups.setdefault(type(COLUMN_STATISTICS[name]).summands, []).append(name)
@@ -71,17 +70,17 @@ class AskedColumn:
 
     @property
     def summed(self) -> ColumnStatistic:
-        """A statistic that says what is summed, if that is the same for all of them."""
+        """A statistic that knows the summed function; all of the column sum the same one."""
         return COLUMN_STATISTICS[self.statistics[0]]
 
     @property
     def key(self) -> str:
-        """What its sums are called."""
+        """The name of its sums."""
         return self.name if self.summed.sums_values else f"{self.summed.name} of {self.name}"
 
     @property
     def summands(self) -> Summands | None:
-        """How its values become what is summed, if these are not the values."""
+        """The function of the values that is summed; None if the values themselves are."""
         if self.summed.sums_values:
             return None
         lower, upper = self.bounds
@@ -90,24 +89,24 @@ class AskedColumn:
     @property
     def degree(self) -> int:
         """The highest power of the values whose sum is needed."""
-        return max((COLUMN_STATISTICS[each].degree for each in self.statistics), default=0)
+        return max((COLUMN_STATISTICS[name].degree for name in self.statistics), default=0)
 
     @property
     def numbers(self) -> list[str]:
-        """The names of all columns of the result, and of their errors."""
-        found = [self.named(each) + end for each in self.statistics for end in ("", "_error")]
-        levels = [self.named(level_name(each)) for each in self.levels]
-        return found + [name + end for name in levels for end in ("", "_rank_error")]
+        """The names of all columns of the result, with those of their errors."""
+        sums = [self.named(name) + end for name in self.statistics for end in ("", "_error")]
+        quantiles = [self.named(level_name(level)) for level in self.levels]
+        return sums + [name + end for name in quantiles for end in ("", "_rank_error")]
 
     @property
     def results(self) -> list[str]:
         """The names of the columns of the result, without those of their errors."""
-        levels = [level_name(each) for each in self.levels]
-        return [self.named(each) for each in (*self.statistics, *levels)]
+        levels = [level_name(level) for level in self.levels]
+        return [self.named(name) for name in (*self.statistics, *levels)]
 
     @property
     def width(self) -> float:
-        """How far the bounds are apart."""
+        """The width of the bounds."""
         return float(self.bounds[1] - self.bounds[0])
 
     def named(self, statistic: str) -> str:
@@ -115,12 +114,12 @@ class AskedColumn:
         return f"{self.name}_{statistic}"
 
     def unit(self, statistic: str, rows: float) -> float:
-        """Return what an error is relative to, for a group of so many rows: public numbers."""
+        """Return the public size that an error is relative to, for a group of `rows` rows."""
         return max(COLUMN_STATISTICS[statistic].unit(self.width, rows), _LEAST)
 
 
 def level_name(level: Fraction) -> str:
-    """Return what a quantile is called, by its percentage.
+    """Return the name of a quantile in a table, by its percentage.
 
     >>> level_name(Fraction(1, 10)), level_name(Fraction(1, 2)), level_name(Fraction(1, 40))
     ('q10', 'median', 'q2.5')
@@ -128,8 +127,8 @@ def level_name(level: Fraction) -> str:
     return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
 
 
-def as_statistics(of: Any) -> dict[str, tuple[AskedStatistic, ...]]:
-    """Return the statistics of each column, quantiles by their levels; what is none is refused.
+def as_statistics(of: Any) -> dict[str, tuple[StatisticOrLevel, ...]]:
+    """Return the statistics of each column, quantiles by their levels; refuse unknown ones.
 
     >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
     {'income': ('mean', 'std'), 'age': ('mean', Fraction(1, 2))}
@@ -139,62 +138,64 @@ def as_statistics(of: Any) -> dict[str, tuple[AskedStatistic, ...]]:
         "of",
         of,
         expected="statistics of one column or more",
-        remedy=f"{_EXAMPLE}; for rows alone ask zd.count(data, by=…)",
+        remedy=f"{_EXAMPLE}; for the number of rows call zd.count(data, by=…)",
     )
-    found = {}
-    for column, given in of.items():
+    statistics = {}
+    for column, entry in of.items():
         require(isinstance(column, str), "of", column, "names of columns", _EXAMPLE)
-        listed = [given] if isinstance(given, (str, Mapping)) else given
-        several = isinstance(listed, Sequence) and len(listed) > 0
-        require(several, f"of[{column!r}]", given, "one statistic or more", _EXAMPLE)
-        every = [each for one in listed for each in _statistics(column, one)]
-        found[column] = tuple(dict.fromkeys(every))
-    return found
+        items = [entry] if isinstance(entry, (str, Mapping)) else entry
+        listed = isinstance(items, Sequence) and len(items) > 0
+        require(listed, f"of[{column!r}]", entry, "one statistic or more", _EXAMPLE)
+        of_column = [statistic for item in items for statistic in _statistics(column, item)]
+        statistics[column] = tuple(dict.fromkeys(of_column))
+    return statistics
 
 
-def _statistics(column: str, given: Any) -> list[AskedStatistic]:
-    if isinstance(given, str) and given in COLUMN_STATISTICS:
-        return [given]
-    if isinstance(given, str) and given == "median":
+def _statistics(column: str, item: Any) -> list[StatisticOrLevel]:
+    """Return the statistics that one entry of the list of a column stands for."""
+    if isinstance(item, str) and item in COLUMN_STATISTICS:
+        return [item]
+    if isinstance(item, str) and item == "median":
         return [Fraction(1, 2)]
-    if isinstance(given, Mapping) and set(given) == {"quantiles"}:
-        return list(_levels(column, given["quantiles"]))
-    known = (*COLUMN_STATISTICS, "median")
-    names = ", ".join(f'"{each}"' for each in known)
-    remedy = did_you_mean(given, known, "pass some of these names")
+    if isinstance(item, Mapping) and set(item) == {"quantiles"}:
+        return list(_levels(column, item["quantiles"]))
+    choices = (*COLUMN_STATISTICS, "median")
+    names = ", ".join(f'"{name}"' for name in choices)
+    remedy = did_you_mean(item, choices, "pass some of these names")
     expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
-    raise ParameterError(f"of[{column!r}]", given, expected=expected, remedy=remedy)
+    raise ParameterError(f"of[{column!r}]", item, expected=expected, remedy=remedy)
 
 
-def _levels(column: str, given: Any) -> list[Fraction]:
-    listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, (str, bytes))
+def _levels(column: str, levels: Any) -> list[Fraction]:
+    """Return the exact levels of quantiles."""
+    listed = isinstance(levels, (Sequence, np.ndarray)) and not isinstance(levels, (str, bytes))
     require(
-        listed and 0 < len(given) <= _MOST_LEVELS,
+        listed and 0 < len(levels) <= _MOST_LEVELS,
         f"of[{column!r}]",
-        given if not listed else len(given),
+        levels if not listed else len(levels),
         expected=f"a list of 1 to {_MOST_LEVELS} levels from 0 to 1",
         remedy='pass {"quantiles": [0.1, 0.5, 0.9]}',
     )
-    return [as_level(level) for level in given]
+    return [as_level(level) for level in levels]
 
 
 @value
 class PartAnswer:
-    """What a part made of rows: columns of the table, each with its errors, by group."""
+    """The answer of one part: columns of the table, each with its errors, by group."""
 
     columns: Mapping[str, tuple[Floats, Floats]]
     """The values and their expected absolute errors, by the name of the column."""
     rows: tuple[Floats, float] | None = None
-    """The number of rows of each group, unbiased, and its standard error; if counted."""
+    """The unbiased number of rows of each group and its standard error, if rows are counted."""
     sums: tuple[NoisySums, ...] = ()
-    """What it was made of, where the law of its noise is public."""
+    """The noisy integers behind the columns, where the law of the noise is public."""
 
 
 @value
 class MomentPart:
     """Columns that share one table of noisy sums, at one share of ε."""
 
-    columns: tuple[AskedColumn, ...]
+    columns: tuple[TableColumn, ...]
     keys: GroupKeys
     moments: MomentPlan
     epsilon: Fraction
@@ -203,12 +204,12 @@ class MomentPart:
     counted: bool
     """Whether rows are counted, too."""
     errors: Mapping[str, tuple[float, float]]
-    """The expected absolute error of each column of the result, and what it is relative to."""
+    """For each column its expected absolute error, and the size that it is relative to."""
 
     @classmethod
     def of(
         cls,
-        columns: tuple[AskedColumn, ...],
+        columns: tuple[TableColumn, ...],
         *,
         epsilon: Fraction,
         keys: GroupKeys,
@@ -230,12 +231,12 @@ class MomentPart:
             count_rows=counted,
             known_rows=rows,
             neighbors=neighbors,
-            # of keys that are found later, each has noise of its own
+            # noise is drawn only for the groups that are found, so it must be independent
             method="auto" if keys.possible is None else "laplace",
         )
-        one = moments
+        typical = moments
         if keys.possible is not None:
-            one = moments.for_groups(1, expected_rows=max(1, round(group_rows)))
+            typical = moments.for_groups(1, expected_rows=max(1, round(group_rows)))
         return cls(
             columns=columns,
             keys=keys,
@@ -243,7 +244,7 @@ class MomentPart:
             epsilon=epsilon,
             rows=rows,
             counted=counted,
-            errors=_expected_errors(columns, one, group_rows, counted=counted),
+            errors=_expected_errors(columns, typical, group_rows, counted=counted),
         )
 
     @property
@@ -253,28 +254,28 @@ class MomentPart:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The proof."""
+        """The proof steps of the part."""
         return self.moments.steps
 
     @property
     def text(self) -> str:
-        """Which columns, and which noise."""
+        """A line that names the columns and their noise."""
         noise = self.moments.noise
         names = ", ".join(column.key for column in self.columns) or "rows"
         if isinstance(noise, PartitionNoise):
-            each = noise.cells // self.keys.count
+            sums = noise.cells // self.keys.count
             kind = "Laplace noise" if noise.method == "laplace" else "one draw of noise"
         else:
-            each, kind = noise.dimension, "l∞ noise"
+            sums, kind = noise.dimension, "l∞ noise"
         of = "a group" if self.keys.keys else "all rows"
-        return f"{names}, {kind} on {each} sum{'s' if each != 1 else ''} of {of}"
+        return f"{names}, {kind} on {sums} sum{'s' if sums != 1 else ''} of {of}"
 
     def of_groups(self, keys: GroupKeys) -> MomentPart:
-        """Return the same noise on some of the groups."""
+        """Return the part with the same noise for some of the groups."""
         return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
 
     def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
-        """Add noise to the exact sums of opened rows, and estimate."""
+        """Add noise to the exact sums of opened rows, and compute the statistics from them."""
         moments, names = self.moments, [column.name for column in self.columns]
         summands = [column.summands for column in self.columns]
         exact = moments.measure(rows, names, keys=self.keys, summands=summands)
@@ -300,43 +301,43 @@ class MomentPart:
             powers = PowerSums.of(sums, column.key)
             for name in column.statistics:
                 statistic = COLUMN_STATISTICS[name]
-                found = statistic.value(powers), statistic.error(powers, noise)
-                columns[column.named(name)] = found
-        counted = None
+                entry = statistic.value(powers), statistic.error(powers, noise)
+                columns[column.named(name)] = entry
+        group_rows = None
         if self.counted:
-            counted = floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation
-        return PartAnswer(columns=columns, rows=counted, sums=(sums,))
+            group_rows = floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation
+        return PartAnswer(columns=columns, rows=group_rows, sums=(sums,))
 
     def _forms(self, place: int) -> tuple[Form, ...]:
-        """Return the forms of a column; after the last one that of the number of rows."""
+        """Return the forms of a column; the place after the last is for the number of rows."""
         return self.moments.forms(place if place < len(self.columns) else None)
 
 
 def _expected_errors(
-    columns: Sequence[AskedColumn], moments: MomentPlan, group_rows: float, *, counted: bool
+    columns: Sequence[TableColumn], moments: MomentPlan, group_rows: float, *, counted: bool
 ) -> dict[str, tuple[float, float]]:
-    """Return the forecast of each column of the result, for a group of so many rows."""
-    found = {"count": (expected_count(moments.rows_deviation), group_rows)} if counted else {}
+    """Return the forecast for each column of the result, for a group of `group_rows` rows."""
+    errors = {"count": (expected_count(moments.rows_deviation), group_rows)} if counted else {}
     rows = moments.expected_rows / moments.groups
     for place, (column, noise) in enumerate(zip(columns, moments.covariances, strict=True)):
         center, half = map(float, moments.place(place))
         for name in column.statistics:
             statistic = COLUMN_STATISTICS[name]
             error = statistic.forecast(noise, rows=rows, center=center, half=half)
-            found[column.named(name)] = (error, column.unit(name, group_rows))
-    return found
+            errors[column.named(name)] = (error, column.unit(name, group_rows))
+    return errors
 
 
 # -- Quantiles of one column of a table, drawn together from each group (theory Q) ----------------
-# They are points of a public grid. Their errors are ranks: by how many rows of its group a value
-# is off; how much that is in the unit of the column depends on rows that nobody sees.
+# They are points of a public grid. Their errors are ranks: the number of rows of the group by which
+# a quantile is off. The error in the unit of the column depends on the private rows.
 
 
 @value
 class QuantilePart:
     """Quantiles of one column at one share of ε."""
 
-    column: AskedColumn
+    column: TableColumn
     keys: GroupKeys
     quantiles: QuantilePlan
     epsilon: Fraction
@@ -345,7 +346,7 @@ class QuantilePart:
     @classmethod
     def of(
         cls,
-        column: AskedColumn,
+        column: TableColumn,
         *,
         epsilon: Fraction,
         keys: GroupKeys,
@@ -363,7 +364,7 @@ class QuantilePart:
             groups=keys.count,
             total=None if column.missing else rows,
             neighbors=neighbors,
-            # of keys that are found later, each is drawn by itself
+            # quantiles are drawn only for the groups that are found, each group by itself
             method="auto" if keys.possible is None else "joint",
         )
         return cls(
@@ -377,40 +378,40 @@ class QuantilePart:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The proof."""
+        """The proof steps of the part."""
         return self.quantiles.steps
 
     @property
     def text(self) -> str:
-        """Which column, and how."""
-        many = len(self.column.levels)
+        """A line that names the column, its number of quantiles, and the method."""
+        number = len(self.column.levels)
         of = "a group" if self.keys.keys else "all rows"
-        each = f"{many} quantile{'s' if many != 1 else ''} of {of}"
+        quantiles = f"{number} quantile{'s' if number != 1 else ''} of {of}"
         how = "counts of all points" if self.quantiles.methods[0].name == "counts" else "one draw"
-        return f"{self.column.name}, {each} by {how}"
+        return f"{self.column.name}, {quantiles} by {how}"
 
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
-        """The expected rank error of each quantile, and the rows of a group."""
+        """The expected rank error of each quantile, and the number of rows of a group."""
         error = (self.quantiles.error, max(self.group_rows, 1.0))
         return {self.column.named(level_name(level)): error for level in self.column.levels}
 
     def of_groups(self, keys: GroupKeys) -> QuantilePart:
-        """Return the same draws from some of the groups."""
+        """Return the part with the same mechanism for some of the groups."""
         return replace(self, keys=keys)
 
     def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
-        """Draw from opened rows."""
+        """Draw the quantiles of each group from opened rows."""
         name = self.column.name
         if self.keys.keys:
-            found = self.quantiles.by_group(rows, bits, keys=self.keys, column=name)
+            quantiles = self.quantiles.by_group(rows, bits, keys=self.keys, column=name)
         else:
             place = rows.columns.index(name)
-            found = self.quantiles.answer(rows, bits, column=place)[None, :]
-        error = np.full(len(found), self.quantiles.error)
+            quantiles = self.quantiles.answer(rows, bits, column=place)[None, :]
+        error = np.full(len(quantiles), self.quantiles.error)
         return PartAnswer(
             columns={
-                self.column.named(level_name(level)): (found[:, place], error)
+                self.column.named(level_name(level)): (quantiles[:, place], error)
                 for place, level in enumerate(self.column.levels)
             }
         )

@@ -1,23 +1,24 @@
-"""The plan of a table, at which share of ε each part is measured; and the table from the answers.
+"""Plan a table: split ε between its parts, and build the released table from their answers.
 
-Groups cost nothing (theory P1, P3), and what is measured together shares its noise. Several parts,
-each a `TablePart`, split ε between them for a goal that is stated:
+The number of groups costs no ε (theory P1, P3), and statistics that are measured together share
+their noise. Several parts, each a `TablePart`, split ε between them for a stated goal:
 
-- "equal shares": each of k parts is at most k times as wrong as it would be alone with all of ε.
-  Errors that go with 1/ε are so at equal shares. Where others grow faster, their parts get more, as
-  far as the rest stays within its own k times; where not all can, all have the same factor.
-- "equal relative error": parts have the same largest relative error. Errors go with 1/ε, so shares
-  are in proportion to the errors that the parts would have at the whole of ε.
-- "least total error": the sum of squared relative errors is the least; shares go with the cube
-  root of what a part adds to it.
+- "equal shares": the error of each of k parts is at most k times its error alone with all of ε.
+  Equal shares achieve that for errors proportional to 1/ε. Parts whose errors grow faster get more,
+  as long as all others stay within k times; if that is not possible, all parts have the same
+  factor.
+- "equal relative error": all parts have the same largest relative error. For errors proportional to
+  1/ε the shares are then proportional to the errors that the parts would have with all of ε.
+- "least total error": the sum of squared relative errors is minimal. For errors proportional to 1/ε
+  the share of a part is proportional to the power 2/3 of its error with all of ε.
 
-A weight multiplies the error of a statistic wherever these are compared. For the last two goals
-errors are relative to the public width of a column, those of counts and of the ranks of quantiles
-to the rows of a group. Counts of rows come along with any part: they decide only where nothing else
-is asked, or where they have a weight. New kinds of statistics join a table as parts: `plan_table`.
+A weight multiplies the error of a statistic wherever errors are compared. For the last two goals
+errors are relative to the public width of a column, and errors of counts and ranks to the number of
+rows of a group. Every part can count rows along with its statistics, so the error of the counts
+decides only where nothing else is released, or where they have a weight.
 
 Groups whose keys nobody listed are found first, for a share of ε of their own (`KeysPlan`). Parts
-are planned for all groups there can be, and measure those that were found: `of_groups`.
+are planned for all possible groups, and measure only the found ones (`of_groups`).
 """
 
 from __future__ import annotations
@@ -46,42 +47,39 @@ from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
 from zerodelta.tables.grouped import Table
-from zerodelta.tables.parts import AskedColumn, MomentPart, QuantilePart, TablePart
+from zerodelta.tables.parts import MomentPart, QuantilePart, TableColumn, TablePart
 from zerodelta.value import value
 
 _MOST_APART = 8
-"""More columns than this are one block of sums: no other plan is looked at."""
+"""The largest number of columns for which a plan with a part for each column is considered."""
 
 _ROUNDS = 6
-"""How often shares are corrected."""
+"""The number of corrections of the shares."""
 
 _STEPS = 1 << 12
-"""How finely the least share of a part is searched for."""
+"""The smallest share of a part is searched for among multiples of 1/4096."""
 
 _NEAR = 1e-3
-"""Factors of error closer than this are the same."""
+"""Error factors that differ by less than this count as equal."""
 
 _MOST_WEIGHT = Fraction(10**6)
 
 _LEAST = 1e-100
-"""What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
+"""The error that replaces 0: at a very large ε, float arithmetic rounds an error to 0."""
 
 GOALS = ("equal shares", "equal relative error", "least total error")
 
 
 Errors: TypeAlias = Mapping[str, tuple[float, float]]
-"""The expected absolute error of each column, and what it is relative to."""
+"""For each column its expected absolute error, and the size that errors are relative to."""
 
 MakePart: TypeAlias = Callable[[Fraction], TablePart]
-"""Returns the part at a share of ε."""
+"""Function that returns a part calibrated to its share of ε."""
 
 
 @value
 class TablePlan:
-    """What a table costs, how ε is shared, and which errors to expect; print it.
-
-    Public: everything here.
-    """
+    """The public plan of a table: its parts, their shares of ε, and expected errors; print it."""
 
     keys: GroupKeys
     epsilon: Fraction
@@ -89,20 +87,20 @@ class TablePlan:
     parts: tuple[TablePart, ...]
     group_rows: float
     found: KeysPlan | None = None
-    """How the groups are found, if nobody listed them."""
+    """The plan for finding the groups, if nobody listed them."""
     alone: Mapping[str, float] = field(default_factory=dict)
     """The error that each column would have if nothing else shared the ε of the parts."""
 
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
-        """The expected absolute error of each column, and what it is relative to."""
+        """For each column its expected absolute error, and the size that errors are relative to."""
         if self.found is not None and not self.parts:
             return {"count": (self.found.error, self.group_rows)}
         return _merged([part.errors for part in self.parts])
 
     @property
     def worst(self) -> float:
-        """The largest relative error, or the root of their squares if these are to be small."""
+        """The largest relative error; for "least total error" the root of the sum of squares."""
         return _Goal(name=self.goal if self.goal == GOALS[2] else GOALS[1]).size(self.errors)
 
     def __str__(self) -> str:
@@ -116,7 +114,7 @@ class TablePlan:
             lines.append(f"goal: {self.goal}")
         if self.found is not None:
             lines.append(
-                f"  keys, of which half of those with {self.found.half_found} rows are found: "
+                f"  keys, of which half of those with {self.found.found_from} rows are found: "
                 + self._share(self.found.epsilon)
             )
             if not self.parts:
@@ -140,28 +138,28 @@ def plan_table(
     *,
     epsilon: Fraction,
     keys: GroupKeys,
-    columns: Sequence[AskedColumn],
+    columns: Sequence[TableColumn],
     expected_rows: int,
     rows: int | None = None,
     neighbors: Neighbors = Neighbors.REPLACE,
     goal: str = GOALS[0],
     weights: Mapping[str, Rational] | None = None,
     others: Sequence[MakePart] = (),
-    found: KeysPlan | None = None,
+    keys_plan: KeysPlan | None = None,
     counted: bool = True,
 ) -> TablePlan:
     """Plan counts of rows and statistics of columns by group, together or at shares of ε.
 
     Counts, sums, means and variances of several columns are one l∞ block for each group (G2) or a
-    partition for each column (P1), whichever the goal prefers; the quantiles of each column are
-    drawn together (Q). `rows` is the public number of all rows, where there is one group and all
-    are in it. `weights` are those of columns of the result. `others` make further parts. `found`
-    says how keys are found that nobody listed; the parts share what it leaves of ε. Rows that
-    nobody asked for need not be `counted`.
+    partition for each column (P1), whichever errs less for the goal; the quantiles of each column
+    are drawn together (Q). `rows` is the public number of all rows, if they are one group.
+    `weights` are for columns of the result. `others` make further parts. `keys_plan` is for keys
+    that nobody listed; the parts share the ε that remains after it. With ``counted=False``
+    rows are counted only where a statistic needs their number.
 
     >>> from zerodelta.data.keys import GroupKey
     >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
-    >>> income = AskedColumn(
+    >>> income = TableColumn(
     ...     name="income", bounds=(Fraction(0), Fraction(10)), missing=False, statistics=("mean",)
     ... )
     >>> print(
@@ -176,228 +174,260 @@ def plan_table(
         is_name(goal, GOALS),
         "goal",
         goal,
-        expected=" or ".join(f'"{each}"' for each in GOALS),
+        expected=" or ".join(f'"{name}"' for name in GOALS),
         remedy=did_you_mean(goal, GOALS, "pass one of these"),
     )
-    each = expected_rows / keys.count if found is None else _found_rows(found, expected_rows)
-    facts = {"keys": keys, "group_rows": each, "rows": rows, "neighbors": neighbors}
+    if keys_plan is None:
+        group_rows, parts_epsilon = expected_rows / keys.count, epsilon
+    else:
+        group_rows, parts_epsilon = (
+            _found_rows(keys_plan, expected_rows),
+            keys_plan.remaining_epsilon,
+        )
+    facts = {"keys": keys, "group_rows": group_rows, "rows": rows, "neighbors": neighbors}
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
     summed = [part for column in columns for part in column.by_summand()]
     facts = {**facts, "expected_rows": expected_rows, "counted": counted}
-    each_alone = [*(_moments((column,), facts) for column in summed), *drawn]
-    together = each_alone if len(summed) == 1 else [_moments(tuple(summed), facts), *drawn]
-    ways = [] if len(summed) > 1 else [together]
-    if not summed and rows is not None and drawn:  # nothing is to be counted
-        ways = [drawn]
+    # candidates: a part for each column, or one part for all columns whose values are summed
+    by_column = [*(_moments((column,), facts) for column in summed), *drawn]
+    together = by_column if len(summed) == 1 else [_moments(tuple(summed), facts), *drawn]
+    candidates = [] if len(summed) > 1 else [together]
+    if not summed and rows is not None and drawn:  # n is public, so no part has to count rows
+        candidates = [drawn]
     if len(summed) > 1 and any(column.degree > 0 for column in summed):
-        ways.append(together)
-    if 1 < len(summed) <= _MOST_APART or not ways:  # values are counted one column at a time
-        ways.append(each_alone)
-    shared = epsilon if found is None else found.left
-    weighed = _as_weights(weights, columns)
-    apart = each_alone if summed else ways[0]  # beside quantiles alone, rows are a part
-    listed = [make(shared).errors for make in apart] if shared else []
+        candidates.append(together)
+    if 1 < len(summed) <= _MOST_APART or not candidates:  # blocks need a column of degree > 0
+        candidates.append(by_column)
+    separate = by_column if summed else candidates[0]  # with quantiles alone, rows are a part too
     alone: dict[str, float] = {}
-    for name, (error, _) in (each for errors in listed for each in errors.items()):
-        alone[name] = min(error, alone.get(name, math.inf))  # rows: of what counts them best
-    aim = _Goal(name=goal, weights=weighed, alone=alone)
-    plans = [_shared(makers, shared, aim) for makers in ways] if shared else [()]
+    for make in separate if parts_epsilon else []:
+        for name, (error, _) in make(parts_epsilon).errors.items():
+            alone[name] = min(error, alone.get(name, math.inf))  # rows: by the best count of them
+    aim = _Goal(name=goal, weights=_as_weights(weights, columns), alone=alone)
+    plans = [_split_epsilon(makers, parts_epsilon, aim) for makers in candidates]
     best = min(plans, key=lambda parts: aim.size(_merged([part.errors for part in parts])))
-    several = len(best) > 1 or len(apart) > 1
+    shares_epsilon = len(best) > 1 or len(separate) > 1
     return TablePlan(
         keys=keys,
         epsilon=epsilon,
         goal=goal,
         parts=best,
-        group_rows=each,
-        found=found,
-        alone=alone if several else {},
+        group_rows=group_rows,
+        found=keys_plan,
+        alone=alone if shares_epsilon else {},
     )
 
 
 def _as_weights(
-    given: Mapping[str, Rational] | None, columns: Sequence[AskedColumn]
+    weights: Mapping[str, Rational] | None, columns: Sequence[TableColumn]
 ) -> dict[str, float]:
-    """Return the weights of columns of the result; what is none of these is refused."""
-    if given is None:
+    """Return the weights of columns of the result; a name of no such column is refused."""
+    if weights is None:
         return {}
     names = ["count", *(name for column in columns for name in column.results)]
     example = f'pass weights={{"{names[-1]}": 3}}'
-    require(isinstance(given, Mapping), "weights", given, "weights of columns by name", example)
-    for name in given:
+    require(isinstance(weights, Mapping), "weights", weights, "weights of columns by name", example)
+    for name in weights:
         expected = f"weights of {', '.join(names)}"
         require(name in names, "weights", name, expected, did_you_mean(name, names, example))
-    weights = {name: as_positive(weight, "weights") for name, weight in given.items()}
-    for name, weight in weights.items():
-        # floats compare errors times weights
+    exact = {name: as_positive(weight, "weights") for name, weight in weights.items()}
+    for name, weight in exact.items():
+        # products of errors and weights are compared as floats
         fits = 1 / _MOST_WEIGHT <= weight <= _MOST_WEIGHT
-        require(fits, "weights", given[name], "numbers from 1e-6 to 1e6", example)
-    return {name: float(weight) for name, weight in weights.items()}
+        require(fits, "weights", weights[name], "numbers from 1e-6 to 1e6", example)
+    return {name: float(weight) for name, weight in exact.items()}
 
 
-def _found_rows(found: KeysPlan, expected_rows: int) -> float:
-    """Return the rows of a group to plan with: between the least that are found, and all rows."""
-    least = max(1, found.half_found)
-    return math.sqrt(least * max(least, expected_rows))
+def _found_rows(keys_plan: KeysPlan, expected_rows: int) -> float:
+    """Return a typical number of rows of a found group, for planning.
+
+    It is the geometric mean of the smallest number that is found and the number of all rows.
+    """
+    smallest = max(1, keys_plan.found_from)
+    return math.sqrt(smallest * max(smallest, expected_rows))
 
 
-def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, Any]) -> MakePart:
+def _moments(columns: tuple[TableColumn, ...], facts: Mapping[str, Any]) -> MakePart:
+    """Return the maker of a part for sums of these columns; it keeps parts it has made."""
     return lru_cache(lambda epsilon: MomentPart.of(columns, epsilon=epsilon, **facts))
 
 
-def _quantiles(column: AskedColumn, facts: Mapping[str, Any]) -> MakePart:
+def _quantiles(column: TableColumn, facts: Mapping[str, Any]) -> MakePart:
+    """Return the maker of a part for the quantiles of a column; it keeps parts it has made."""
     return lru_cache(lambda epsilon: QuantilePart.of(column, epsilon=epsilon, **facts))
 
 
 @value
 class _Goal:
-    """What shares are for: how large errors are that are to be small."""
+    """The number that sharing ε makes small: a summary of the errors of a table."""
 
     name: str
     weights: Mapping[str, float] = field(default_factory=dict)
     alone: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, errors: Errors) -> float:
-        """Return what is to be small; rows are counted along, and decide if alone or weighed."""
+        """Return the largest relative error, or for "least total error" the root of their squares.
+
+        For "equal shares" errors are relative to those of each part alone. Counts of rows decide
+        only where nothing else is released, or where they have a weight.
+        """
         weights = self.weights
-        asked = {n: e for n, e in errors.items() if n != "count" or n in weights} or errors
-        each = [
+        compared = {n: e for n, e in errors.items() if n != "count" or n in weights} or errors
+        relative = [
             weights.get(name, 1.0)
             * max(error, _LEAST)
             / (max(self.alone[name], _LEAST) if self.name == GOALS[0] else unit)
-            for name, (error, unit) in asked.items()
+            for name, (error, unit) in compared.items()
         ]
         if self.name == GOALS[2]:
-            return math.sqrt(math.fsum(error**2 for error in each))
-        return max(each, default=0.0)
+            return math.sqrt(math.fsum(error**2 for error in relative))
+        return max(relative, default=0.0)
 
 
-def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: _Goal) -> tuple[TablePart, ...]:
-    """Return the parts at their shares of ε, which add up to it exactly."""
+def _split_epsilon(
+    makers: Sequence[MakePart], epsilon: Fraction, goal: _Goal
+) -> tuple[TablePart, ...]:
+    """Return the parts at their shares of ε, which add up to ε exactly; no parts at ε = 0."""
+    if not epsilon:
+        return ()
     parts = tuple(make(epsilon) for make in makers)
     if len(makers) == 1:
         return parts
     if goal.name == GOALS[0]:
         return _fairly_shared(makers, epsilon, goal, np.array([goal.size(p.errors) for p in parts]))
-    shares, best, least = np.ones(len(makers)), parts, math.inf
+    # The best shares are a fixed point: error · share estimates the error at all of ε, from which
+    # new shares follow. Errors of sums are proportional to 1/ε, so one step would do for them;
+    # errors of quantiles are so only roughly, hence a few damped steps, of which the best is kept.
+    shares, best, smallest = np.ones(len(makers)), parts, math.inf
     for step in range(_ROUNDS):
-        # errors at ε, if they go with 1/ε; those of quantiles do so only about
         sizes = [goal.size(part.errors) for part in parts]
-        weights = np.maximum(sizes, _LEAST) * shares
-        wanted = weights if goal.name == GOALS[1] else weights ** (2 / 3)
+        full_errors = np.maximum(sizes, _LEAST) * shares
+        wanted = full_errors if goal.name == GOALS[1] else full_errors ** (2 / 3)
         wanted = wanted / wanted.sum()
         before, shares = shares, wanted if step == 0 else (shares + wanted) / 2
         if np.abs(shares - before).max() < 1e-3:
             break
-        parts = _made(makers, epsilon, shares)
+        parts = _make_parts(makers, epsilon, shares)
         size = goal.size(_merged([part.errors for part in parts]))
-        if size < least:
-            best, least = parts, size
+        if size < smallest:
+            best, smallest = parts, size
     return best
 
 
 def _fairly_shared(
     makers: Sequence[MakePart], epsilon: Fraction, goal: _Goal, sizes: Floats
 ) -> tuple[TablePart, ...]:
-    """Return parts none of which is more times as wrong as alone than all would be by 1/ε.
+    """Return parts whose error factors are at most what they would be for errors like 1/ε.
 
-    `sizes`: how many times each is as wrong as alone, times its weight, at all of ε: 1, but where
-    several columns are one block.
+    The factor of a part is its weighted error over its error alone with all of ε. `sizes` are the
+    factors at all of ε: 1, unless several columns are one block or have weights. For errors
+    proportional to 1/ε, shares proportional to `sizes` give each part the factor ``sizes.sum()``.
     """
-    most = float(sizes.sum())
-    fair = sizes / most
-    best = _made(makers, epsilon, fair)
-    if _largest(best, goal) <= most * (1 + _NEAR):
+    limit = float(sizes.sum())
+    fair = sizes / limit
+    best = _make_parts(makers, epsilon, fair)
+    if _largest(best, goal) <= limit * (1 + _NEAR):
         return best
-    least = np.array([_least_share(make, epsilon, goal, most) for make in makers])
-    if least.sum() <= 1:  # what others can spare is enough
-        spare = max(float(np.maximum(fair - least, 0).sum()), 1 / _STEPS)
-        given = float(np.maximum(least - fair, 0).sum()) / spare
-        return _made(makers, epsilon, fair + (least - fair) * np.where(least > fair, 1, given))
+    # some errors grow faster than 1/ε: let the other parts give up what they do not need
+    needed = np.array([_smallest_share(make, epsilon, goal, limit) for make in makers])
+    if needed.sum() <= 1:
+        spare = max(float(np.maximum(fair - needed, 0).sum()), 1 / _STEPS)
+        taken = float(np.maximum(needed - fair, 0).sum()) / spare
+        return _make_parts(
+            makers, epsilon, fair + (needed - fair) * np.where(needed > fair, 1, taken)
+        )
+    # not all parts can stay within the limit: give all the same factor, by a fixed-point iteration
+    # with a root, because errors may grow as fast as 1/ε²
     shares = fair
-    for _ in range(_ROUNDS):  # all get the same factor; a root, as errors may grow like 1/ε²
-        sizes = np.array([goal.size(part.errors) for part in _made(makers, epsilon, shares)])
+    for _ in range(_ROUNDS):
+        sizes = np.array([goal.size(part.errors) for part in _make_parts(makers, epsilon, shares)])
         shares = shares * np.sqrt(sizes)
         shares = shares / shares.sum()
-        best = min(best, _made(makers, epsilon, shares), key=lambda parts: _largest(parts, goal))
+        best = min(
+            best, _make_parts(makers, epsilon, shares), key=lambda parts: _largest(parts, goal)
+        )
     return best
 
 
 def _largest(parts: Sequence[TablePart], goal: _Goal) -> float:
+    """Return the largest error factor of a part."""
     return max(goal.size(part.errors) for part in parts)
 
 
-def _least_share(make: MakePart, epsilon: Fraction, goal: _Goal, most: float) -> float:
-    """Return about the least share at which a part is not too wrong; 1 if none is enough."""
+def _smallest_share(make: MakePart, epsilon: Fraction, goal: _Goal, limit: float) -> float:
+    """Return the smallest share, to 1/4096, whose error factor is within `limit`; 1 if none is."""
     low, high = 0, _STEPS
     while high - low > 1:
         middle = (low + high) // 2
-        fine = goal.size(make(Fraction(middle, _STEPS) * epsilon).errors) <= most * (1 + _NEAR / 2)
-        low, high = (low, middle) if fine else (middle, high)
+        size = goal.size(make(Fraction(middle, _STEPS) * epsilon).errors)
+        low, high = (low, middle) if size <= limit * (1 + _NEAR / 2) else (middle, high)
     return high / _STEPS
 
 
-def _made(makers: Sequence[MakePart], epsilon: Fraction, shares: Floats) -> tuple[TablePart, ...]:
+def _make_parts(
+    makers: Sequence[MakePart], epsilon: Fraction, shares: Floats
+) -> tuple[TablePart, ...]:
+    """Return the parts at these shares of ε, rounded to exact ones."""
     exact = _shares(shares)
     return tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
 
 
 def _shares(weights: Floats) -> list[Fraction]:
-    """Return shares that are about so large, none of them tiny, and add up to 1 exactly.
+    """Return exact shares near these weights that add up to 1; none is below about 1 % of 1/k.
 
     >>> _shares(np.array([1 / 3, 1 / 3, 1 / 3]))
     [Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)]
     """
     parts = np.maximum(weights, 0.01 / len(weights))
     unit = 10_000 * len(weights)
-    shares = [Fraction(int(unit * each), unit) for each in parts / parts.sum()]
+    shares = [Fraction(int(unit * share), unit) for share in parts / parts.sum()]
     shares[-1] += 1 - sum(shares, Fraction(0))
     return shares
 
 
 def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
-    """Return the errors of all columns; rows that several parts count are averaged."""
-    found = {name: error for errors in parts for name, error in errors.items()}
+    """Return the errors of all columns; counts of rows by several parts are averaged."""
+    merged = {name: error for errors in parts for name, error in errors.items()}
     counts = [errors["count"] for errors in parts if "count" in errors]
     if counts:
         squares = math.fsum(1 / max(error, _LEAST) ** 2 for error, _ in counts)
-        found["count"] = (1 / math.sqrt(squares), counts[0][1])
-    return found
+        merged["count"] = (1 / math.sqrt(squares), counts[0][1])
+    return merged
 
 
-# -- From what the parts of a table measured to the table that is released: post-processing -------
+# -- From the answers of the parts to the released table: post-processing -------------------------
 
 _WHY = (
     "no part is much more wrong than it would be alone",
     "least by the largest relative error",
     "least by all relative errors together",
 )
-"""What the shares are for, by goal."""
+"""The reasons that the advisor shows for the shares, in the order of `GOALS`."""
 
 
 @value
 class TableAnswer:
-    """What all parts of a table measured, by group."""
+    """The answers of all parts of a table, by group."""
 
     values: Mapping[str, Any]
-    """The columns of the result and of their errors, but for the counts of rows."""
+    """The columns of the result and of their errors, without the counts of rows."""
     counts: Sequence[tuple[Any, float]]
-    """The rows of each group with their standard error, from each part that counts them."""
+    """For each part that counts rows, the counts by group and their standard error."""
     sums: tuple[NoisySums, ...]
 
     @classmethod
     def of(cls, parts: Sequence[TablePart], rows: Rows, bits: BitSource) -> TableAnswer:
         """Measure opened rows."""
-        found = [(part, part.answer(rows, bits)) for part in parts]
+        answers = [(part, part.answer(rows, bits)) for part in parts]
         values: dict[str, Any] = {}
-        for part, answer in found:
+        for part, answer in answers:
             end = "_rank_error" if part.in_ranks else "_error"
             for name, (entry, error) in answer.columns.items():
                 values |= {name: entry, f"{name}{end}": error}
         return cls(
             values=values,
-            counts=[answer.rows for _, answer in found if answer.rows is not None],
-            sums=tuple(each for _, answer in found for each in answer.sums),
+            counts=[answer.rows for _, answer in answers if answer.rows is not None],
+            sums=tuple(sums for _, answer in answers for sums in answer.sums),
         )
 
     def shown(
@@ -409,16 +439,16 @@ class TableAnswer:
         frame: str | None,
         note: str = "",
     ) -> Any:
-        """Return the table, in which counts of several parts are averaged, as a kind of frame.
+        """Return the released table as a kind of frame, averaging the counts of several parts.
 
-        `total`: the public number of rows, if each is in a group.
+        `total` is the public number of rows, if each row is in a group.
         """
         if self.counts:
             weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in self.counts])
             noisy = np.average([rows for rows, _ in self.counts], axis=0, weights=weights)
             count = whole_counts(noisy, total=total)
             error = expected_count(float(1 / np.sqrt(weights.sum())))
-        else:  # all rows, whose number is public
+        else:  # no part counted rows: they are one group, and their number is public
             count, error = np.full(groups, total, dtype=np.int64), 0.0
         numbers = {"count": count, "count_error": np.full(groups, error), **self.values}
         table = Table(labels, numbers, note=note)
@@ -426,30 +456,32 @@ class TableAnswer:
 
 
 def proof_parts(parts: Sequence[TablePart]) -> tuple[Part, ...]:
-    """Return the parts of a certificate."""
+    """Return the certificate's part for each part of the table."""
     return tuple(Part(steps=part.steps, epsilon=part.epsilon) for part in parts)
 
 
 def forecast_text(plan: TablePlan) -> str:
-    """Return what errors to expect, in one line."""
+    """Return the expected errors, in one line."""
     ranks = {name for part in plan.parts if part.in_ranks for name in part.errors}
-    told = [
+    errors = [
         f"{name} {error:.3g}" + (" rows" if name in ranks else "")
         for name, (error, _) in plan.errors.items()
     ]
-    return printable(", ".join(told)) + f", for a group of {plan.group_rows:.0f} rows"
+    return printable(", ".join(errors)) + f", for a group of {plan.group_rows:.0f} rows"
 
 
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:
-    """Return what was chosen, for the advisor."""
-    told = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
+    """Return the plan as the only method, for the advisor."""
+    spends = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
     if plan.found is not None:
-        told.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
-    why = dict(zip(GOALS, _WHY, strict=True))[plan.goal]
-    name = "together" if len(told) == 1 else "shares"
-    why = why if len(told) > 1 else "measured together: nothing shares ε"
-    return (Method(name=name, error=plan.worst, spends="; ".join(told), why=why),)
+        spends.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
+    if len(spends) == 1:
+        name, why = "together", "measured together: nothing shares ε"
+    else:
+        name, why = "shares", dict(zip(GOALS, _WHY, strict=True))[plan.goal]
+    return (Method(name=name, error=plan.worst, spends="; ".join(spends), why=why),)
 
 
 def _short(epsilon: Fraction) -> str:
+    """Return ε to four digits."""
     return f"{float(epsilon):.4g}"

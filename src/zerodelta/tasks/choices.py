@@ -1,4 +1,4 @@
-"""`select` and `mode`: the best of several options, and the most frequent item (C10.1, C5)."""
+"""Release the best of several options (`select`) or the most frequent item (`mode`; C10.1, C5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import (
@@ -67,7 +67,8 @@ if TYPE_CHECKING:
 # -- The most frequent item: selection on counts, or a test of its lead (theory C10.1, C5) --------
 
 _FEW_ITEMS = 100
-"""Up to so many items permute-and-flip is as good in close races, and better in others."""
+"""The largest universe for which asymmetric noise is not considered: up to it permute-and-flip errs
+as little in close races and less in others."""
 
 
 @debited
@@ -92,21 +93,21 @@ def mode(
     ----------
     items : data set, list, array, series, frame or Source
         What `zd.open` returns, or one item for each row, of any type; a number and a text that
-        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+        spells it are one item. A missing item is not counted, unless it is in the universe.
     columns : str, optional
-        Which column of a data set (a category, a boolean or a date) or a frame.
+        The column of a data set (a category, a boolean or a date) or a frame.
     universe : list or int
-        All items there can be, or N for the integers 0..N-1, N up to 2^53. Public; for a data set
-        as declared, with "missing" and "other" where these are options.
+        All possible items, or N for the integers 0..N-1, N up to 2^53. Public; for a data set as
+        declared, with "missing" and "other" where these are options.
     unknown : item
-        The public item for which items outside the universe count; nowhere if not given.
+        The public item as which items outside the universe count; by default they are not counted.
     method : str
-        "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise that falls
-        faster upwards, where there are many items that could win by it), "stability" (the mode if
-        its lead is clear, else a uniform item), or "auto", the one with the least predicted error.
+        "permute-and-flip" on the counts, "asymmetric" (for more than 100 items: noise whose upper
+        tail falls faster, because many items could win by it), "stability" (the mode if its lead is
+        clear, else a uniform item), or "auto", the one with the least predicted error.
     expected_gap : number, optional
-        About how far the mode is ahead of all other items, known without the rows: methods are
-        compared, and the asymmetric one is tuned, at that gap instead of the worst one.
+        The approximate lead of the mode over all other items, known without the rows: methods are
+        compared, and the asymmetric one is tuned, at that lead instead of the worst one.
 
     Returns
     -------
@@ -117,8 +118,8 @@ def mode(
     -----
     **Guarantee**: pure ε-DP (theory C10.1; "asymmetric": U, "stability": C5), proven.
     **Neighbors**: replace-one: one count falls by 1, another rises by 1; or what the data set says.
-    Under add-remove all counts move one way, which needs half the noise.
-    **Error**: the largest expected gap between the mode's count and the released item's.
+    Under add-remove all counts change in one direction, which needs half the noise.
+    **Error**: the largest expected gap between the mode's count and that of the released item.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def mode(
 
 @value
 class ModeQuestion:
-    """The most frequent item of a public universe is asked."""
+    """Question for the most frequent item of a public universe."""
 
     universe: Any
     unknown: Any = None
@@ -158,8 +159,8 @@ class ModeQuestion:
         exact, related = as_usable_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         unknown = None if self.coded else unknown_index(self.unknown, space)
-        read = Finite(space.size) if self.coded else space
-        monotone = related is Neighbors.ADD_REMOVE  # a row adds 1 to one count, and to no other
+        codes = Finite(space.size) if self.coded else space
+        monotone = related is Neighbors.ADD_REMOVE  # a row adds 1 to one count, and nothing else
         methods = mode_methods(
             epsilon=exact,
             n=facts.planned_rows,
@@ -180,7 +181,7 @@ class ModeQuestion:
             )
 
         def answer(items: Any, bits: BitSource) -> Any:
-            counted = tally(items, read, unknown=unknown)
+            counted = tally(items, codes, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
             if isinstance(mechanism, NoisyTop):
@@ -212,11 +213,11 @@ def mode_methods(
     monotone: bool = False,
     expected_gap: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods that release a mode, best first; `monotone`: under add-remove.
+    """Return the methods that release a mode, best first; `monotone` means add-remove.
 
-    Errors are the largest expected gaps between the mode's count and the released item's, or those
-    where the mode is ahead by `expected_gap`. For the stability test that is a race of two items
-    with half of the rows each: a draw is an item that hardly occurs.
+    The error is the largest expected gap between the mode's count and that of the released item, or
+    the expected gap if the mode is ahead by `expected_gap`. For the stability test the worst case
+    is two items with half of the rows each, because a uniform item hardly occurs in the data.
 
     >>> [method.name for method in mode_methods(epsilon=1, n=1000, universe=10)]
     ['permute-and-flip', 'stability']
@@ -255,24 +256,24 @@ def mode_methods(
 
 def _noise(epsilon: Fraction, size: int, expected_gap: Rational | None) -> KeyNoise:
     """Return the noise of the asymmetric method, under replace-one."""
-    many = math.log(size)
-    wish = FOR_COUNTS if expected_gap is None else wish_for(many, epsilon, expected_gap)
-    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=many, wish=wish)
+    log_keys = math.log(size)
+    wish = FOR_COUNTS if expected_gap is None else wish_for(log_keys, epsilon, expected_gap)
+    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=log_keys, wish=wish)
 
 
 @lru_cache(maxsize=64)
 def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
-    """Return the largest expected gap over races of two items: lead g, all others do not occur.
+    """Return the largest expected gap over data with two items, one ahead of the other by g rows.
 
-    A failed test publishes the second item with probability 1/N, one that does not occur with
-    1 - 2/N.
+    A failed test publishes the second item with probability 1/N, and an item that does not occur
+    with probability 1 - 2/N.
     """
     if size == 1:
         return 0.0
     test, worst = ClearLead.for_epsilon(epsilon=epsilon, items=size), 0.0
     for gap in sorted({*range(min(rows, 64) + 1), *np.geomspace(1, max(rows, 1), 64).astype(int)}):
         failed = test.fails(int(gap))
-        if failed * rows <= worst:  # nothing costs more than all rows, and later gaps fail less
+        if failed * rows <= worst:  # no gap exceeds the rows, and larger leads fail more rarely
             break
         lost = gap / size + (1 - 2 / size) * (rows + gap) / 2
         worst = max(worst, failed * lost)
@@ -280,7 +281,7 @@ def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
 
 
 def _levels(counted: KeyCounts, space: Finite) -> tuple[Any, Any]:
-    """Return the different counts, 0 included, and how many items have each."""
+    """Return the distinct counts, 0 included, and the number of items with each count."""
     levels, members = np.unique(counted.counts, return_counts=True)
     unseen = space.size - len(counted.indices)
     if unseen:
@@ -289,20 +290,21 @@ def _levels(counted: KeyCounts, space: Finite) -> tuple[Any, Any]:
 
 
 def _member(counted: KeyCounts, level: int, place: int) -> int:
-    """Return the item of that rank among those with this count, in the universe's order."""
+    """Return the item at `place` among those with this count, in the order of the universe."""
     if level > 0:
         return int(counted.indices[np.flatnonzero(counted.counts == level)[place]])
-    before = counted.indices - np.arange(len(counted.indices))  # items unseen before each seen one
-    return place + int(np.searchsorted(before, place, side="right"))
+    # for each item that occurs, the number of earlier items that do not occur
+    unseen_before = counted.indices - np.arange(len(counted.indices))
+    return place + int(np.searchsorted(unseen_before, place, side="right"))
 
 
 _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
-_WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
+_INTEGERS = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
 MONOTONE = "between neighboring datasets all scores move in the same direction"
-"""The premise of ``monotone=True``."""
+"""The caller's assertion behind ``monotone=True``."""
 SENSITIVITY = "every score has at most the stated sensitivity between neighboring datasets"
-"""The premise of stated scores."""
+"""The caller's assertion behind stated scores."""
 
 
 @debited
@@ -333,13 +335,13 @@ def select(
     columns : list of str, optional
         Which columns of a data set or a frame.
     sensitivity : number
-        How far one row can move a score.
+        By how much one row can change a score.
     bounds : (lower, upper)
-        Of the cells of a table; they are clipped to them. For a data set, by default as declared,
-        if that is the same for all columns.
+        The bounds to which the cells of a table are clipped. For a data set, by default as
+        declared, if they are the same for all columns.
     monotone : bool
-        Whether between any two neighbors all stated scores move in the same direction: half the
-        noise.
+        Whether between any two neighbors all stated scores change in the same direction, which
+        needs half the noise.
     method : str
         "permute-and-flip", or "auto", which is the same.
 
@@ -355,10 +357,10 @@ def select(
     **Neighbors**: replace-one (or whatever `sensitivity` was stated for), or what the data set
     says. Under add-remove, bounds on one side of 0 need half the noise of others as far from it.
     **Public**: the options, `sensitivity` or `bounds`, the number of rows. A score beyond the
-    largest float, an infinity too, counts as that float, and what is no number as 0. Nothing
-    raises.
-    **Error**: the expected gap between the best score and the released option's, for the scores for
-    which it is largest (all others tied); usually much less.
+    largest float, or infinite, counts as that float, and a score that is not a number as 0. No
+    score raises an error.
+    **Error**: the expected gap between the best score and that of the released option, for the
+    worst scores (all others tied); usually much less.
 
     Examples
     --------
@@ -380,19 +382,19 @@ def select(
         remedy="pass sensitivity= for scores, or bounds=(lower, upper) for a table of rows",
     )
     if bounds is None:
-        diagnosis(diagnostics, None)
+        as_diagnosis(diagnostics, None)
         stated = SelectQuestion(options=listed_options(scores), method=method, **public)
         return run(stated.plan(Facts(rows=None), epsilon), Sealed(scores))
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
     question = SelectQuestion(options=options, method=method, **public)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _common_bounds(table: Source, bounds: Any) -> Any:
-    """Return the bounds that all columns share: the scores of options are compared."""
+    """Return the common bounds of all columns; different ones are refused, as sums are compared."""
     declared = bounds_of(table, bounds)
     if bounds is not None or declared is None or len(table.columns) == 1:
         return declared
@@ -401,14 +403,14 @@ def _common_bounds(table: Source, bounds: Any) -> Any:
         len(lower) == len(upper) == 1,
         "bounds",
         expected="columns that were declared with the same bounds",
-        remedy="pass bounds=(lower, upper) for all of them",
+        remedy="pass bounds=(lower, upper) for all columns",
     )
     return lower.pop(), upper.pop()
 
 
 @value
 class SelectQuestion:
-    """The option with the largest score is asked: a stated one, or the sum of a bounded column."""
+    """Question for the option with the largest score, stated or the sum of a bounded column."""
 
     options: Sequence[Any]
     sensitivity: Rational | None = None
@@ -423,27 +425,29 @@ class SelectQuestion:
             lower, upper = as_bounds(self.bounds)
             self._check_table()
             columns = _Columns.of(lower, upper, count=count)
-            moved, monotone = columns.moves(facts)
-            width = moved * columns.quantum
+            sensitivity, monotone = columns.sensitivity(facts)  # in quanta
+            real_sensitivity = sensitivity * columns.quantum
         else:
-            given = 0 if self.sensitivity is None else self.sensitivity
-            moved = width = as_positive(given, "sensitivity")
-            as_float(width, "sensitivity")
+            stated_sensitivity = 0 if self.sensitivity is None else self.sensitivity
+            sensitivity = real_sensitivity = as_positive(stated_sensitivity, "sensitivity")
+            as_float(real_sensitivity, "sensitivity")
             monotone = as_bool(self.monotone, "monotone")
-        methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)
+        methods = select_methods(
+            epsilon=exact, options=count, sensitivity=real_sensitivity, monotone=monotone
+        )
         chosen = choose(methods, self.method)
         mechanism = PermuteAndFlip.for_epsilon(
-            epsilon=exact, sensitivity=moved, monotone=monotone, neighbors=facts.neighbors
+            epsilon=exact, sensitivity=sensitivity, monotone=monotone, neighbors=facts.neighbors
         )
         step, stated = mechanism.step(), (SENSITIVITY, *([MONOTONE] if self.monotone else []))
 
         def answer(scores: Any, bits: BitSource) -> Any:
             if table:
-                found: Any = columns.totals(scores, may_miss=facts.may_miss)
+                exact_scores: Any = columns.totals(scores, may_miss=facts.may_miss)
             else:
                 listed = scores.values() if isinstance(scores, Mapping) else scores
-                found = [exact_score(score) for score in listed]
-            return self.options[mechanism.select(found, bits)]
+                exact_scores = [exact_score(score) for score in listed]
+            return self.options[mechanism.select(exact_scores, bits)]
 
         return ReleasePlan(
             claim=PureDP(exact, neighbors=facts.neighbors),
@@ -457,7 +461,8 @@ class SelectQuestion:
         )
 
     def _check_table(self) -> None:
-        expected = "False for rows: replacing one moves scores up and down"
+        """Refuse arguments that do not fit a table of rows."""
+        expected = "False for rows, because replacing a row moves scores up and down"
         monotone = self.monotone
         require(not monotone, "monotone", monotone, expected=expected, remedy="leave it out")
         require(
@@ -471,9 +476,10 @@ class SelectQuestion:
 
 @value
 class _Columns:
-    """Sums of columns in whole quanta: those of a lattice around the middle, moved to start at 0.
+    """Sums of columns in integer quanta, as the scores of options.
 
-    They are moved only where a cell may be missing, which adds nothing.
+    Where no cell can be missing, quanta are counted from the middle of the bounds: that shifts all
+    sums by the same number. Where a cell may be missing, which adds 0, they are counted from 0.
     """
 
     lattice: FixedPoint
@@ -482,13 +488,17 @@ class _Columns:
 
     @staticmethod
     def of(lower: Fraction, upper: Fraction, *, count: int) -> _Columns:
+        """Return the lattice between the bounds, and the number of quanta of its middle."""
         quantum = (upper - lower) / (2 * _STEPS)
         lattice = FixedPoint.box(dimension=count, lower=lower, upper=upper, steps=_STEPS)
         offset = round((lower + upper) / (2 * quantum))
         return _Columns(lattice=lattice, offset=offset, quantum=quantum)
 
-    def moves(self, facts: Facts) -> tuple[Fraction, bool]:
-        """Return by how much one row moves a score, and whether it moves all of them one way."""
+    def sensitivity(self, facts: Facts) -> tuple[Fraction, bool]:
+        """Return by how many quanta a row changes a score, and if it changes all in one direction.
+
+        Under add-remove, bounds on one side of 0 make all changes have one sign.
+        """
         low, high = self.offset - _STEPS, self.offset + _STEPS
         if facts.neighbors is Neighbors.ADD_REMOVE:
             return Fraction(max(abs(low), abs(high))), low >= 0 or high <= 0
@@ -497,29 +507,29 @@ class _Columns:
         return Fraction(2 * _STEPS), False
 
     def totals(self, rows: Rows, *, may_miss: bool) -> IntegerArray:
-        """Return the sum of each column."""
+        """Return the sum of each column, in quanta."""
         count = self.lattice.dimension
         total = rows.sum(list(range(count)), self.lattice)
         if not may_miss:
             return total
         ones = FixedPoint.box(dimension=count, lower=-1, upper=1, steps=1)
         present = rows.sum(lambda block: (~np.isnan(block)).astype(np.float64), ones)
-        moved: IntegerArray = total.astype(object) + self.offset * present.astype(object)
-        return moved
+        from_zero: IntegerArray = total.astype(object) + self.offset * present.astype(object)
+        return from_zero
 
 
 def select_methods(
     *, epsilon: Rational, options: int, sensitivity: Rational = 1, monotone: bool = False
 ) -> tuple[Method, ...]:
-    """Return the method that chooses one of several options.
+    """Return the only method that chooses one of several options.
 
     Its error is the largest expected gap to the best score (`worst_gap`).
 
     >>> [method.name for method in select_methods(epsilon=1, options=10)]
     ['permute-and-flip']
     """
-    exact, moved = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
-    scale = moved * (1 if monotone else 2) / exact
+    exact, change = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
+    scale = change * (1 if monotone else 2) / exact
     only = Method(
         name="permute-and-flip",
         error=worst_gap(options, scale),
@@ -532,8 +542,8 @@ def select_methods(
 def listed_options(scores: Any) -> Sequence[Any]:
     """Return the options that have stated scores: the names of a mapping, or positions.
 
-    A table is refused by its shape, or the type of its first entry: each of its rows would count
-    as one score that is no number, and the answer would be random.
+    A table is refused by its shape, or by the type of its first entry: each of its rows would count
+    as one non-numeric score, and the result would be random.
     """
     numpy = isinstance(scores, np.ndarray) and scores.ndim > 0
     sequence = isinstance(scores, Sequence) and not isinstance(scores, (str, bytes))
@@ -544,11 +554,11 @@ def listed_options(scores: Any) -> Sequence[Any]:
         expected="a sequence of scores, or a mapping {option: score}",
         remedy="pass a list; for a table of rows pass bounds=(lower, upper)",
     )
-    told = numpy and scores.ndim == 1 and scores.dtype != object  # by the array: nothing is read
+    plain = numpy and scores.ndim == 1 and scores.dtype != object  # numbers, by the array's type
     listed = scores.values() if isinstance(scores, Mapping) else scores
-    first = None if told else next(iter(listed), None)
+    first = None if plain else next(iter(listed), None)
     require(
-        not issubclass(type(first), (list, tuple, dict, np.ndarray)),  # asks the score nothing
+        not issubclass(type(first), (list, tuple, dict, np.ndarray)),  # runs no code of the score
         "scores",
         f"{type(scores).__name__} of {type(first).__name__}",
         expected="one number for each option",
@@ -559,16 +569,16 @@ def listed_options(scores: Any) -> Sequence[Any]:
 
 
 def exact_score(score: Any) -> Fraction:
-    """Return a score exactly, clipped to the range of floats; 0 if it is no number.
+    """Return a score exactly, clipped to the range of floats; 0 if it is not a number.
 
-    Integers, fractions and decimals are not rounded: a rounded score could move by more than the
-    sensitivity. Types are compared by identity, so that no code of a score runs.
+    Integers, fractions and decimals are not rounded, because a rounded score could change by more
+    than the sensitivity. Types are compared by identity, so that no code of a score runs.
     """
     near = number(score)
     if near != near:
         return Fraction(0)
     exact = Fraction(near)
-    if any(type(score) is kind for kind in _WHOLE):
+    if any(type(score) is kind for kind in _INTEGERS):
         exact = Fraction(int(score))
     elif type(score) is Fraction or (type(score) is Decimal and _TINY < abs(near) < LARGEST):
         exact = Fraction(score)
@@ -587,12 +597,12 @@ TASKS: dict[str, Task] = {
         forecast=Forecast(
             unit="largest expected gap between the mode's count and the released item's",
             call="zd.mode(items, universe={universe}, epsilon={epsilon})",
-            methods=lambda given: mode_methods(
-                **{**given, "universe": as_universe(given["universe"]).size}
+            methods=lambda numbers: mode_methods(
+                **{**numbers, "universe": as_universe(numbers["universe"]).size}
             ),
             needs={**ROWS, "universe": "universe=100"},
             reliable="for the counts that are hardest to tell apart; usually much less",
-            blind=lambda given: given["n"],
+            blind=lambda numbers: numbers["n"],
             typical={"universe": 100},
         ),
         command=Command(

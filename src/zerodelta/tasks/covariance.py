@@ -1,4 +1,4 @@
-"""`covariance`, `correlation` and `pca`: K-norm noise on sums of products (theory R)."""
+"""Release covariances, correlations and principal components: noise on sums of products (R)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.encoded_columns import as_radius
@@ -29,8 +29,8 @@ from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.second_moments import (
-    BESIDE,
     DIAGONAL,
+    OFF_DIAGONAL,
     STEPS,
     NoisyMoments,
     ProductNoise,
@@ -40,16 +40,14 @@ from zerodelta.tasks.second_moments import (
 from zerodelta.tasks.statistics import resolution_of
 from zerodelta.tasks.task import (
     METHOD,
-    NAMES,
     ROWS,
-    SKIPPED,
     UNMEASURED,
     Command,
     Forecast,
     Numbers,
-    Planner,
     Task,
     planned,
+    planner_of_columns,
     width_of,
 )
 from zerodelta.value import value
@@ -66,10 +64,13 @@ Form: TypeAlias = tuple[Fraction, ...]
 def covariance_sums(
     noise: ProductNoise, noisy: IntegerArray, names: Sequence[Any], *, correlations: bool
 ) -> tuple[NoisySums, ...]:
-    """Return the sums of the diagonal, if asked, and of what is above it line by line."""
+    """Return the noisy sums behind the diagonal and behind each entry above it, for intervals.
+
+    Correlations have no diagonal. The matrix of products has a last row and column for the sums.
+    """
     columns, half = noise.products.columns, noise.products.unit * float(STEPS)
-    each, (first, second) = np.arange(columns), np.triu_indices(columns, 1)
-    last = np.full_like(each, columns)
+    diagonal_places, (first, second) = np.arange(columns), np.triu_indices(columns, 1)
+    last = np.full_like(diagonal_places, columns)
     pair = [
         ("sum", first, last[first]),
         ("sum", second, last[second]),
@@ -77,13 +78,15 @@ def covariance_sums(
     ]
     lines = partial(_lines, noise, noisy, names)
     if correlations:
-        one = np.ones(len(first))
+        ones = np.ones(len(first))
         squares = [("square", first, first), ("square", second, second)]
-        return (lines("correlation", [*pair, *squares], (-one, one)),) if columns > 1 else ()
-    middle, most = noise.products.middle, half[first] * half[second]
-    own = [("sum", each, last), ("square", each, each)]
-    diagonal = lines("variance", own, (middle - half, middle + half))
-    return (diagonal, lines("covariance", pair, (-most, most))) if columns > 1 else (diagonal,)
+        return (lines("correlation", [*pair, *squares], (-ones, ones)),) if columns > 1 else ()
+    middle, largest = noise.products.middle, half[first] * half[second]
+    single = [("sum", diagonal_places, last), ("square", diagonal_places, diagonal_places)]
+    diagonal = lines("variance", single, (middle - half, middle + half))
+    if columns == 1:
+        return (diagonal,)
+    return diagonal, lines("covariance", pair, (-largest, largest))
 
 
 def _lines(
@@ -94,7 +97,10 @@ def _lines(
     entries: Sequence[tuple[str, Any, Any]],
     ends: tuple[Any, Any],
 ) -> NoisySums:
-    """Return lines of the integers at these entries of the matrix, and what their forms are."""
+    """Return the noisy sums of one statistic: a line for each place in the lists of `entries`.
+
+    Each entry has the kind of a sum, and its rows and columns in the matrix of products.
+    """
     width, corner = noise.products.columns + 1, np.full_like(entries[0][1], noise.products.columns)
     counted = [("rows", corner, corner)] if noise.counted else []
     places = [  # of the upper triangle
@@ -113,8 +119,8 @@ def _lines(
 
 
 def _forms(noise: ProductNoise, kinds: Sequence[str]) -> tuple[Form, ...]:
-    """Return the number of rows, and each sum of scaled values, as forms of a line."""
-    on, off = (DIAGONAL, BESIDE) if noise.norm == "frobenius" else (1, 1)
+    """Return the linear forms of a line that give the number of rows, and each scaled sum."""
+    on, off = (DIAGONAL, OFF_DIAGONAL) if noise.norm == "frobenius" else (1, 1)
     size, constant = len(kinds) + noise.counted, noise.constant
 
     def form(place: int, value: Fraction) -> list[Fraction]:
@@ -128,12 +134,12 @@ def _forms(noise: ProductNoise, kinds: Sequence[str]) -> tuple[Form, ...]:
         "product": Fraction(1, off * STEPS**2),
         "square": Fraction(1, on * STEPS**2),
     }
-    found = [form(place, units[kind]) for place, kind in enumerate(kinds)]
-    if noise.norm == "max":  # there is 2y² - 1 in place of y²
+    sums = [form(place, units[kind]) for place, kind in enumerate(kinds)]
+    if noise.norm == "max":  # it measures 2y² - 1 in place of y²
         for place, kind in enumerate(kinds):
             if kind == "square":
-                found[place] = [(z + n) / 2 for z, n in zip(found[place], rows, strict=True)]
-    return tuple(map(tuple, (rows, *found)))
+                sums[place] = [(z + n) / 2 for z, n in zip(sums[place], rows, strict=True)]
+    return tuple(map(tuple, (rows, *sums)))
 
 
 @debited
@@ -165,12 +171,13 @@ def covariance(
     data_norm : number
         Instead of bounds: the largest l2 norm that a row can have; longer rows are clipped to it.
     missing : "skip", None or number
-        What a missing cell of a frame, list or array counts as: "skip" (its row counts nowhere; the
-        default for frames), None (none is missing; if one is, its row is at the center; the default
-        for arrays, with less noise) or a number. A data set has it declared.
+        How a missing cell of a frame, list or array is treated: "skip" (its row is not counted; the
+        default for frames), None (no cell is missing; if one is, its row counts as the center; the
+        default for arrays, with less noise) or the number as which it counts. A data set has it
+        declared.
     method : str
-        "frobenius" (noise for rows of bounded length), "max" (for columns with bounds of their own)
-        or "auto", the one with the least predicted error.
+        "frobenius" (noise for rows of bounded length), "max" (noise for columns with separate
+        bounds) or "auto", the one with the least predicted error.
 
     Returns
     -------
@@ -180,8 +187,8 @@ def covariance(
     Notes
     -----
     **Guarantee**: pure ε-DP (theory R), proven: one draw of noise on the exact sums of products and
-    the sums, and on the number of rows where that is private. A replaced row moves them by √2 times
-    the largest squared length of a row (Frobenius), or each by twice its largest value (max).
+    the sums, and on the number of rows where that is private. A replaced row changes them by √2
+    times the largest squared length of a row (Frobenius), or each by twice its largest value (max).
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the expected absolute error of an entry, averaged over all, for rows around the
     middle of their bounds.
@@ -214,14 +221,14 @@ def correlation(
 ) -> Release:
     """Release the correlation matrix of columns, like ``np.corrcoef(rows.T)``, but private.
 
-    Use it for how strongly columns go together, whatever their units.
+    Use it for the strength of the relation between columns, whatever their units.
 
     Returns
     -------
     Release
         Its value is a matrix with ones on the diagonal and entries in [-1, 1], positive
-        semi-definite. Variances below their own noise count as that noise, so that correlations
-        which noise would hide are near 0.
+        semi-definite. A variance below the error of its noise is replaced by that error, so that
+        correlations which noise would hide are near 0.
 
     Notes
     -----
@@ -245,7 +252,7 @@ def correlation(
 
 @value
 class CovarianceQuestion:
-    """Covariances, or correlations, are asked of rows within public bounds."""
+    """Question for the covariances or correlations of rows within public bounds."""
 
     bounds: tuple[Any, Any] | None = None
     data_norm: Rational | None = None
@@ -256,15 +263,15 @@ class CovarianceQuestion:
         """Choose the norm of the noise, and calibrate it."""
         products = Products.of(facts.width, bounds=self.bounds, data_norm=self.data_norm)
         noise, methods = ProductNoise.best(
-            products, facts, epsilon, self.method, beside=self.correlations
+            products, facts, epsilon, self.method, off_diagonal=self.correlations
         )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            noisy = noise.mechanism.apply(noise.handed(rows), bits)
-            found = noise.moments(noisy)
-            value = found.covariance
+            noisy = noise.mechanism.apply(noise.exact_sums(rows), bits)
+            moments = noise.moments(noisy)
+            value = moments.covariance
             if self.correlations:
-                value = _correlations(found.scaled, noise.deviations / found.unit**2)
+                value = _correlations(moments.scaled, noise.deviations / moments.unit**2)
             sums = covariance_sums(noise, noisy, facts.columns, correlations=self.correlations)
             return Measured(value=value, sums=sums)
 
@@ -274,7 +281,7 @@ class CovarianceQuestion:
             claim=noise.claim,
             steps=(noise.mechanism.step(quantum=None),),
             answer=answer,
-            error=words.format(noise.error_beside) if self.correlations else noise.error,
+            error=words.format(noise.off_diagonal_error) if self.correlations else noise.error,
             methods=methods,
             public=(*counted, "the number of columns", "bounds on the rows"),
         )
@@ -283,7 +290,7 @@ class CovarianceQuestion:
 def numbers_of(
     rows: Any, columns: Sequence[str] | None, missing: Any = DEFAULT_MISSING
 ) -> tuple[Source, Any]:
-    """Return rows of numbers as a source and, if they are of a data set, their declared bounds."""
+    """Return rows of numbers as a source and, for a data set, their declared bounds."""
     if isinstance(rows, Dataset) and missing is DEFAULT_MISSING:
         return as_numbers(rows, columns)
     return as_source(rows, columns, missing=missing), None
@@ -297,26 +304,29 @@ def _ask(
     epsilon: Rational,
     diagnostics: Rational | None,
 ) -> Release:
+    """Answer the question on these rows, with the declared bounds if none are stated."""
     source, declared = numbers_of(rows, columns, missing)
     bounds = question.bounds
     if bounds is None and question.data_norm is None:
         bounds = declared
     stated = replace(question, bounds=bounds)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(stated, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(stated, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
-def _correlations(scaled: Floats, least: Floats) -> Floats:
-    """Return the matrix with a unit diagonal; a larger diagonal keeps it positive."""
-    roots = np.sqrt(np.maximum(np.maximum(np.diag(scaled), least), 1e-300))
-    found = np.clip(scaled / np.outer(roots, roots), -1.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+def _correlations(scaled: Floats, smallest_variances: Floats) -> Floats:
+    """Return the matrix scaled to a unit diagonal; raised variances keep it semi-definite."""
+    variances = np.maximum(np.maximum(np.diag(scaled), smallest_variances), 1e-300)
+    roots = np.sqrt(variances)
+    correlations = np.clip(scaled / np.outer(roots, roots), -1.0, 1.0)
+    np.fill_diagonal(correlations, 1.0)
+    return np.asarray(correlations)
 
 
-# -- Principal components from one noisy matrix of products: eigenvectors cost nothing more -------
+# -- Principal components from one noisy matrix of products: eigenvectors cost no further ε -------
 
-_WHOLE, _HALF = Fraction(1), Fraction(1, 2)
+_RADII = (Fraction(1), Fraction(1, 2))
+"""The radii that are compared where the caller states none; the first wins ties."""
 
 
 @partial(debited, like=covariance)
@@ -337,17 +347,18 @@ def pca(
     """Release principal components, like `sklearn.decomposition.PCA`, but private.
 
     Use it for the few directions along which rows vary most; one release has all of them. Columns
-    are as given: bring them to comparable units first, or the widest decides.
+    are not rescaled: bring them to comparable units first, or the widest column dominates.
 
     Parameters
     ----------
     components : int, optional
-        How many; by default as many as there are columns. More cost nothing.
+        The number of components, by default the number of columns. More components cost no ε.
     radius : number, optional
-        With bounds: rows, scaled by them, are projected to a ball that ends so far on the way from
-        the middle to a corner (not before the faces). 1 projects none: variances are not biased
-        then, but there is four times the noise of 1/2. By default 1, or 1/2 where n and ε are so
-        small that noise is forecast to be worse than the bias of rows in a corner of their bounds.
+        With bounds: rows, scaled by them, are projected to a ball whose radius is this fraction of
+        the distance from the middle to a corner (at least that to the faces). 1 projects no row, so
+        that variances are not biased, but has four times the noise of 1/2. By default 1, or 1/2
+        where n and ε are so small that noise is forecast to exceed the bias for rows in a corner of
+        their bounds.
 
     Returns
     -------
@@ -360,15 +371,15 @@ def pca(
     **Guarantee**: pure ε-DP (theory R), proven: eigenvectors of what `covariance` releases.
     **Neighbors**: replace-one, or what the data set says.
     **Error**: that of an entry of the covariance matrix: noise, for rows around the middle of their
-    bounds (up to three times as much in a corner), and, if rows are projected, what rows that fill
-    a quarter of each column's bounds, at an end, lose by it. Noise lifts the largest explained
-    variances, and turns components whose variances are close.
+    bounds (up to three times as much in a corner), and, if rows are projected, the bias of rows
+    that fill a quarter of each column's bounds, at an end. Noise raises the largest explained
+    variances, and rotates components whose variances are close.
 
     Examples
     --------
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=20_000)
-    >>> found = pca(np.column_stack([x, x]), components=1, bounds=(-1, 1), epsilon=2).value
-    >>> found.components.round(1), found.explained_variance_ratio.round(1)
+    >>> axes = pca(np.column_stack([x, x]), components=1, bounds=(-1, 1), epsilon=2).value
+    >>> axes.components.round(1), axes.explained_variance_ratio.round(1)
     (array([[0.7, 0.7]]), array([1.]))
 
     """
@@ -378,15 +389,15 @@ def pca(
     question = ComponentsQuestion(
         components=components, bounds=bounds, data_norm=data_norm, radius=radius, method=method
     )
-    of_row = as_usable_epsilon(epsilon) / protection_of(source).max_rows
-    question, products = question.settled(Facts.of(source), of_row)
-    beside = diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
+    question, products = question.with_radius(Facts.of(source), row_epsilon)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value(eq=False)
 class PrincipalComponents:
-    """Directions of unit length, and what the rows vary along them, most first."""
+    """Directions of unit length with the variances of rows along them, the largest first."""
 
     components: Floats
     """Of shape (components, columns); the largest entry of each is positive."""
@@ -395,13 +406,13 @@ class PrincipalComponents:
     mean: Floats
 
     def transform(self, rows: Any) -> Floats:
-        """Return the coordinates of rows, which are not private, along the components."""
+        """Return the coordinates of rows along the components; the result is not private."""
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean) @ self.components.T)
 
 
 @value
 class ComponentsQuestion:
-    """Principal components are asked of rows within public bounds."""
+    """Question for the principal components of rows within public bounds."""
 
     components: int | None = None
     bounds: tuple[Any, Any] | None = None
@@ -412,13 +423,13 @@ class ComponentsQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
         columns = facts.width
-        wanted = columns if self.components is None else self.components
-        count = as_count(wanted, "components", minimum=1)
-        few = f"at most {columns}, the number of columns"
-        require(count <= columns, "components", count, expected=few, remedy="pass fewer")
-        _, products = self.settled(facts, epsilon)
-        noise, found = ProductNoise.best(products, facts, epsilon, self.method)
-        methods = tuple(replace(each, error=each.error + products.bias) for each in found)
+        components = columns if self.components is None else self.components
+        count = as_count(components, "components", minimum=1)
+        expected = f"at most {columns}, the number of columns"
+        require(count <= columns, "components", count, expected=expected, remedy="pass fewer")
+        _, products = self.with_radius(facts, epsilon)
+        noise, unbiased = ProductNoise.best(products, facts, epsilon, self.method)
+        methods = tuple(replace(method, error=method.error + products.bias) for method in unbiased)
 
         def answer(rows: Rows, bits: BitSource) -> PrincipalComponents:
             return _components(noise.release(rows, bits), count)
@@ -433,31 +444,33 @@ class ComponentsQuestion:
             public=(*counted, "the number of columns", "bounds on the rows"),
         )
 
-    def settled(self, facts: Facts, epsilon: Rational) -> tuple[ComponentsQuestion, Products]:
-        """Return the question with a radius, and the rows as it sees them: as asked, or the best.
+    def with_radius(self, facts: Facts, epsilon: Rational) -> tuple[ComponentsQuestion, Products]:
+        """Return the question with a radius, stated or best by forecast, and its products.
 
-        Without bounds there is none to choose; of equal forecasts that of whole rows.
+        Without bounds the radius changes nothing, and the first one wins.
         """
         if self.radius is not None:
             return self, self._products(facts, as_radius(self.radius))
-        found = {radius: self._products(facts, radius) for radius in (_WHOLE, _HALF)}
+        candidates = {radius: self._products(facts, radius) for radius in _RADII}
 
         def error(radius: Fraction) -> float:
-            products = found[radius]
+            products = candidates[radius]
             noise, _ = ProductNoise.best(products, facts, epsilon, self.method)
             return noise.error + products.bias
 
-        best = min(found, key=error)
-        return replace(self, radius=best), found[best]
+        best = min(candidates, key=error)
+        return replace(self, radius=best), candidates[best]
 
     def _products(self, facts: Facts, radius: Fraction) -> Products:
+        """Return the products of rows that are projected to this radius."""
         return Products.of(
             facts.width, bounds=self.bounds, data_norm=self.data_norm, radius=float(radius)
         )
 
 
-def _components(found: NoisyMoments, count: int) -> PrincipalComponents:
-    values, vectors = eigenvectors(found.covariance)
+def _components(moments: NoisyMoments, count: int) -> PrincipalComponents:
+    """Return the `count` first components of noisy moments, with fixed signs."""
+    values, vectors = eigenvectors(moments.covariance)
     largest = np.maximum(values[::-1], 0.0)
     directions = vectors.T[::-1][:count]
     places = np.abs(directions).argmax(axis=1)
@@ -467,27 +480,33 @@ def _components(found: NoisyMoments, count: int) -> PrincipalComponents:
         components=directions * signs[:, None],
         explained_variance=largest[:count],
         explained_variance_ratio=largest[:count] / (total if total > 0 else 1.0),
-        mean=found.mean,
+        mean=moments.mean,
     )
 
 
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _even_spread(given: Numbers) -> float:
+def _even_spread(numbers: Numbers) -> float:
     """Return the mean error of a covariance matrix of zeros, for columns spread evenly."""
-    products = Products.of(width_of(given), bounds=given["bounds"], data_norm=given["data_norm"])
+    products = Products.of(
+        width_of(numbers), bounds=numbers["bounds"], data_norm=numbers["data_norm"]
+    )
     return float(np.mean((products.unit * STEPS) ** 2)) / 3 / products.columns
 
 
-def _correlation(given: Numbers) -> tuple[Method, ...]:
-    """Return the forecast of covariances over the variances of columns spread evenly."""
-    columns, ball = width_of(given), given["bounds"] is None
-    asked = {**given, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
-    found = planned(CovarianceQuestion, columns=lambda _: columns, correlations=True)(asked)
-    Products.of(columns, bounds=given["bounds"], data_norm=given["data_norm"])  # refuses odd ones
+def _correlation(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of covariances divided by the variances of columns spread evenly.
+
+    The variance of a column that fills [-1, 1] evenly is 1/3, of one in a unit ball 1/(columns+2).
+    """
+    columns, ball = width_of(numbers), numbers["bounds"] is None
+    unit = {**numbers, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
+    methods = planned(CovarianceQuestion, columns=lambda _: columns, correlations=True)(unit)
+    # refuses bad bounds, which the unit bounds above replace
+    Products.of(columns, bounds=numbers["bounds"], data_norm=numbers["data_norm"])
     inverse = columns + 2 if ball else 3
-    return tuple(replace(method, error=method.error * inverse) for method in found)
+    return tuple(replace(method, error=method.error * inverse) for method in methods)
 
 
 _COVARIANCE = Forecast(
@@ -503,17 +522,6 @@ _COVARIANCE = Forecast(
 )
 
 
-def _planner(title: str) -> Planner:
-    return Planner(
-        title=title,
-        fields=("n", "dimension", "width"),
-        fixed=SKIPPED,
-        people=NAMES.replace("100", "{width}"),
-        python="people, names",
-        shell="{names}",
-    )
-
-
 TASKS: dict[str, Task] = {
     "covariance": Task(
         verb=covariance,
@@ -526,7 +534,7 @@ TASKS: dict[str, Task] = {
             publishes="one number for each pair of columns",
             example="covariance people.csv age income",
         ),
-        planner=_planner("Covariance matrix"),
+        planner=planner_of_columns("Covariance matrix"),
     ),
     "correlation": Task(
         verb=correlation,
@@ -545,7 +553,7 @@ TASKS: dict[str, Task] = {
             publishes="one number for each pair of columns",
             example="correlation people.csv age income",
         ),
-        planner=_planner("Correlation matrix"),
+        planner=planner_of_columns("Correlation matrix"),
     ),
     "pca": Task(
         verb=pca,
@@ -562,6 +570,6 @@ TASKS: dict[str, Task] = {
             publishes="components, variances and the mean",
             example="pca people.csv age income --components 1",
         ),
-        planner=_planner("Principal components"),
+        planner=planner_of_columns("Principal components"),
     ),
 }

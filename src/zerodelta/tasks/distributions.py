@@ -1,4 +1,4 @@
-"""`histogram` and `cdf`: how often each item occurs, and the share of rows up to each value."""
+"""Release counts of items (`histogram`) and the distribution of one column (`cdf`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, power_sums
 from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
 from zerodelta.mechanisms.ranks import as_points
@@ -118,7 +118,7 @@ def cdf(
     rows : data set, array, list, series, frame or Source
         What `zd.open` returns, or one column.
     columns : str, optional
-        Which column of a data set or a frame.
+        The column of a data set or a frame.
     at : sequence of numbers, optional
         Public values in rising order, known without the rows.
     bounds : (lower, upper)
@@ -128,7 +128,7 @@ def cdf(
         Without `at`: the points of the step function, as for `quantile`.
     method : str
         With `at` "counts" (of the rows between neighboring values, and of blocks of these), without
-        "quantiles"; or "auto".
+        `at` "quantiles"; or "auto".
 
     Returns
     -------
@@ -154,13 +154,13 @@ def cdf(
     question = CdfQuestion(
         at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class CdfQuestion:
-    """The distribution function of one column is asked, at public values or as steps."""
+    """Question for the distribution function of one column, at public values or as steps."""
 
     at: tuple[float, ...] | None = None
     bounds: tuple[Rational, Rational] | None = None
@@ -180,6 +180,7 @@ class CdfQuestion:
     def _counts(
         self, facts: Facts, epsilon: Fraction, counted: tuple[str, ...]
     ) -> ReleasePlan[Rows]:
+        """Plan counts of the rows between neighboring values; `counted` lists a public n."""
         values = np.array(self.at, dtype=np.float64)
         counts = CumulativeCounts.for_epsilon(
             epsilon=epsilon,
@@ -199,15 +200,15 @@ class CdfQuestion:
             if skip:
                 column = column[~np.isnan(column)]
             places = np.searchsorted(values, column, side="left")
-            places[np.isnan(column)] = (cells - 1) // 2
+            places[np.isnan(column)] = (cells - 1) // 2  # an absent value counts in the middle
             return np.bincount(places, minlength=cells)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            found = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
-            noisy = counts.noisy(found, bits)
+            exact = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
+            noisy = counts.noisy(exact, bits)
             (cumulative,) = counts.fitted(noisy)
             total = cumulative[-1]
-            names = [repr(float(each)) for each in values]
+            names = [repr(float(value)) for value in values]
             sums = NoisySums(
                 law=counts.noise.law(unit=Fraction(1)),
                 integers=noisy,
@@ -215,7 +216,7 @@ class CdfQuestion:
                 bounds=dict.fromkeys(names, (Fraction(0), Fraction(1))),
                 statistics={name: (name, "mean") for name in names},
             )
-            even = np.arange(1, cells) / cells  # as if rows lay evenly
+            even = np.arange(1, cells) / cells  # where the noisy counts show no rows at all
             share = np.clip(cumulative[:-1] / total, 0.0, 1.0) if total > 0 else even
             return Measured(value=np.asarray(share), sums=(sums,) if counted else ())
 
@@ -231,6 +232,7 @@ class CdfQuestion:
     def _steps(
         self, facts: Facts, epsilon: Fraction, counted: tuple[str, ...]
     ) -> ReleasePlan[Rows]:
+        """Plan the quantiles at which the step function jumps; `counted` lists a public n."""
         points, rows = as_points(self.bounds, self.grid), max(1, facts.planned_rows)
         levels = aimed_levels(
             _HUNDREDTHS, rows=rows, points=points.size, epsilon=float(epsilon), margin=None
@@ -244,18 +246,18 @@ class CdfQuestion:
             neighbors=facts.neighbors,
             total=facts.rows if counted else None,
         )
-        # a step is flat while the share rises to the next: off by half of that, where rows are
+        # between two jumps of height h the step is off by h/2 on average, for a fraction h of rows
         ends = [0.0, *map(float, levels), 1.0]
-        flat = math.fsum((b - a) ** 2 / 2 for a, b in itertools.pairwise(ends))
-        error = min(math.hypot(plan.error / rows, flat), 0.5)
+        step_error = math.fsum((b - a) ** 2 / 2 for a, b in itertools.pairwise(ends))
+        error = min(math.hypot(plan.error / rows, step_error), 0.5)
         spends, why = "ε on quantiles together", "no value is public, so quantiles are drawn"
         methods = (Method(name="quantiles", error=error, spends=spends, why=why),)
         choose(methods, self.method)
         top = points.value(points.size - 1)
 
         def answer(opened: Rows, bits: BitSource) -> StepFunction:
-            found = np.append(plan.answer(opened, bits), top)
-            return StepFunction(points=found, levels=np.append([float(q) for q in levels], 1.0))
+            jumps = np.append(plan.answer(opened, bits), top)
+            return StepFunction(points=jumps, levels=np.append([float(q) for q in levels], 1.0))
 
         return ReleasePlan(
             claim=plan.claim,
@@ -282,7 +284,7 @@ def as_values(at: Any) -> tuple[float, ...]:
 
 _MOST_ITEMS = 1 << 26
 _MOST_JOINT = 1 << 12
-"""Beyond so many counts one joint noise vector gains nothing."""
+"""The largest number of counts for one joint noise vector: beyond it the gain is negligible."""
 
 
 @debited
@@ -307,19 +309,19 @@ def histogram(
     ----------
     items : data set, list, array, series, frame or Source
         What `zd.open` returns, or one item for each row, of any type; a number and a text that
-        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+        spells it are one item. A missing item is not counted, unless it is in the universe.
     columns : str, optional
-        Which column of a data set (a category, a boolean or a date) or a frame.
+        The column of a data set (a category, a boolean or a date) or a frame.
     universe : list or int
-        All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public; for a
-        data set as declared, with "missing" and "other" where these are options.
+        All possible items, or N for the integers 0..N-1, at most 2^26 items. Public; for a data set
+        as declared, with "missing" and "other" where these are options.
     bins : list of numbers, or int
-        Instead of a universe, for numbers: public edges, as for `np.histogram` (a bin has its lower
-        edge, the last one both; what lies beyond counts nowhere), or how many bins of equal width
-        the declared bounds of a data set are cut into.
+        Instead of a universe, for numbers: public edges, as for `np.histogram` (a bin includes its
+        lower edge, the last one both; numbers beyond the edges are not counted), or the number of
+        bins of equal width into which the declared bounds of a data set are cut.
     unknown : item
-        The public item for which items outside the universe count; nowhere if not given.
-        If given, the counts add up to the number of items, and one noise less is needed.
+        The public item as which items outside the universe are counted; by default they are not
+        counted. With it the counts add up to the number of items, and one count needs no noise.
     method : str
         "k-norm" (noise fitted to the two counts that one row moves), "laplace", or "auto", the one
         with the least predicted error; under add-remove "laplace" only.
@@ -357,10 +359,10 @@ def histogram(
         edges = (
             None if cut.bins is None or cut.clip_bounds else (cut.bins.edges[0], cut.bins.edges[-1])
         )
-        beside = diagnosis(diagnostics, cells, bounds=edges)
+        diagnosis = as_diagnosis(diagnostics, cells, bounds=edges)
         universe = Finite(list(cut.labels))
         numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
-        return ask(numbers, cells, epsilon=epsilon, beside=beside)
+        return ask(numbers, cells, epsilon=epsilon, diagnosis=diagnosis)
     return ask_of_items(
         partial(HistogramQuestion, method=method),
         items,
@@ -382,12 +384,12 @@ def ask_of_items(
     epsilon: Rational,
     diagnostics: Rational | None,
 ) -> Release:
-    """Ask a question of the codes of a declared column, or of items of a stated universe."""
+    """Answer a question on the codes of a declared column, or on items of a stated universe."""
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = question(universe=labels_of(codes), coded=True)
-        return ask(coded, codes, epsilon=epsilon, beside=diagnosis(diagnostics, codes))
-    diagnosis(diagnostics, None)
+        return ask(coded, codes, epsilon=epsilon, diagnosis=as_diagnosis(diagnostics, codes))
+    as_diagnosis(diagnostics, None)  # refused: bare items have no declared column
     source, count = as_items(items, columns)
     stated = question(universe=universe, unknown=unknown)
     return run(stated.plan(Facts(rows=count), epsilon), source)
@@ -395,7 +397,7 @@ def ask_of_items(
 
 @value
 class HistogramQuestion:
-    """The counts of all items of a public universe are asked."""
+    """Question for the counts of all items of a public universe."""
 
     universe: Any
     unknown: Any = None
@@ -403,13 +405,13 @@ class HistogramQuestion:
     coded: bool = False
     """Whether rows hold the places 0, 1, … of the items in the universe."""
     cut: GroupKey | None = None
-    """How a column of numbers is cut into the items: then rows hold the numbers."""
+    """The bins that are the items of a column of numbers: then rows hold the numbers."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
         exact, related = _as_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
-        read = Finite(space.size) if self.coded else space
+        codes = Finite(space.size) if self.coded else space
         require(
             space.size <= _MOST_ITEMS,
             "universe",
@@ -419,9 +421,10 @@ class HistogramQuestion:
         )
         unknown = None if self.coded else unknown_index(self.unknown, space)
         n = facts.rows if not facts.may_miss else None
-        # every row is in one of the counts, which is then what the others leave of a public number
-        follows = space.size - 1 if self.coded else unknown
-        complete = follows is not None and n is not None and space.size > 1
+        # if every row is in one of the counts and n is public, one count needs no noise: it is n
+        # less all others
+        implied = space.size - 1 if self.coded else unknown
+        complete = implied is not None and n is not None and space.size > 1
         if self.cut is not None and not self.cut.complete:
             complete = False
         methods = histogram_methods(
@@ -447,16 +450,17 @@ class HistogramQuestion:
             if self.cut is not None:
                 counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())
             else:
-                counts = tally(items, read, unknown=unknown).dense(space.size)
-            if not complete or follows is None or n is None:
+                counts = tally(items, codes, unknown=unknown).dense(space.size)
+            if not complete or implied is None or n is None:
                 noisy = noise.apply(counts, bits)
                 return Measured(value=noisy, sums=(sums(noisy),))
-            noisy = noise.apply(np.delete(counts, follows), bits)
-            whole = noisy.tolist()
-            whole.insert(follows, n - sum(whole))
-            zeros = np.zeros(len(whole), dtype=np.int64)
-            value = add_exactly(np.array(whole, dtype=object), zeros)
-            return Measured(value=value, sums=(replace(sums(noisy), rest=follows),))
+            noisy = noise.apply(np.delete(counts, implied), bits)
+            all_counts = noisy.tolist()
+            all_counts.insert(implied, n - sum(all_counts))
+            # adding zeros gives the array the same type as a sum with noise
+            zeros = np.zeros(len(all_counts), dtype=np.int64)
+            value = add_exactly(np.array(all_counts, dtype=object), zeros)
+            return Measured(value=value, sums=(replace(sums(noisy), rest=implied),))
 
         return ReleasePlan(
             claim=PureDP(exact, neighbors=related),
@@ -465,20 +469,20 @@ class HistogramQuestion:
             error=chosen.error,
             methods=methods,
             public=("the universe of items", *(["the number of items"] if n is not None else [])),
-            # the last count of complete ones has the noise of all others together
+            # the implied count has the noise of all others together, so there is no common law
             noise=None if complete else noise.law(unit=Fraction(1)),
         )
 
 
 def _binned(
-    items: Any, columns: str | None, given: Any, *, universe: Any, unknown: Any
+    items: Any, columns: str | None, bins: Any, *, universe: Any, unknown: Any
 ) -> tuple[Source, GroupKey]:
-    """Return one column of numbers, and how it is cut into bins."""
+    """Return one column of numbers, and its bins."""
     require(
         universe is None and unknown is None,
         "universe, unknown",
         (universe, unknown),
-        expected="nothing beside bins",
+        expected="nothing together with bins=",
         remedy="pass bins= for numbers, or universe= for items",
     )
     source = as_source(items, columns)
@@ -493,17 +497,17 @@ def _binned(
         remedy="leave bins out: the column has its own groups",
     )
     ends = None if kind is None else kind.bounds
-    cut = given if isinstance(given, Bins) else _edges(given, ends)
+    cut = bins if isinstance(bins, Bins) else _as_bins(bins, ends)
     inside = ends is not None and cut.edges[0] <= ends[0] and ends[1] <= cut.edges[-1]
     full = inside and isinstance(kind, Number) and kind.missing != "skip"
     return source, GroupKey(name=name, labels=cut.labels, bins=cut, clip_bounds=ends, complete=full)
 
 
-def _edges(given: Any, ends: Bounds | None) -> Bins:
-    """Return the bins of a list of edges, or so many of equal width between declared bounds."""
-    if not isinstance(given, int):
-        return bins_of(given)
-    number = as_count(given, "bins", minimum=1)
+def _as_bins(bins: Any, ends: Bounds | None) -> Bins:
+    """Return the bins of a list of edges, or `bins` of equal width between declared bounds."""
+    if not isinstance(bins, int):
+        return bins_of(bins)
+    number = as_count(bins, "bins", minimum=1)
     lower, upper = needed(ends, "bounds", "pass bins as a list of edges, or open with zd.open")
     require(number <= _MOST_ITEMS, "bins", number, "at most 2^26 bins", "pass fewer")
     return bins_of([lower + (upper - lower) * Fraction(i, number) for i in range(number + 1)])
@@ -512,7 +516,7 @@ def _edges(given: Any, ends: Bounds | None) -> Bins:
 def _noise(
     name: str, exact: Fraction, free: int, neighbors: Neighbors
 ) -> CountNoise | PartitionNoise:
-    """Return the mechanism on so many counts."""
+    """Return the noise of a method on `free` measured counts."""
     if name == "k-norm":
         return CountNoise.for_epsilon(epsilon=exact, dimension=free)
     return PartitionNoise.for_epsilon(
@@ -521,7 +525,7 @@ def _noise(
 
 
 def _as_epsilon(value: Rational) -> Fraction:
-    """Return ε, of which neither the value nor its inverse, a scale of noise, is beyond floats."""
+    """Return ε as a fraction, if it and its inverse, the scale of the noise, fit into floats."""
     exact = as_positive(value, "epsilon")
     as_float(exact, "epsilon")
     as_float(1 / exact, "1/epsilon")
@@ -535,9 +539,10 @@ def histogram_methods(
     complete: bool = False,
     neighbors: Neighbors = Neighbors.REPLACE,
 ) -> tuple[Method, ...]:
-    """Return the methods that release counts, best first; `complete`: every item counts somewhere.
+    """Return the methods that release counts, best first.
 
-    Errors are expected absolute errors of a count.
+    `complete` means that each item is in some count. Errors are expected absolute errors of a
+    count.
 
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
     [('k-norm', 1.31), ('laplace', 1.92)]
@@ -550,8 +555,8 @@ def histogram_methods(
         only = Method(
             name="laplace",
             error=errors["laplace"],
-            spends="ε on all counts together, noise for a move of 1 in l1",
-            why="a row that comes or goes moves one count",
+            spends="ε on all counts together, noise for an l1 sensitivity of 1",
+            why="a row that comes or goes changes one count",
         )
         return (only,)
     return ranked(
@@ -559,14 +564,14 @@ def histogram_methods(
             name="k-norm",
             error=errors["k-norm"] if small else math.inf,
             spends="ε on all counts together",
-            why="no other K-norm noise covers the moves of two counts with less"
+            why="the least K-norm noise for a row that changes two counts"
             if small
             else "for so many counts it gains nothing on Laplace noise",
         ),
         Method(
             name="laplace",
             error=errors["laplace"],
-            spends="ε on all counts together, noise for a move of 2 in l1",
+            spends="ε on all counts together, noise for an l1 sensitivity of 2",
             why="independent noise for every count",
         ),
     )
@@ -575,30 +580,33 @@ def histogram_methods(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _cdf(given: Numbers) -> tuple[Method, ...]:
-    at = given["at"]
+def _cdf(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast at values, of which only the number matters, or for a step function."""
+    at = numbers["at"]
     values = range(as_count(at, "at", minimum=1)) if type(at) is int else at
     question = CdfQuestion(
-        at=None if values is None else as_values(values), bounds=(0, 1), grid=given["grid"]
+        at=None if values is None else as_values(values), bounds=(0, 1), grid=numbers["grid"]
     )
-    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+    return tuple(question.plan(facts_of(numbers), numbers["epsilon"]).methods)
 
 
-def _histogram(given: Numbers) -> tuple[Method, ...]:
+def _histogram(numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for counts of items, or of numbers between edges."""
-    universe, cut = given["universe"], given["bins"]
+    universe, cut = numbers["universe"], numbers["bins"]
     require(
         universe is None or cut is None,
         "bins",
         cut,
-        expected="nothing beside universe",
+        expected="nothing together with universe=",
         remedy="pass bins= for numbers, or universe= for items",
     )
     if universe is not None:
         size = as_universe(universe).size
     else:
         size = as_count(cut, "bins", minimum=1) if isinstance(cut, int) else bins_of(cut).size
-    return histogram_methods(epsilon=given["epsilon"], universe=size, complete=given["complete"])
+    return histogram_methods(
+        epsilon=numbers["epsilon"], universe=size, complete=numbers["complete"]
+    )
 
 
 TASKS: dict[str, Task] = {

@@ -1,11 +1,11 @@
-"""Estimators of `zerodelta.sklearn`, studies and `purify`: as tasks, without scikit-learn."""
+"""Describe the estimators, studies and `purify` as tasks, without loading scikit-learn."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from numbers import Number
 from typing import Any
 
 from zerodelta.channels.purification import plan, purify
@@ -37,49 +37,51 @@ from zerodelta.tasks.task import (
 # -- Forecasts ------------------------------------------------------------------------------------
 
 
-def _linear(given: Numbers) -> tuple[Method, ...]:
-    unit = Targets.of(given["bounds_y"], given["intercept"]).half
-    found = linear_methods(**{name: v for name, v in given.items() if name != "bounds_y"})
-    return tuple(replace(method, error=method.error * unit**2) for method in found)
+def _linear(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for linear regression, in squared units of the target."""
+    unit = Targets.of(numbers["bounds_y"], numbers["intercept"]).half
+    methods = linear_methods(**{name: v for name, v in numbers.items() if name != "bounds_y"})
+    return tuple(replace(method, error=method.error * unit**2) for method in methods)
 
 
 def _classes(function: Callable[..., tuple[Method, ...]]) -> Any:
-    """Return a forecast that takes the classes, or their number."""
+    """Return a forecast that takes the list of classes, or their number."""
 
-    def methods(given: Numbers) -> tuple[Method, ...]:
-        classes = given["classes"]
-        count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
-        return function(**{**given, "classes": count})
+    def methods(numbers: Numbers) -> tuple[Method, ...]:
+        classes = numbers["classes"]
+        count = classes if isinstance(classes, Number) else len(as_classes(classes))
+        return function(**{**numbers, "classes": count})
 
     return methods
 
 
-def _study(given: Numbers) -> tuple[Method, ...]:
-    publish = given["publish"]
+def _study(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for a study, and for publishing every answer instead."""
+    publish = numbers["publish"]
     space = Finite(publish) if isinstance(publish, int) else publish
-    made = StudyPlan(
+    study = StudyPlan(
         publishing=plan(
-            space, epsilon=given["epsilon"], mixing_probability=given["mixing_probability"]
+            space, epsilon=numbers["epsilon"], mixing_probability=numbers["mixing_probability"]
         ),
         rows=1,
-        schedule=Schedule.of(as_count(given["questions"], "questions", minimum=1)),
+        schedule=Schedule.of(as_count(numbers["questions"], "questions", minimum=1)),
         selects=False,
         rowwise=True,
     )
-    pays = f"a study pays from {made.break_even} questions on"
+    pays = f"a study pays from {study.break_even} questions on"
     return ranked(
         Method(
             name="study",
-            error=made.noise_per_query,
-            spends=f"ε on one element of the space; {made.rounds} internal queries, μ = "
-            f"{made.mu:.3g} together",
+            error=study.noise_per_query,
+            spends=f"ε on one element of the space; {study.rounds} internal queries, μ = "
+            f"{study.mu:.3g} together",
             why=pays,
         ),
         Method(
             name="pure composition",
-            error=made.noise_by_basic_composition,
-            spends=f"ε/{made.rounds} on each of {made.rounds} questions, every answer published",
-            why=f"few questions, or answers that are wanted themselves; {pays}",
+            error=study.noise_by_basic_composition,
+            spends=f"ε/{study.rounds} on each of {study.rounds} questions, every answer published",
+            why=f"better for few questions, or if every answer is to be published; {pays}",
         ),
     )
 
@@ -106,18 +108,19 @@ _WINNERS = {
     "nearest centroid, l2": ("NearestCentroid", 'block="l2", '),
     "forest": ("RandomForestClassifier", ""),
 }
-"""Which estimator a method of classification is, and with which argument."""
+"""The estimator of each method of classification, and its argument."""
 
-# -- What the planner shows -----------------------------------------------------------------------
+# -- Numbers and texts of the planner page --------------------------------------------------------
 
 
-def _boxed(given: Numbers) -> Numbers:
-    """Columns with bounds are scaled by these, and rows forecast as an estimator does then."""
-    box = RowBox(numbers=given["dimension"])
-    return {**given, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
+def _boxed(numbers: Numbers) -> Numbers:
+    """Return the numbers with the row length of columns that are scaled by their bounds."""
+    box = RowBox(numbers=numbers["dimension"])
+    return {**numbers, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
 
 
 def _planner(title: str, kind: str, **more: Any) -> Planner:
+    """Return the planner of a model for features and a label of this kind."""
     return Planner(
         title=title,
         fields=("n", "dimension", *(("classes",) if "{classes}" in kind else ())),
@@ -127,9 +130,9 @@ def _planner(title: str, kind: str, **more: Any) -> Planner:
     )
 
 
-_SEVERAL = "zd.category(list(range({classes})))"
+_SEVERAL_CLASSES = "zd.category(list(range({classes})))"
 
-# -- All of it ------------------------------------------------------------------------------------
+# -- The tasks ------------------------------------------------------------------------------------
 
 TASKS: dict[str, Task] = {
     "linear": Task(
@@ -188,7 +191,7 @@ TASKS: dict[str, Task] = {
             typical={"dimension": 10, "classes": 3},
         ),
         no_command="is the command logistic",
-        planner=_planner("Logistic regression, more classes", _SEVERAL, asks=_boxed),
+        planner=_planner("Logistic regression, more classes", _SEVERAL_CLASSES, asks=_boxed),
     ),
     "classifier": Task(
         estimator="LogisticRegression",
@@ -208,7 +211,7 @@ TASKS: dict[str, Task] = {
             blind=lambda _: 1.0,
         ),
         no_command="is one of several commands, by the best method",
-        planner=_planner("Classifier: which of all", _SEVERAL, winners=_WINNERS),
+        planner=_planner("Classifier: which of all", _SEVERAL_CLASSES, winners=_WINNERS),
     ),
     "nearest_centroid": Task(
         estimator="NearestCentroid",
@@ -246,7 +249,7 @@ TASKS: dict[str, Task] = {
             methods=_study,
             needs={
                 "questions": "questions=100",
-                "publish": "publish=16, one of so many outcomes, or a space such as zd.Ball(10, 1)",
+                "publish": "publish=16 for 16 outcomes, or a space such as zd.Ball(10, 1)",
                 "epsilon": EPSILON,
             },
             allows={"mixing_probability": Fraction(1, 1000)},

@@ -1,7 +1,8 @@
-"""`select_features` and `decision_tree`: which of d features predict a target.
+"""Select the features that predict a target (`select_features`), or a small decision tree.
 
-The Gram matrix of (1, x, y) is one internal query; any search may follow, for only the names of
-the features are published (Study, theory B1, R2). Choices one by one are directly pure (C10.1).
+The Gram matrix of (1, x, y) is one internal query. Any search in it may follow, because only the
+names of the features are published (Study, theory B1, R2). Choices one by one satisfy pure DP
+directly (C10.1).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
@@ -62,11 +63,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- Decision tree --------------------------------------------------------------------------------
-# The best tree of depth two over public thresholds, chosen among all of them at once (C10.1).
-#
-# How many rows a tree classifies right has sensitivity one, so that one score decides and permute-
-# and-flip over *all* trees is pure; splits need not pay off one by one.
+# -- The best tree of depth two over public thresholds, chosen among all at once (C10.1) ----------
+# The number of rows that a tree classifies right has sensitivity 1, so permute-and-flip over the
+# scores of *all* trees is pure. A first split need not improve the score without the second.
 
 _MOST_TREES = 1 << 23
 
@@ -86,8 +85,8 @@ def decision_tree(
     """Release the tree of depth two that classifies (nearly) most rows right.
 
     Use it for a rule that people can read; like scikit-learn's `DecisionTreeClassifier` of depth
-    2, but all 16 s³ trees over s public thresholds take part at once, so a first question that only
-    pays off with the second (an exclusive or) is found.
+    2, but all 16 s³ trees over s public thresholds compete at once, so that a first question that
+    is useful only together with the second (an exclusive or) is found.
 
     Parameters
     ----------
@@ -99,10 +98,10 @@ def decision_tree(
     label : str or int
         The column of the label, by name or position (-1: the last).
     classes : pair of numbers
-        The two labels. A row with another one counts for no tree.
+        The two labels. A row with another label is not counted.
     thresholds : mapping of columns to lists of numbers
-        The public questions "is this column above that?", 1 to 80 in all. A row with a missing
-        cell in one of these columns counts for no tree.
+        The public thresholds of the questions "is this column above it?", 1 to 80 in all. A row
+        with a missing cell in one of these columns is not counted.
 
     Returns
     -------
@@ -111,9 +110,9 @@ def decision_tree(
 
     **Guarantee**: pure ε-DP by permute-and-flip (C10.1), `proven`.
     **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
-    or add-remove, under which all scores move one way: half the noise (theory H).
-    **Error**: rows classified right are at most (2/ε) ln(16 s³) fewer than the best tree's, on
-    average (add-remove: half of that); the release says which part of all rows that is.
+    or add-remove, under which all scores change in one direction: half the noise (theory H).
+    **Error**: the chosen tree classifies at most (2/ε) ln(16 s³) rows fewer right than the best
+    tree, on average (add-remove: half of that); the release states it as a fraction of the rows.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
@@ -129,29 +128,29 @@ def decision_tree(
         columns = [str(column) for column in dict.fromkeys(named)]
     source, _ = as_numbers(rows, columns)
     question = TreeQuestion(label=label, classes=classes, thresholds=thresholds)
-    beside = diagnosis(diagnostics, source)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class TreeQuestion:
-    """A tree over public thresholds is asked that classifies many rows right."""
+    """Question for a tree over public thresholds that classifies many rows right."""
 
     label: Column = -1
     classes: tuple[float, float] = (0, 1)
     thresholds: Mapping[Column, Sequence[Rational]] | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan one choice among all trees; the number of rows is only part of the forecast."""
+        """Plan one choice among all trees; the number of rows is used for the forecast only."""
         label = column_position(self.label, facts.columns, "label")
         splits = _splits(self.thresholds, facts.columns, label)
         listed = self.classes if isinstance(self.classes, tuple) else ()
-        pair = tuple(float(as_rational(each, "classes")) for each in listed)
+        pair = tuple(float(as_rational(label, "classes")) for label in listed)
         two = len(pair) == 2 and pair[0] != pair[1]
-        require(two, "classes", listed, expected="two labels", remedy="pass classes=(0, 1), say")
-        added = facts.neighbors is Neighbors.ADD_REMOVE  # a row adds 0 or 1 to every score
+        require(two, "classes", listed, expected="two labels", remedy="pass classes=(0, 1)")
+        monotone = facts.neighbors is Neighbors.ADD_REMOVE  # a row adds 0 or 1 to every score
         flip = PermuteAndFlip.for_epsilon(
-            epsilon=epsilon, sensitivity=1, monotone=added, neighbors=facts.neighbors
+            epsilon=epsilon, sensitivity=1, monotone=monotone, neighbors=facts.neighbors
         )
 
         def answer(rows: Rows, bits: BitSource) -> DecisionTree:
@@ -170,21 +169,21 @@ class TreeQuestion:
 def _splits(
     thresholds: Mapping[Column, Sequence[Rational]] | None, columns: Sequence[str], label: int
 ) -> Splits:
-    """Return (position, name, threshold) of every question that may be asked."""
-    found = [
+    """Return (position, name, threshold) of every question that a tree may use."""
+    splits = [
         (place, column, float(as_rational(value, "thresholds")))
         for column, values in (thresholds if isinstance(thresholds, Mapping) else {}).items()
         for place in [column_position(column, columns, "thresholds")]
         for value in (values if is_list(values) else [])
     ]
     require(
-        found and 16 * len(found) ** 3 <= _MOST_TREES and label not in {i for i, _, _ in found},
+        splits and 16 * len(splits) ** 3 <= _MOST_TREES and label not in {i for i, _, _ in splits},
         "thresholds",
-        f"{len(found)} of them",
+        f"{len(splits)} of them",
         expected="1 to 80 public thresholds in all, none of them of the label",
         remedy="pass thresholds={column: [20, 40, 60], …}, chosen without looking at the rows",
     )
-    return found
+    return splits
 
 
 MethodName = Literal["auto", "gram", "stepwise"]
@@ -207,7 +206,7 @@ def select_features(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release which `size` of the features predict the target best by a linear model.
+    """Release the names of the `size` features that predict the target best by a linear model.
 
     Use it before a private regression on few rows; scikit-learn's `SelectKBest` and
     `SequentialFeatureSelector` are the non-private counterparts.
@@ -217,29 +216,30 @@ def select_features(
     rows : data set, array, data frame or Source
         What `zd.open` returns, or features and target, one row for each person.
     columns : sequence of str, optional
-        The columns of a data set or a data frame to use; default all, or `features` and `target`
-        of a data set.
+        The columns of a data set or a data frame to use; by default all, or for a data set
+        `features` and `target`.
     target : str or int
         The target column, by name or position (-1: the last).
     size : int
-        How many features to choose.
+        The number of features to choose.
     bounds : pair, optional
         Public bounds of the features: two numbers, or two lists. Values are clipped to them. For a
         data set by default as declared.
     target_bounds : pair
-        Public bounds of the target, which is clipped to them; of a data set as declared.
+        Public bounds of the target, which is clipped to them; for a data set as declared.
     data_norm : number, optional
         For "gram": rows whose features (on [-1, 1] if they have bounds) are longer are scaled down
-        to it, target included. A weight, so it may be less than the usual length; default 0.4 √d.
+        to this length, with the target. This weighs rows, so it may be less than the usual length;
+        by default 0.4 √d.
     features : sequence of columns, optional
-        The features to choose from; default all columns but the target.
+        The features to choose from; by default all columns but the target.
     method : {"auto", "gram", "stepwise"}
-        "gram": a search on second moments, one internal query; its noise follows the length of a
-        row, so it suits sparse rows, many features, effects that cancel. "stepwise": choices by
-        permute-and-flip with noisy fits in between; its noise follows the bounds of one feature
-        times `size`. "auto": the less noise.
+        "gram": a search on second moments, one internal query; its noise grows with the length of a
+        row, so it suits sparse rows, many features, and effects that cancel. "stepwise": choices by
+        permute-and-flip with noisy fits in between; its noise grows with the bounds of one feature
+        and with `size`. "auto": the method with less noise.
     mixing_probability : number
-        With which probability "gram" publishes a random set, at most.
+        The largest probability with which "gram" publishes a random set.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def select_features(
     **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
     or add-remove, which needs half the noise of "stepwise". A row with a missing cell is the zero
     row.
-    **Error**: the probability of a random set, or how far a choice may fall behind the best.
+    **Error**: the probability of a random set, or the expected loss of a choice against the best.
 
     >>> rng = np.random.default_rng(1)
     >>> x = rng.uniform(-1, 1, size=(20_000, 6))
@@ -279,8 +279,8 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def _declared(
@@ -291,7 +291,7 @@ def _declared(
     bounds: Bounds | None,
     target_bounds: Bounds | None,
 ) -> tuple[Source, Bounds | None, Bounds | None]:
-    """Return the columns of a data set that are used, and the bounds that it declares for them."""
+    """Return the used columns of a data set, and the bounds, stated or declared."""
     if columns is None and features is not None and all(type(c) is str for c in features):
         columns = [*map(str, features), *([target] if type(target) is str else [])]
     source, ends = as_numbers(rows, columns)
@@ -307,7 +307,7 @@ def _declared(
 
 @value
 class FeaturesQuestion:
-    """A few features that predict a target are asked of rows within public bounds."""
+    """Question for the features of rows within public bounds that predict a target."""
 
     target: Column
     size: int
@@ -321,8 +321,8 @@ class FeaturesQuestion:
     """Whether features are published by their positions, not by their names."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
-        """Choose the method; what the other one would cost is forecast for "auto" only."""
-        # both methods divide by any public number: a row that counts nowhere is the zero row
+        """Choose the method; both are forecast for "auto" only."""
+        # both methods divide by a public number: a row that does not count is the zero row
         exact, n, counted = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
         table = FeatureTable.of(
             facts.columns,
@@ -378,29 +378,30 @@ class FeaturesQuestion:
         )
 
     def _methods(self, space: Subsets, stepwise: Stepwise) -> tuple[Method, ...]:
-        """Return both methods by their noise, the largest to expect in a covariance."""
+        """Return both methods, ranked by the largest expected noise on a covariance."""
         table, size = stepwise.table, stepwise.size
-        made = plan_publishing(
+        publishing = plan_publishing(
             space, epsilon=stepwise.epsilon, mixing_probability=self.mixing_probability
         )
-        mu = math.sqrt(made.calibration.mu_squared)
+        mu = math.sqrt(publishing.calibration.mu_squared)
         return ranked(
             Method(
                 name="stepwise",
                 error=math.inf if table.halves is None else stepwise.noise,
                 spends=f"ε on {size} choices and {size} fits, one by one",
-                why="its noise follows the number of features chosen, not of those there are",
+                why="its noise grows with the number of chosen features, not of all features",
             ),
             Method(
                 name="gram",
                 error=GramQuery(table=table, precision=mu * stepwise.rows).noise,
                 spends=f"ε on one of 10^{math.log10(space.size):.2g} sets, one Gram matrix",
-                why="one internal query whatever the search; its noise follows a row's length",
+                why="one internal query whatever the search; its noise grows with a row's length",
             ),
         )
 
 
 def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
+    """Ask the study for the noisy Gram matrix, and return the best features by it."""
     query = GramQuery(table=table, precision=study.plan.mu * study.plan.rows)
     gram = study.covariance(Rowwise(query.columns), data_norm=query.norm, centered=False)
     return query.search(reveal(gram), size)
@@ -411,17 +412,17 @@ def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
 _MOST_THRESHOLDS = 80
 
 
-def _tree(given: Numbers) -> tuple[Method, ...]:
-    """Return the forecast of one choice among all trees with so many thresholds."""
-    count = as_count(given["thresholds"], "thresholds", minimum=1)
+def _tree(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of one choice among all trees over that number of thresholds."""
+    count = as_count(numbers["thresholds"], "thresholds", minimum=1)
     require(count <= _MOST_THRESHOLDS, "thresholds", count, "at most 80 in all", "pass fewer")
     question = TreeQuestion(label="0", thresholds={"1": range(count)})
-    made = question.plan(Facts(rows=given["n"], columns=("0", "1")), given["epsilon"])
+    plan = question.plan(Facts(rows=numbers["n"], columns=("0", "1")), numbers["epsilon"])
     chosen = Method(
         name="permute-and-flip",
-        error=float(made.error),  # type: ignore[arg-type]
+        error=float(plan.error),  # type: ignore[arg-type]
         spends="ε on one choice among all trees",
-        why="a row moves the number of rows that a tree has right by one",
+        why="a row changes the number of rows that a tree classifies right by one",
     )
     return (chosen,)
 
@@ -436,7 +437,7 @@ TASKS: dict[str, Task] = {
             "epsilon={epsilon})",
             methods=planned(
                 FeaturesQuestion,
-                columns=lambda given: given["dimension"] + 1,
+                columns=lambda numbers: numbers["dimension"] + 1,
                 target=-1,
                 bounds=(-1, 1),
                 target_bounds=(-1, 1),
@@ -451,7 +452,7 @@ TASKS: dict[str, Task] = {
             target="target",
             options=("size", *METHOD),
             needs=("size",),
-            publishes="the names of so many columns",
+            publishes="the names of the chosen columns",
             example="select-features people.csv age income --target member --size 1",
         ),
         planner=Planner(
@@ -466,7 +467,7 @@ TASKS: dict[str, Task] = {
         verb=decision_tree,
         page="models",
         forecast=Forecast(
-            unit="part of the rows that the chosen tree has wrong, and the best one right, at most",
+            unit="largest expected part of the rows that only the best tree classifies right",
             call="zd.decision_tree(people, label=…, thresholds=…, epsilon={epsilon})",
             methods=_tree,
             needs={**ROWS, "thresholds": "thresholds=12"},

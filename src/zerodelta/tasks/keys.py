@@ -1,4 +1,4 @@
-"""`top_k` and `heavy_hitters`: the most frequent keys, listed or not, with counts (theory U)."""
+"""Release the most frequent keys with counts, listed (`top_k`) or not (`heavy_hitters`; U, K2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zerodelta.data.source import Sealed
 from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
 from zerodelta.mechanisms.selection import JointTopK, PermuteAndFlip, worst_gap
 from zerodelta.privacy.claims import PureDP
@@ -69,7 +69,7 @@ def heavy_hitters(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release which keys occur often, and how often, where nobody can list all keys.
+    """Release the frequent keys and their counts, where nobody can list all keys.
 
     Use it for names, search terms, addresses or hashes: texts over an alphabet, whole numbers in a
     range, or several columns together. The universe is never listed: 2^256 keys take the time of
@@ -84,12 +84,14 @@ def heavy_hitters(
         Which columns make up a key; by default all.
     universe : kind, or dict of kinds
         For rows that were not opened: ``zd.text(20, alphabet=…)``, ``zd.number(0, 2**64 - 1,
-        integer=True)``, or one for each column. A key outside counts nowhere. Public.
+        integer=True)``, or one for each column. A key outside is not counted. Public.
     false_keys : number, default "1/100"
-        How many of the keys may be invented by noise, on average: by default one, in one of 100
-        such lists. More means lower thresholds: 1 finds a tenth more keys of large universes.
+        The expected number of keys that are invented by noise: by default one false key in 100
+        such lists. A larger number lowers the thresholds: 1 finds a tenth more keys of large
+        universes.
     goal : "counts" or "keys"
-        What matters more; "keys" finds 2 to 4 % more keys, with counts that err half as much again.
+        What matters more; "keys" finds 2 to 4 % more keys, with counts that err by half as much
+        again.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def heavy_hitters(
     for each length.
     **Error**: the expected absolute error of the count of a published key. There is no interval for
     a number that was published because it is large.
-    Keys are texts that somebody chose: `print`, `to_csv` and notebooks show them escaped.
+    Keys are texts that a stranger may have chosen: `print`, `to_csv` and notebooks escape them.
 
     Examples
     --------
@@ -121,18 +123,19 @@ def heavy_hitters(
     """
     source, dataset = keyed(data, columns, universe)
     question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
-    beside = diagnosis(diagnostics, dataset)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, dataset)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class HeavyHittersQuestion:
-    """Keys that occur often are asked; at most `most` of them, if that is given."""
+    """Question for the frequent keys of a universe, and their counts."""
 
     source: KeySource
     false_keys: Rational = "1/100"
     goal: str = "counts"
-    most: int | None = None
+    maximum_keys: int | None = None
+    """The largest number of keys to publish; None for all that are found."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Divide ε between the directions of the noise, and choose the thresholds."""
@@ -146,10 +149,10 @@ class HeavyHittersQuestion:
             false_keys=self.false_keys,
             neighbors=facts.neighbors,
         )
-        spends = f"ε on counts of all keys; half of those with {keys.half_found} rows are found"
+        spends = f"ε on counts of all keys; half of those with {keys.found_from} rows are found"
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
-            return keys.labeled(keys.apply(counts, bits), most=self.most)
+            return keys.labeled(keys.apply(counts, bits), maximum_keys=self.maximum_keys)
 
         why = "the upper tail of the noise guards all keys, the lower one those that exist"
         return ReleasePlan(
@@ -163,38 +166,39 @@ class HeavyHittersQuestion:
 
 
 def keyed(data: Any, columns: Any, universe: Any) -> tuple[KeySource, Dataset]:
-    """Return the key columns of rows, counted when a ticket opens them, and the data set."""
+    """Return the key columns of rows, which a ticket opens as counts by key, and the data set."""
     if isinstance(data, Dataset):
         require(
             universe is None,
             "universe",
             universe,
-            expected="nothing: what keys there can be was declared",
+            expected="nothing, because the possible keys were declared",
             remedy="declare it: zd.open(…, columns={…: zd.text(20, alphabet=…)})",
         )
         chosen = data if columns is None else data[columns]
         return KeySource(chosen), chosen
     if isinstance(universe, Mapping):
         kinds: dict[str, Kind] = dict(universe)
-        wanted = list(kinds) if columns is None else columns
+        key_columns = list(kinds) if columns is None else columns
     else:
-        one: list[Any] = [columns]
+        names: list[Any] = [columns]
         if columns is not None and not isinstance(columns, str):
-            one = list(columns) if is_list(columns) else []
+            names = list(columns) if is_list(columns) else []
         require(
-            len(one) == 1 and (one[0] is None or isinstance(one[0], str)),
+            len(names) == 1 and (names[0] is None or isinstance(names[0], str)),
             "universe",
             universe,
             expected="a kind for each of several columns",
             remedy='pass universe={"city": zd.text(20, alphabet=…), "year": zd.number(…)}',
         )
-        name = one[0] if one[0] is not None else _only_column(data)
-        kinds, wanted = {name: _kind(universe)}, [name]
-    dataset = open_data(data, columns=kinds)[wanted]
+        name = names[0] if names[0] is not None else _only_column(data)
+        kinds, key_columns = {name: _kind(universe)}, [name]
+    dataset = open_data(data, columns=kinds)[key_columns]
     return KeySource(dataset), dataset
 
 
 def _only_column(data: Any) -> str:
+    """Return the name of the only column of bare rows."""
     names = reader_of(data).names
     require(
         len(names) == 1,
@@ -217,13 +221,13 @@ def _kind(universe: Any) -> Kind:
     raise ParameterError(
         "universe",
         universe,
-        expected="what keys there can be, with a size, known without the rows",
+        expected="all possible keys, known without the rows",
         remedy="pass universe=zd.text(20, alphabet=…), zd.number(0, 9999, integer=True) or a list",
     )
 
 
 _MOST_KNOWN = 1 << 24
-"""Whole numbers in a larger range are unknown keys: most of them do not occur."""
+"""Integers in a larger range than this are unknown keys: most of them do not occur."""
 
 
 @partial(debited, like=heavy_hitters)
@@ -245,31 +249,31 @@ def top_k(
 ) -> Release:
     """Release the k most frequent keys with their counts, or the k options with the best scores.
 
-    Like `collections.Counter(keys).most_common(k)`, but private. For counts k costs nothing, and
-    the counts come free; for one winner among listed items see `mode`, by its score `select`.
+    Like `collections.Counter(keys).most_common(k)`, but private. For keys, neither a larger k nor
+    the counts cost ε. For one winner among listed items see `mode`, by its score `select`.
 
     Parameters
     ----------
     data : data set, list, array, series, frame or file
         What `zd.open` returns, or anything that it opens, with `universe`. Each row has one key.
     k : int
-        How many are wanted. Of unknown keys there may be fewer.
+        The number of keys to release. Of unknown keys fewer may be found.
     universe : list, int, kind or dict of kinds
-        For rows that were not opened: all keys there can be, N for 0..N-1, or what `heavy_hitters`
-        takes. Texts, and more than 2^24 whole numbers, are unknown keys. Public.
+        For rows that were not opened: all possible keys, N for 0..N-1, or what `heavy_hitters`
+        takes. Texts, and more than 2^24 integers, are unknown keys. Public.
     scores : mapping or sequence
         Instead of data: {option: score}, or a list of scores, each with `sensitivity`.
     sensitivity : number
-        How far one row can move a score.
+        By how much one row can change a score.
     monotone : bool
-        Whether between any two neighbors all stated scores move in the same direction: half the
-        noise.
+        Whether between any two neighbors all stated scores change in the same direction, which
+        needs half the noise.
     method : str
         Of known keys "asymmetric" or "symmetric" noise; of scores "joint" (one draw of all k) or
         "peeling" (one after the other, each with ε/k); or "auto".
     expected_gap : number, optional
-        About how far the k-th key is ahead of those that are not wanted, known without the rows:
-        methods are compared at that gap instead of the worst one.
+        The approximate lead of the k-th key over all further keys, known without the rows: methods
+        are compared at that lead instead of the worst one.
     false_keys : number, default "1/100"
         As for `heavy_hitters`, of unknown keys.
 
@@ -284,8 +288,8 @@ def top_k(
     **Guarantee**: pure ε-DP, proven for data (theory U): the largest of noisy counts of all keys.
     For stated scores (theory K2) `sensitivity` and `monotone` are caller-asserted.
     **Neighbors**: replace-one, or what the data set says.
-    **Error**: the largest expected gap between a count that is wanted and the one released in its
-    place, where all that are not wanted are tied; of unknown keys the expected absolute error of a
+    **Error**: the largest expected gap between a count among the k largest and the one released in
+    its place, if all further keys are tied; for unknown keys the expected absolute error of a
     published count.
 
     Examples
@@ -309,35 +313,46 @@ def top_k(
                 method=method,
             ),
             refused={"data": data, "columns": columns, "universe": universe},
-            others=(expected_gap, diagnostics),
+            for_counts={"expected_gap": expected_gap, "diagnostics": diagnostics},
             epsilon=epsilon,
         )
-    stated = sensitivity is None and monotone is False
-    remedy = "leave them out, or pass scores="
-    given = (sensitivity, monotone)
-    require(stated, "sensitivity, monotone", given, "nothing: one row moves one count", remedy)
+    require(
+        sensitivity is None and monotone is False,
+        "sensitivity, monotone",
+        (sensitivity, monotone),
+        expected="nothing, because one row changes one count by 1",
+        remedy="leave them out, or pass scores=",
+    )
     source, dataset = keyed(data, columns, universe)
-    wanted, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
+    number_of_keys, diagnosis = as_count(k, "k", minimum=1), as_diagnosis(diagnostics, dataset)
     question: HeavyHittersQuestion | TopKQuestion
     if known_keys(source):
-        question = TopKQuestion(source=source, k=wanted, method=method, expected_gap=expected_gap)
+        question = TopKQuestion(
+            source=source, k=number_of_keys, method=method, expected_gap=expected_gap
+        )
     else:
-        named = is_name(method, ("auto", "thresholds"))
-        remedy = 'pass method="auto"'
-        require(named, "method", method, "one for unknown keys: thresholds", remedy)
-        question = HeavyHittersQuestion(source=source, false_keys=false_keys, most=wanted)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+        require(
+            is_name(method, ("auto", "thresholds")),
+            "method",
+            method,
+            expected='"thresholds", the only method for unknown keys',
+            remedy='pass method="auto"',
+        )
+        question = HeavyHittersQuestion(
+            source=source, false_keys=false_keys, maximum_keys=number_of_keys
+        )
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 def known_keys(source: KeySource) -> bool:
-    """Tell whether all keys of the universe could be listed, by what was declared."""
+    """Tell whether all keys of the declared universe can be listed."""
     texts = any(isinstance(kind, Text) for kind in source.kinds.values())
     return not texts and source.universe.size <= _MOST_KNOWN
 
 
 @value
 class TopKQuestion:
-    """The k most frequent of known keys are asked."""
+    """Question for the k most frequent of known keys."""
 
     source: KeySource
     k: int
@@ -362,12 +377,12 @@ class TopKQuestion:
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
             ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
-            order = np.argsort(ranks)
+            order = np.argsort(ranks)  # the order of the rows must not show
             numbers = np.fromiter(counts.values(), np.int64, len(counts))
-            found = top.apply(ranks[order], numbers[order], bits)
+            largest = top.apply(ranks[order], numbers[order], bits)
             pairs = tuple(
                 (universe.published(universe.key((0, rank))), count - noise.median)
-                for rank, count in found
+                for rank, count in largest
             )
             return FoundKeys(pairs=pairs, columns=columns)
 
@@ -391,25 +406,26 @@ def top_k_methods(
 ) -> tuple[Method, ...]:
     """Return the methods that release the k most frequent of known keys, best first.
 
-    Errors are the largest expected gaps at one place, of which each has its part of the rivals.
+    The error is the largest expected gap at one of the k places, if the other keys are divided
+    evenly over the places as their rivals.
 
     >>> [method.name for method in top_k_methods(epsilon=1, keys=100_000, k=10)]
     ['asymmetric', 'symmetric']
     """
     exact, size = as_usable_epsilon(epsilon), as_count(keys, "keys", minimum=1)
-    wanted = as_count(k, "k", minimum=1)
+    places = as_count(k, "k", minimum=1)
     require(
-        wanted <= size,
+        places <= size,
         "k",
         k,
-        expected=f"at most the {size} keys there are",
+        expected=f"at most {size}, the number of possible keys",
         remedy="pass a smaller k, or ask for a histogram",
     )
     gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
-    rivals = -(-(size - wanted) // wanted)
+    rivals = -(-(size - places) // places)
 
     def of(name: str, why: str) -> Method:
-        noise = _noise(name, exact, size, wanted, neighbors, gap)
+        noise = _noise(name, exact, size, places, neighbors, gap)
         error = gap_of(noise, rivals, gap)
         return Method(name=name, error=error, spends="ε on all counts together", why=why)
 
@@ -426,17 +442,17 @@ def _noise(
     """Return the noise of a method, on the counts of known keys."""
     if name == "symmetric":
         return KeyNoise.symmetric(epsilon=epsilon, neighbors=neighbors)
-    many = math.log(max(keys / k, 1.0))
-    wish = FOR_COUNTS if gap is None else wish_for(many, epsilon, gap)
-    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=many, wish=wish, neighbors=neighbors)
+    log_keys = math.log(max(keys / k, 1.0))
+    wish = FOR_COUNTS if gap is None else wish_for(log_keys, epsilon, gap)
+    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=log_keys, wish=wish, neighbors=neighbors)
 
 
-# -- stated scores ----------------------------------------------------------------------------
+# -- The k best of options with stated scores (theory K2) -----------------------------------------
 
 
 @value
 class ScoredQuestion:
-    """The k options with the best stated scores are asked."""
+    """Question for the k options with the best stated scores."""
 
     options: Sequence[Any]
     k: int
@@ -446,19 +462,19 @@ class ScoredQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Calibrate one joint draw, or k draws of one option each."""
-        exact, wanted = as_usable_epsilon(epsilon), as_count(self.k, "k", minimum=1)
+        exact, k = as_usable_epsilon(epsilon), as_count(self.k, "k", minimum=1)
         options, count = self.options, len(self.options)
-        require(wanted <= count, "k", wanted, f"at most the {count} options", "pass a smaller k")
-        remedy = "pass sensitivity=, how far one row can move a score"
+        require(k <= count, "k", k, f"at most {count}, the number of options", "pass a smaller k")
+        remedy = "pass sensitivity=, by how much one row can change a score"
         require(self.sensitivity is not None, "sensitivity", None, "a public number", remedy)
-        moved = as_positive(self.sensitivity or 0, "sensitivity")
-        each = PermuteAndFlip.for_epsilon(
-            epsilon=exact / wanted, sensitivity=moved, monotone=self.monotone
+        sensitivity = as_positive(self.sensitivity or 0, "sensitivity")
+        single = PermuteAndFlip.for_epsilon(
+            epsilon=exact / k, sensitivity=sensitivity, monotone=self.monotone
         )
         joint = JointTopK.for_epsilon(
-            epsilon=exact, k=wanted, sensitivity=moved, monotone=self.monotone
+            epsilon=exact, k=k, sensitivity=sensitivity, monotone=self.monotone
         )
-        methods = _scored_methods(joint, each, count)
+        methods = _scored_methods(joint, single, count)
         default = is_name(self.method, ["auto"])
         chosen = methods[0] if default else choose(methods, self.method)
         peeled = chosen.name == "peeling"
@@ -468,15 +484,16 @@ class ScoredQuestion:
             exact_scores = [exact_score(score) for score in listed]
             if not peeled:
                 return [options[i] for i in joint.select(exact_scores, bits)]
-            left = list(range(count))
-            found = []
-            for _ in range(wanted):
-                found.append(left.pop(each.select([exact_scores[i] for i in left], bits)))
-            return [options[i] for i in found]
+            remaining = list(range(count))
+            winners = []
+            for _ in range(k):
+                place = single.select([exact_scores[i] for i in remaining], bits)
+                winners.append(remaining.pop(place))
+            return [options[i] for i in winners]
 
-        step = each.step() if peeled else joint.step()
+        step = single.step() if peeled else joint.step()
         if peeled:
-            step = replace(step, numbers={**step.numbers, "count": wanted})
+            step = replace(step, numbers={**step.numbers, "count": k})
         return ReleasePlan(
             claim=PureDP(exact, neighbors=facts.neighbors),
             steps=(replace(step, status=Status.ASSERTED),),
@@ -489,21 +506,21 @@ class ScoredQuestion:
         )
 
 
-def _scored_methods(joint: JointTopK, each: PermuteAndFlip, count: int) -> tuple[Method, ...]:
-    """Return both methods, the default first: one draw, unless one option is wanted."""
-    together = Method(
+def _scored_methods(joint: JointTopK, single: PermuteAndFlip, count: int) -> tuple[Method, ...]:
+    """Return both methods, the default first: one joint draw, unless k is 1."""
+    one_draw = Method(
         name="joint",
         error=joint.worst_gap(count),
         spends="ε on one draw of all k",
         why="nothing is divided by k; best where scores fall off steadily",
     )
-    apart = Method(
+    peeling = Method(
         name="peeling",
-        error=worst_gap(count, each.scale),
+        error=worst_gap(count, single.scale),
         spends="ε/k on each of k choices",
         why="better for one option, and where all but k are tied",
     )
-    return (apart, together) if joint.k == 1 else (together, apart)
+    return (peeling, one_draw) if joint.k == 1 else (one_draw, peeling)
 
 
 def _scored(
@@ -511,15 +528,16 @@ def _scored(
     question: ScoredQuestion,
     *,
     refused: Mapping[str, Any],
-    others: tuple[Any, ...],
+    for_counts: Mapping[str, Any],
     epsilon: Rational,
 ) -> Release:
+    """Release the best of stated scores; refuse arguments that are for rows or their counts."""
     for name, entry in refused.items():
         remedy = "leave it out, or ask for counts without scores="
-        require(entry is None, name, type(entry), "nothing beside scores=", remedy)
-    for name, entry in zip(("expected_gap", "diagnostics"), others, strict=True):
+        require(entry is None, name, type(entry), "nothing together with scores=", remedy)
+    for name, entry in for_counts.items():
         remedy = "leave it out: it is for counts of rows"
-        require(entry is None, name, entry, "nothing beside scores=", remedy)
+        require(entry is None, name, entry, "nothing together with scores=", remedy)
     return run(question.plan(Facts(rows=None), epsilon), Sealed(scores))
 
 
@@ -527,32 +545,37 @@ def _scored(
 
 
 def _universe(universe: Any) -> KeySource:
-    """Return the keys there can be, without rows."""
+    """Return the universe of keys, with no rows."""
     names = list(universe) if isinstance(universe, Mapping) else ["0"]
-    none = np.zeros(0, dtype=[(name, object) for name in names])
-    return keyed(none, None, needed(universe, "universe", "pass universe=1000"))[0]
+    no_rows = np.zeros(0, dtype=[(name, object) for name in names])
+    return keyed(no_rows, None, needed(universe, "universe", "pass universe=1000"))[0]
 
 
-def _heavy(given: Numbers) -> tuple[Method, ...]:
+def _heavy(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for keys that nobody listed."""
     question = HeavyHittersQuestion(
-        source=_universe(given["universe"]), false_keys=given["false_keys"]
+        source=_universe(numbers["universe"]), false_keys=numbers["false_keys"]
     )
-    return tuple(question.plan(Facts(rows=given["n"]), given["epsilon"]).methods)
+    return tuple(question.plan(Facts(rows=numbers["n"]), numbers["epsilon"]).methods)
 
 
-def _top_k(given: Numbers) -> tuple[Method, ...]:
-    source = _universe(given["universe"])
+def _top_k(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for the k most frequent keys, known or not."""
+    source = _universe(numbers["universe"])
     if not known_keys(source):
-        return _heavy(given)
-    return top_k_methods(epsilon=given["epsilon"], keys=source.universe.size, k=given["k"])
+        return _heavy(numbers)
+    return top_k_methods(epsilon=numbers["epsilon"], keys=source.universe.size, k=numbers["k"])
 
 
-def _missed(given: Numbers) -> float:
-    """Return what makes a tenth of the rows the count that is found in half of the cases."""
-    made = plan_keys(
-        _universe(given["universe"]), epsilon=given["epsilon"], false_keys=given["false_keys"]
+def _missed(numbers: Numbers) -> float:
+    """Return a blind error b for which `error > b/10` means: a key in n/10 rows is often missed.
+
+    Such a key is missed more often than not if n/10 < found_from, and b = n · error / found_from.
+    """
+    plan = plan_keys(
+        _universe(numbers["universe"]), epsilon=numbers["epsilon"], false_keys=numbers["false_keys"]
     )
-    return float(given["n"]) * made.error / max(1, made.half_found)
+    return float(numbers["n"]) * plan.error / max(1, plan.found_from)
 
 
 _KEYS = Forecast(
@@ -580,7 +603,7 @@ TASKS: dict[str, Task] = {
             methods=_top_k,
             needs={**ROWS, "universe": "universe=1000", "k": "k=10"},
             reliable="for the counts that are hardest to tell apart; usually much less",
-            blind=lambda given: given["n"] / as_count(given["k"], "k", minimum=1),
+            blind=lambda numbers: numbers["n"] / as_count(numbers["k"], "k", minimum=1),
             few="the gap exceeds a tenth of the count of k keys that share all rows",
             typical={"universe": 1000, "k": 10},
         ),

@@ -1,4 +1,4 @@
-"""k-means centers by the best pure method: a noisy histogram, Lloyd's rounds, or one mean."""
+"""Release k-means centers by the best pure method: a noisy histogram, Lloyd's rounds, one mean."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require, require_extra
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _BLOCK_ENTRIES = 1 << 20
-_FEW = 100
+"""The number of intermediate numbers that one block of rows may need."""
+_ALWAYS_ALLOWED = 100
+"""This many clusters are allowed for any number of rows."""
 
 
 @debited
@@ -61,16 +63,16 @@ def kmeans(
 ) -> Release:
     """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
 
-    Use it to find groups of similar rows. Distances are Euclidean in the columns as given, so bring
-    them to comparable units first.
+    Use it to find groups of similar rows. Distances are Euclidean and columns are not rescaled:
+    bring them to comparable units first.
 
     Parameters
     ----------
     rows : data set, array, data frame or Source
-        What `zd.open` returns, or one row for each person; a row with a missing cell counts nowhere
-        (in a mean: as the middle).
+        What `zd.open` returns, or one row for each person; a row with a missing cell is not counted
+        (in a mean it counts as the middle).
     columns : sequence of str, optional
-        The columns of a data set or a data frame to use; default all.
+        The columns of a data set or a data frame to use; by default all.
     clusters : int
         The number of centers.
     bounds : pair
@@ -80,8 +82,8 @@ def kmeans(
     method : {"auto", "histogram", "lloyd", "one-center"}
         "histogram": noisy counts on a public grid, and the k-means of its full cells. "lloyd": half
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
-        directions, for more than 5 columns). "one-center": a noisy mean, moved to the middle of the
-        bounds as far as its noise is large, as every center. "auto": the least forecast.
+        directions, for more than 5 columns). "one-center": all centers are one noisy mean, shrunk
+        towards the middle of the bounds if its noise is large. "auto": the least forecast.
 
     Returns
     -------
@@ -89,11 +91,11 @@ def kmeans(
         `value`: the centers, a (clusters, columns) array.
 
     **Guarantee**: pure ε-DP, `proven`: counts have sensitivity 2 (rounded-laplace), the blocks of a
-    round 2√2 in the sum of their l2 norms, a mean the bounds' width / n in every column
+    round 2√2 in the sum of their l2 norms, a mean the width of the bounds / n in each column
     (k-norm-noise); the rest is post-processing.
     **Neighbors**: replace-one (the number of rows is public), or one unit of the data set.
-    **Error**: forecasts the mean of (inertia / best inertia) - 1 for compact clusters of equal
-    size, rare runs that miss one included; real data may be several times off.
+    **Error**: the forecast mean of (inertia / best inertia) - 1 for compact clusters of equal size,
+    including rare runs that miss a cluster; for real data it may be several times off.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(7)
@@ -111,17 +113,17 @@ def kmeans(
         bounds = declared if bounds is None else bounds
     elif columns is not None or not isinstance(rows, Source):
         shape: tuple[int, ...] = getattr(rows, "shape", ())
-        entries = count * (1 + (shape[1] if len(shape) == 2 else 1))  # of a row, in a round
+        entries = count * (1 + (shape[1] if len(shape) == 2 else 1))  # for a row, in a round
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
-    beside = diagnosis(diagnostics, source, bounds=bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class KMeansQuestion:
-    """Some centers are asked of rows within public bounds."""
+    """Question for the centers of clusters of rows within public bounds."""
 
     clusters: int
     bounds: Bounds | None = None
@@ -130,15 +132,21 @@ class KMeansQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate its noise."""
         facts.only_replaced()
-        # n is a parameter of the grid and of forecasts: any public number will do
+        # n sets the grid and the forecasts only, so any public number is allowed
         exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
-        box_lattice(self.bounds)  # refuses what is no pair
+        box_lattice(self.bounds)  # refuses bounds that are not a pair
         box = Box(*self.bounds or (), dimension=facts.width)
         frame = Frame.of(box)
         clusters = as_count(self.clusters, "clusters", minimum=1)
-        few = f"at most one for each of {n} rows"
-        require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
+
+        require(
+            clusters <= max(n, _ALWAYS_ALLOWED),
+            "clusters",
+            clusters,
+            expected=f"at most one for each of {n} rows",
+            remedy="pass fewer",
+        )
         counted = facts.rows is not None and not facts.may_miss
         methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, method)
@@ -170,7 +178,7 @@ TASKS: dict[str, Task] = {
             unit="expected inertia relative to the best, less 1",
             call="zd.kmeans(rows, clusters={clusters}, bounds=…, epsilon={epsilon})",
             methods=planned(
-                KMeansQuestion, columns=lambda given: given["dimension"], bounds=(0, 1)
+                KMeansQuestion, columns=lambda numbers: numbers["dimension"], bounds=(0, 1)
             ),
             needs={**TABLE, "clusters": "clusters=5"},
             typical={"dimension": 10, "clusters": 5},

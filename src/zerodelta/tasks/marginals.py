@@ -1,4 +1,4 @@
-"""`answer_queries` and `synthesize`: tables of categorical columns, and rows like them (C7)."""
+"""Release tables of categorical columns (`answer_queries`), or rows with such tables (C7)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zerodelta.marginals.domain import (
 from zerodelta.marginals.fit import Answers, whole_rows
 from zerodelta.marginals.methods import tables_plan
 from zerodelta.marginals.strategies import whole_rows_error
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan
 from zerodelta.spine.run import ask
@@ -63,10 +63,10 @@ def answer_queries(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release tables of how often categories occur together, as frequencies that add up to 1.
+    """Release tables of the frequencies with which categories occur together.
 
     Use it for marginals and contingency tables, like `pandas.crosstab`, but private; for the counts
-    of a single column see `histogram`, for whole rows `synthesize`.
+    of a single column see `histogram`, for synthetic rows `synthesize`.
 
     Parameters
     ----------
@@ -81,30 +81,31 @@ def answer_queries(
     workload : int or list of tuples of columns, optional
         k for all tables of k columns (default: 2, or 1 of a single column), or the tables.
     unknown : category, optional
-        What an out-of-domain value counts as in columns that have this category. Elsewhere it
-        counts nowhere, so that its row is spread evenly over the cells.
+        The category as which an out-of-domain value counts, in columns that have this category. In
+        other columns it is not counted, and its row is spread evenly over the cells.
     method : {"auto", "k-norm", "counts", "laplace", "mwem"}, default="auto"
-        Noise on orthogonal coefficients of the tables; on all cells of all tables, fitted to
-        counts or independent; or a few tables, chosen and measured in rounds. "auto" takes the
-        least predicted error. After `where`, for units and under add-remove the number of rows is
-        private: then "counts" or "laplace" (add-remove: "laplace"), and frequencies are fractions
-        of what their noisy cells add up to.
+        "k-norm": noise on orthogonal coefficients of the tables. "counts", "laplace": noise on all
+        cells of all tables, fitted to counts or independent. "mwem": a few tables, chosen and
+        measured in rounds. "auto": the least predicted error. After `where`, for units and under
+        add-remove the number of rows is private: then "counts" or "laplace" (add-remove:
+        "laplace"), and frequencies are fractions of the sum of their noisy cells.
 
     Returns
     -------
     Release
-        Its value maps each tuple of columns to an array with one axis for each column, in the
-        order of the domain's categories. Up to 2^20 cells in the whole domain all tables belong to
-        one fitted distribution if there is one near; else each is one by itself.
+        Its value maps each tuple of columns to an array of frequencies that add up to 1, with one
+        axis for each column, in the order of the domain's categories. If the domain has up to 2^20
+        cells and a common distribution fits the noisy tables, all tables are its marginals; else
+        each table is a separate distribution.
 
     Notes
     -----
     **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF), proven.
     **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
     (one row more or less), which needs half the noise of "laplace".
-    **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
-    without the rows; on data close to a few cells it is smaller, with many out-of-domain values
-    larger.
+    **Error**: the expected absolute error of a frequency, averaged over all cells, as far as public
+    numbers tell. It is smaller if the rows are in few cells, and larger with many out-of-domain
+    values.
 
     Examples
     --------
@@ -131,24 +132,25 @@ def answer_queries(
         method=method,
         declared=isinstance(rows, Dataset),
     )
-    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
+    return _release(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
 
 
-def _asked(
+def _release(
     question: QueriesQuestion | SynthesisQuestion,
     chosen: Any,
     *,
     epsilon: Rational,
     diagnostics: Rational | None,
 ) -> Release:
-    given, facts = tabulated_source(chosen, question.domain)
-    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
-    return ask(question, given, epsilon=epsilon, beside=beside, facts=facts)
+    """Answer the question on the chosen columns."""
+    source, facts = tabulated_source(chosen, question.domain)
+    diagnosis = as_diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, facts=facts)
 
 
 @value
 class QueriesQuestion:
-    """Tables are asked of rows with public categories."""
+    """Question for tables of rows with public categories."""
 
     domain: Domain
     workload: TableWorkload
@@ -159,17 +161,18 @@ class QueriesQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method, and calibrate its noise."""
-        asked = self.workload
+        workload = self.workload
 
         def value(answers: Answers) -> dict[Any, Any]:
+            entries = zip(workload.names, workload.orders, workload.tables, strict=True)
             return {
                 name: np.ascontiguousarray(answers.table(table).transpose(order))
-                for name, order, table in zip(asked.names, asked.orders, asked.tables, strict=True)
+                for name, order, table in entries
             }
 
         return tables_plan(
             self.domain,
-            asked,
+            workload,
             facts=facts,
             epsilon=epsilon,
             unknown=self.unknown,
@@ -197,8 +200,7 @@ def queries_methods(
     return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)
 
 
-# -- Synthesize -----------------------------------------------------------------------------------
-# Synthetic rows with the tables of the real ones: noisy tables, a fit, whole rows (theory C7).
+# -- Synthetic rows: noisy tables, a fitted distribution, and complete rows of it (theory C7) -----
 
 _MOST_ROWS = 1 << 32
 
@@ -229,15 +231,15 @@ def synthesize(
     domain : mapping
         The public categories of each column, as in `answer_queries`; at most 2^24 combinations.
     size : int, optional
-        How many rows to make; by default n, or the public number to plan with where n is private.
+        The number of synthetic rows; by default n, or `expected_rows` where n is private.
 
     Returns
     -------
     Release
         Its value has the columns of the domain, as the caller's kind of data frame, as an array for
-        an array, or for a data set as a dictionary of columns (`pandas.DataFrame(value)`). A
-        distribution of largest entropy is fitted to the measured tables, and rounded to whole rows
-        without sampling noise.
+        an array, or for a data set as a dictionary of columns (`pandas.DataFrame(value)`). The
+        distribution of largest entropy is fitted to the measured tables, and rounded to complete
+        rows without sampling noise.
 
     Notes
     -----
@@ -245,8 +247,8 @@ def synthesize(
     **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
     (one row more or less), which needs half the noise of "laplace".
     **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
-    over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
-    such as three columns together for pairs (the default), is as independent as the tables allow.
+    over all cells, and half a row for rounding to `size` rows. Columns that no table of the
+    workload has together, such as three columns by default, are as independent as the tables allow.
 
     Examples
     --------
@@ -266,12 +268,12 @@ def synthesize(
         write=row_writer(chosen, space),
         declared=isinstance(rows, Dataset),
     )
-    return _asked(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
+    return _release(question, chosen, epsilon=epsilon, diagnostics=diagnostics)
 
 
 @value
 class SynthesisQuestion:
-    """Synthetic rows are asked of rows with public categories; `write` makes them of codes."""
+    """Question for synthetic rows with public categories; `write` makes them from codes."""
 
     domain: Domain
     workload: TableWorkload
@@ -289,12 +291,12 @@ class SynthesisQuestion:
             domain.cells <= MAXIMUM_CELLS,
             "domain",
             f"{domain.cells} combinations of categories",
-            expected="at most 2^24: the fitted distribution over all of them is held in memory",
+            expected="at most 2^24, because the fitted distribution is held in memory",
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
         size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
         fits = self.size is None or size <= _MOST_ROWS
-        require(fits, "size", size, "at most 2^32 rows", "pass size=10_000, say")
+        require(fits, "size", size, "at most 2^32 rows", "pass size=10_000, for example")
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None
@@ -341,6 +343,7 @@ _QUERIES = Forecast(
 
 
 def _planner(title: str) -> Planner:
+    """Return the planner of a task for several binary columns."""
     return Planner(
         title=title,
         fields=("n", "dimension"),
@@ -351,10 +354,10 @@ def _planner(title: str) -> Planner:
     )
 
 
-def _binary(given: Numbers) -> Numbers:
-    """Say of each column that it has two options."""
-    others = {name: number for name, number in given.items() if name != "dimension"}
-    return {**others, "domain": {f"x{i}": 2 for i in range(min(given["dimension"], 20))}}
+def _binary(numbers: Numbers) -> Numbers:
+    """Return the numbers of the page with a domain of binary columns."""
+    others = {name: number for name, number in numbers.items() if name != "dimension"}
+    return {**others, "domain": {f"x{i}": 2 for i in range(min(numbers["dimension"], 20))}}
 
 
 TASKS: dict[str, Task] = {

@@ -1,7 +1,7 @@
-"""`select_model` and `vote`: which of several models is best, or what blocks of rows agree on.
+"""Select the best of several models (`select_model`), or what most blocks of rows choose (`vote`).
 
 Only the winner's name is published (theory B1, R2). Where nothing is trained, one score of known
-sensitivity decides, and permute-and-flip is better than any study (C10.1, evidence §2). Models that
+sensitivity decides, and permute-and-flip errs less than any study (C10.1, evidence §2). Models that
 can be trained on a few rows may be chosen by a vote of blocks instead (evidence §6).
 """
 
@@ -31,7 +31,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_flag, as_usable_epsilon
@@ -59,55 +59,54 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- Vote or study --------------------------------------------------------------------------------
-# Which of several models is best, by a vote of blocks or in a study: what each can tell apart.
-#
-# Both are forecast for one candidate that leads all others, which are tied, in its mean score: the
-# largest expected loss over all leads, as `worst_gap` is for stated scores, in parts of the range
-# of a score. Rows are a random sample, and the standard deviation of a score is half its range,
-# the most that it can be. On scores alone a study is ahead, for its noise falls with n and that of
-# blocks with √n; but a study trains on noise, and a block does not. The noise on the p numbers
-# that are trained is taken to move a score as much as it moves them all; what a block loses
-# because it has few rows is left to `least_rows`. The rule was chosen on the cells of
+# -- Forecasts of a vote of blocks and of a study -------------------------------------------------
+# Both are forecast for one candidate whose mean score is ahead of all others, which are tied: the
+# largest expected loss over all leads, as in `worst_gap`, relative to the range of a score. Rows
+# are a random sample, and the standard deviation of a score is half its range, the largest
+# possible. On scores alone a study errs less, because its noise is proportional to 1/n and the
+# sampling error of blocks to √(1/n); but a study trains with noise, and a block does not. Noise on
+# the p trained numbers is assumed to change a score by as much as it changes all of them together;
+# the loss by training on few rows is left to `least_rows`. The rule was chosen on the cells of
 # `bench/vote_or_study.py`.
 
 LEAST_ROWS = 25
-"""Rows of a block on average, at least: with fewer most learners collapse (tables.md §6)."""
+"""The smallest average number of rows of a block: with fewer most learners fail (tables.md §6)."""
 
 _FEWEST_BLOCKS = 3
 
 PARAMETERS = 10
-"""Numbers that training finds, where nobody says how many."""
+"""The assumed number of trained numbers of a candidate, where the caller states none."""
 
 _SPREAD = 0.5
-"""The standard deviation of a score within (0, 1), at most."""
+"""The largest standard deviation of a score within (0, 1)."""
 
 _LEADS = 24
 _DRAWS = 400_000
-"""Votes that are drawn for a forecast, all options of all runs together: 1 to 3 % of it."""
+"""Votes drawn for a forecast, over all options and runs: its sampling error is then 1 to 3 %."""
 
 
-def _wanted(options: int, epsilon: Fraction) -> float:
+def _smallest_lead(options: int, epsilon: Fraction) -> float:
+    """Return a number of votes about as large as the noise on a vote among these options."""
     return (math.log(options) + 1) / float(epsilon)
 
 
 def blocks_for(options: int, epsilon: Fraction, rows: int, least_rows: int = LEAST_ROWS) -> int:
-    """Return into how many blocks rows are dealt for a vote: 8(ln K + 1)/ε, if rows are enough.
+    """Return the number of blocks for a vote: 8(ln K + 1)/ε, or fewer if rows are too few.
 
     >>> blocks_for(16, Fraction(1), 100_000), blocks_for(16, Fraction(1), 500)
     (31, 20)
     """
-    most = rows // as_count(least_rows, "least_rows", minimum=1)
-    return max(_FEWEST_BLOCKS, min(math.ceil(8 * _wanted(options, epsilon)), most))
+    largest = rows // as_count(least_rows, "least_rows", minimum=1)
+    return max(_FEWEST_BLOCKS, min(math.ceil(8 * _smallest_lead(options, epsilon)), largest))
 
 
 def can_decide(options: int, epsilon: Fraction, blocks: int) -> bool:
-    """Tell whether so many votes are more than their noise.
+    """Tell whether the number of votes is large enough relative to their noise.
 
     >>> can_decide(16, Fraction(1), 8), can_decide(16, Fraction(1), 7)
     (True, False)
     """
-    return blocks >= 2 * _wanted(options, epsilon)
+    return blocks >= 2 * _smallest_lead(options, epsilon)
 
 
 def vote_or_study(
@@ -120,10 +119,10 @@ def vote_or_study(
     scoring: Rational = Fraction(1, 5),
     mixing_probability: Rational = Fraction(1, 100),
 ) -> tuple[Method, ...]:
-    """Return both ways to choose among models that are trained, best first.
+    """Return both methods to choose among models that are trained, best first.
 
-    `parameters`: how many numbers are trained for a candidate. A vote that cannot decide has an
-    infinite error: blocks would have to be smaller than a learner needs.
+    `parameters` is the number of trained numbers of a candidate. A vote that cannot decide has an
+    infinite error, because blocks would have to be smaller than a learner needs.
 
     >>> [method.name for method in vote_or_study(n=1000, options=8, epsilon=1, parameters=10)]
     ['vote', 'study']
@@ -135,11 +134,11 @@ def vote_or_study(
     rows = as_count(n, "n", minimum=1)
     blocks = blocks_for(count, exact, rows, least_rows)
     decides = can_decide(count, exact, blocks)
-    each = f"{blocks} blocks of {rows / blocks:.0f} rows"
+
     vote = Method(
         name="vote",
         error=_vote_gap(count, float(2 / exact), blocks, rows / blocks) if decides else math.inf,
-        spends=f"ε on one vote of each of {each}",
+        spends=f"ε on one vote of each of {blocks} blocks of {rows / blocks:.0f} rows",
         why="every block trains without noise, and is large enough to choose"
         if decides
         else f"{blocks} votes cannot decide among {count} options at this ε, and with fewer than "
@@ -153,7 +152,7 @@ def vote_or_study(
         error=noise * (gap + float(as_rational(mixing_probability, "")) * lead),
         spends=f"ε on one name; {share} of the queries' μ² on scores, the rest on training",
         why=f"all rows train every candidate, {trained} numbers with noise: for few numbers, or "
-        "blocks too weak to choose",
+        "if blocks are too small to choose",
     )
     return ranked(vote, study)
 
@@ -166,51 +165,53 @@ def _study_noise(
     share: Fraction,
     mixing_probability: Rational,
 ) -> float:
-    """Return the standard deviation of a score in a study, sampling and noise together."""
-    made = plan(Finite(options), epsilon=epsilon, mixing_probability=mixing_probability)
-    # one row moves all scores by 1/n, √K/n together, and the p numbers of a candidate by √p/n: each
-    # has noise of √p times that, all of them p times; K candidates share what is left for training
+    """Return the standard deviation of a score in a study, from sampling and noise together."""
+    publishing = plan(Finite(options), epsilon=epsilon, mixing_probability=mixing_probability)
+    # One row changes K scores by 1/n each, by √K/n together (l2), so the variance of the noise on a
+    # score is K/(share·μ²·n²). It changes the p trained numbers of a candidate by √p/n together, so
+    # each of them has noise √p/(μ·n), and all together (l2) p/(μ·n): hence p². K candidates share
+    # the rest of μ².
     parts = 1 / float(share) + trained**2 / float(1 - share)
-    noise = options * parts / float(made.calibration.mu_squared) / rows**2
+    noise = options * parts / float(publishing.calibration.mu_squared) / rows**2
     return math.sqrt(noise + _SPREAD**2 / rows)
 
 
 def _leads(options: int, count: int) -> Floats:
-    """Return leads in standard deviations, up to where hardly a rival passes."""
-    most = 3.0 + 2.0 * math.sqrt(math.log(options))
-    leads: Floats = most * np.arange(1, count + 1) / count
+    """Return `count` leads in standard deviations, up to one at which a rival hardly ever wins."""
+    largest = 3.0 + 2.0 * math.sqrt(math.log(options))
+    leads: Floats = largest * np.arange(1, count + 1) / count
     return leads
 
 
-def _first(options: int, leads: Floats) -> Floats:
-    """Return how likely one normal number, ahead by a lead, is the largest of so many."""
-    z = np.linspace(-9.0, 9.0, 361)  # of the leading one, around its lead
+def _leader_probability(options: int, leads: Floats) -> Floats:
+    """Return the probability that of `options` normal numbers the one with the lead is largest."""
+    z = np.linspace(-9.0, 9.0, 361)  # the deviation of the leading number
     others = ndtr(leads[:, None] + z) ** (options - 1)
     weights = np.exp(-(z**2) / 2)
-    found: Floats = others @ (weights / weights.sum())
-    return found
+    probability: Floats = others @ (weights / weights.sum())
+    return probability
 
 
 @lru_cache(maxsize=256)
 def _normal_gap(options: int) -> tuple[float, float]:
     """Return the worst lead and its expected loss, both at a standard deviation of 1."""
     leads = _leads(options, 200)
-    gaps = leads * (1 - _first(options, leads))
+    gaps = leads * (1 - _leader_probability(options, leads))
     worst = int(gaps.argmax())
     return float(leads[worst]), float(gaps[worst])
 
 
 @lru_cache(maxsize=256)
 def _vote_gap(options: int, scale: float, blocks: int, rows: float) -> float:
-    """Return the largest expected loss of a vote by permute-and-flip, in parts of the range.
+    """Return the largest expected loss of a vote by permute-and-flip, relative to the range.
 
-    Votes are drawn with a fixed seed, so a forecast is a function of public numbers.
+    Votes are simulated with a fixed seed, so that the forecast is a function of public numbers.
     """
     if options == 1:
         return 0.0
     rng, draws = np.random.default_rng(0), max(200, _DRAWS // (options * _LEADS))
     leads, worst = _leads(options, _LEADS), 0.0
-    for lead, right in zip(leads, _first(options, leads), strict=True):
+    for lead, right in zip(leads, _leader_probability(options, leads), strict=True):
         chances = np.full(options, (1 - right) / (options - 1))
         chances[0] = 1 - chances[1:].sum()
         votes = rng.multinomial(blocks, chances, size=draws)
@@ -219,11 +220,9 @@ def _vote_gap(options: int, scale: float, blocks: int, rows: float) -> float:
     return worst * _SPREAD / math.sqrt(rows)
 
 
-# -- Vote -----------------------------------------------------------------------------------------
-# Any choice at all, made on many small blocks of rows, each of which has one vote (theory Votes).
-#
-# Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote.
-# All rows of a unit are in one block, so a unit does, too (V3).
+# -- A vote of many small blocks of rows, each of which makes a choice (theory Votes) -------------
+# The function that chooses may be anything: a row is in one block, so it changes one vote. All rows
+# of a unit are in one block, so a unit changes one vote, too (V3).
 
 CHOICE = (
     "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
@@ -247,34 +246,34 @@ def vote(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release the option that most blocks of rows choose, whatever the way in which they do.
+    """Release the option that most blocks of rows choose, by any function of a block.
 
-    Use it if the choice is made by code whose sensitivity nobody knows: cross-validation, a test, a
+    Use it if the choice is made by code with unknown sensitivity: cross-validation, a test, a
     solver. For options with one score that is a mean over rows see `select_model`, which needs
-    fewer rows, and weighs a vote where models are trained.
+    fewer rows, and compares a vote with a study where models are trained.
 
     Parameters
     ----------
     data : data set, array, frame or Source
         The rows.
     choose : callable
-        ``choose(rows)`` is handed one block, an array with the columns in their order (codes for
-        categories, NaN for what is missing), and returns one of the options. If it fails, or
-        returns anything else, that is a vote for the first option.
+        ``choose(rows)`` gets one block, an array with the columns in their order (codes for
+        categories, NaN for missing cells), and returns one of the options. If it fails, or returns
+        anything else, the block votes for the first option.
     columns : str or list of str, optional
-        Which columns of a data set or a frame.
+        The columns of a data set or a frame.
     options : list
-        All that can be chosen. Public.
+        All options. Public.
     blocks : int, optional
-        Into how many blocks the rows are dealt, each row (or unit) by its own draw. By default
+        The number of blocks to which rows (or units) are assigned by independent draws. By default
         8(ln K + 1)/ε for K options, at least 3, at most one for each `least_rows` rows.
     least_rows : int
-        How many rows a block needs, on average, for a useful choice.
+        The average number of rows that a block needs for a useful choice.
     example : array, optional
-        Public made-up rows on which `choose` is tried first, where its mistakes show; by default
-        some within the declared bounds.
+        Public made-up rows on which `choose` is tried first, where its errors are shown; by default
+        rows within the declared bounds.
     missing : "skip", None or number
-        What a missing cell of a frame or an array is read as; a data set has it declared.
+        How a missing cell of a frame or an array is read; a data set has it declared.
 
     Returns
     -------
@@ -286,7 +285,7 @@ def vote(
     **Guarantee**: pure ε-DP (theory Votes, C10.1), caller-asserted: `choose` sees one block, and
     nothing of the others.
     **Neighbors**: replace-one, or what the data set says; add-remove costs the same.
-    **Error**: how many votes the winner may be behind, on average, in the closest race.
+    **Error**: the expected number of votes by which the winner is behind, in the closest race.
 
     Examples
     --------
@@ -306,23 +305,25 @@ def vote(
         least_rows=least_rows,
         by_unit=source.by_unit is not None,
     )
-    given = example is not None
-    question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
-    beside = diagnosis(diagnostics, source)
+    if example is None:
+        question.try_on(made_up(source))
+    else:
+        question.try_on(rows_to_try(source.columns, None, None, example))
+    diagnosis = as_diagnosis(diagnostics, source)
     units = UnitVotes if question.by_unit else Units
-    return ask(question, source, epsilon=epsilon, beside=beside, units=units)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis, units=units)
 
 
 @value
 class VoteQuestion:
-    """The option that most blocks choose is asked."""
+    """Question for the option that most blocks choose."""
 
     choose: Callable[[Block], Any]
     options: tuple[Hashable, ...]
     blocks: int | None = None
     least_rows: int = LEAST_ROWS
     by_unit: bool = False
-    """Whether all rows of a unit are dealt to one block, by one draw."""
+    """Whether all rows of a unit are assigned to one block, by one draw."""
 
     def __post_init__(self) -> None:
         remedy = "pass choose=lambda rows: …"
@@ -335,7 +336,7 @@ class VoteQuestion:
             distinct,
             "options",
             self.options,
-            expected="different values that can be keys of a dictionary",
+            expected="distinct values that can be keys of a dictionary",
             remedy="pass a list of names or numbers",
         )
 
@@ -347,10 +348,10 @@ class VoteQuestion:
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            dealt = rows.by_unit() if self.by_unit else rows
-            assert dealt is not None  # known from the source
-            found, width = list(dealt.blocks()), len(dealt.columns)
-            votes = self.votes(found, width, blocks, bits, drop=rows.may_miss)
+            with_units = rows.by_unit() if self.by_unit else rows
+            assert with_units is not None  # `by_unit` was read off the source
+            parts, width = list(with_units.blocks()), len(with_units.columns)
+            votes = self.votes(parts, width, blocks, bits, drop=rows.may_miss)
             return self.options[flip.select(votes, bits)]
 
         return ReleasePlan(
@@ -363,25 +364,25 @@ class VoteQuestion:
         )
 
     def votes(
-        self, found: Sequence[Block], width: int, blocks: int, bits: BitSource, *, drop: bool
+        self, parts: Sequence[Block], width: int, blocks: int, bits: BitSource, *, drop: bool
     ) -> npt.NDArray[np.int64]:
-        """Deal rows to blocks, each by a draw of its own, and count for what they vote.
+        """Assign each row to a block by its own draw, and count the votes of the blocks.
 
-        With `drop` a row without any cell is no row. Of units, whose number is the last column, all
-        rows have one draw.
+        With `drop` a row without any cell is left out. With units, whose number is the last column,
+        all rows of a unit share one draw.
         """
-        rows = np.concatenate([np.empty((0, width)), *found])
+        rows = np.concatenate([np.empty((0, width)), *parts])
         units = np.arange(len(rows))
         if self.by_unit:
             rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)
         if drop:
-            there = ~np.isnan(rows).all(axis=1)
-            rows, units = rows[there], units[there]
-        different, which = np.unique(units, return_inverse=True)
-        draws = uniform_below(blocks, size=len(different), bits=bits)
-        drawn = np.asarray(draws, dtype=np.int64)[which]
-        order = np.argsort(drawn, kind="stable")
-        ends = np.searchsorted(drawn[order], np.arange(blocks + 1))
+            present = ~np.isnan(rows).all(axis=1)
+            rows, units = rows[present], units[present]
+        distinct, unit_places = np.unique(units, return_inverse=True)
+        draws = uniform_below(blocks, size=len(distinct), bits=bits)
+        row_blocks = np.asarray(draws, dtype=np.int64)[unit_places]
+        order = np.argsort(row_blocks, kind="stable")
+        ends = np.searchsorted(row_blocks[order], np.arange(blocks + 1))
         places = {option: place for place, option in enumerate(self.options)}
         votes = np.zeros(len(self.options), dtype=np.int64)
         for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
@@ -390,43 +391,46 @@ class VoteQuestion:
         return votes
 
     def _place(self, places: dict[Hashable, int], block: Block) -> int | None:
+        """Return the place of the option that a block chooses; None if it chooses none."""
         if not len(block):
             return None
         chosen = self.choose(block)
         return places.get(chosen.item() if isinstance(chosen, np.generic) else chosen)
 
-    def tried(self, rows: Block, *, named: str = "choose") -> None:
-        """Call `choose` with made-up rows, and say what is wrong with it; nothing is spent yet."""
+    def try_on(self, rows: Block, *, name: str = "choose") -> None:
+        """Call `choose` with made-up rows, and report its errors before any ε is spent."""
         places = {option: place for place, option in enumerate(self.options)}
         try:
-            found = self._place(places, rows)
+            place = self._place(places, rows)
         except Exception as mistake:
             raise ParameterError(
-                named,
+                name,
                 expected="a function that makes a choice from made-up rows; it raised "
                 f"{type(mistake).__name__}: {mistake}",
                 remedy="mend it, or pass example= with made-up rows on which it works",
             ) from mistake
         require(
-            found is not None,
-            named,
+            place is not None,
+            name,
             expected=f"a function that returns one of the options {list(self.options)[:10]}",
             remedy="let it return one of them, or add what it returned for made-up rows",
         )
 
     def _blocks(self, facts: Facts, epsilon: Fraction) -> int:
-        least = as_count(self.least_rows, "least_rows", minimum=1)
+        """Return the number of blocks, stated or by default."""
+        least_rows = as_count(self.least_rows, "least_rows", minimum=1)
         if self.blocks is not None:
             blocks = as_count(self.blocks, "blocks", minimum=1)
             require(blocks <= _MOST_BLOCKS, "blocks", blocks, "at most 2^20", "pass fewer")
             return blocks
-        return blocks_for(len(self.options), epsilon, facts.planned_rows, least)
+        return blocks_for(len(self.options), epsilon, facts.planned_rows, least_rows)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
-        told = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
+        """Return the error that a release states, as a sentence."""
+        sentence = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
         if not can_decide(len(self.options), epsilon, blocks):
-            told += ": so few votes cannot decide; a larger epsilon or more rows would"
-        return told
+            sentence += ": so few votes cannot decide; pass a larger epsilon, or more rows"
+        return sentence
 
 
 def made_up(source: Any) -> Block:
@@ -434,19 +438,19 @@ def made_up(source: Any) -> Block:
     if not isinstance(source, Dataset):
         return public_rows(len(source.columns), None, None, count=4 * LEAST_ROWS)
     table = fake(source, rows=4 * LEAST_ROWS)
-    read = [kind.read(table[name]) for name, kind in source.kinds.items()]
-    made: Block = np.stack(read, axis=1).astype(np.float64)
-    return made
+    columns = [kind.read(table[name]) for name, kind in source.kinds.items()]
+    rows: Block = np.stack(columns, axis=1).astype(np.float64)
+    return rows
 
 
 Train: TypeAlias = Callable[[Study, Any], Any]
-"""train(study, candidate): asks at most `rounds` internal queries, returns parameters."""
+"""train(study, candidate) asks at most `rounds` internal queries and returns parameters."""
 
 Fit: TypeAlias = Callable[[Any, Any], Any]
-"""fit(candidate, rows): parameters, from the rows of one block."""
+"""fit(candidate, rows) returns parameters, from the rows of one block."""
 
 Score: TypeAlias = Callable[..., Any]
-"""score(candidate, parameters, rows), or score(candidate, rows): a number for each row."""
+"""score(candidate, parameters, rows), or score(candidate, rows), returns a number for each row."""
 
 SCORE = "score treats rows one by one, keeps no state and shows nothing"
 
@@ -481,36 +485,37 @@ def select_model(
     Parameters
     ----------
     rows : data set, array, data frame or Source
-        The rows that candidates are trained on and scored by. Categories of a data set are codes.
+        The rows for training and scoring. Categories of a data set are codes.
     candidates : mapping of names to models
         `zerodelta.models.NetworkModel` and `LinearPredictor` train and score themselves; anything
-        else is handed to `train` and `score`.
+        else is passed to `train` and `score`.
     columns : sequence of str, optional
-        The columns of a data set or a data frame to use; default all.
+        The columns of a data set or a data frame to use; by default all.
     train : callable, optional
         ``train(study, candidate)`` asks at most `rounds` internal queries and returns parameters.
         Without it candidates are fixed, public predictors, and permute-and-flip chooses among
         their total scores, which needs less noise than a study.
     fit : callable, optional
-        ``fit(candidate, rows)`` returns parameters, trained on the rows of one block, without noise
-        and in any way. With it blocks may vote, each for the candidate with the best mean score on
-        the half of its rows that did not train it.
+        ``fit(candidate, rows)`` returns parameters, trained on the rows of one block without noise,
+        by any method. With it blocks may vote, each for the candidate with the best mean score on
+        rows that were not used to train it.
     score : callable, optional
         ``score(candidate, parameters, rows)``, or for fixed candidates ``score(candidate, rows)``:
         a number for each row, clipped to `bounds`; larger is better.
     method : str
-        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both are given the one that is
-        forecast to lose less, as `zd.advise` shows. A vote trains without noise, on few rows.
+        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both functions are passed, the
+        one with the smaller forecast loss, as `zd.advise` shows. A vote trains without noise, on
+        few rows.
     rounds : int
-        The internal queries for each candidate that is trained.
+        The number of internal queries for each candidate that is trained.
     bounds : pair of numbers
         The public range of a score.
     scoring : number
         The share of the internal queries' μ² that the scores take.
     mixing_probability : number
-        With which probability a study publishes a random candidate, at most.
+        The largest probability with which a study publishes a random candidate.
     least_rows : int
-        How many rows a block needs, on average, to train a candidate: more for noisy labels.
+        The average number of rows that a block needs to train a candidate: more for noisy labels.
     rowwise : bool
         Whether functions of a study see one row at a time.
     example : array, optional
@@ -527,7 +532,7 @@ def select_model(
     **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
     or add-remove, which needs half the noise where nothing is trained. A row with a NaN for a
     score, or that a data set's condition drops, scores the middle of the bounds.
-    **Error**: the probability of a random candidate, or how far the winner's score may fall behind.
+    **Error**: the probability of a random candidate, or the expected loss of the winner's score.
 
     >>> rng = np.random.default_rng(1)
     >>> rows = rng.integers(0, 2, size=(5000, 3)).astype(float)
@@ -553,17 +558,17 @@ def select_model(
         least_rows=least_rows,
         rowwise=rowwise,
         example=example,
-        tried=made_up(source)
+        made_up_rows=made_up(source)
         if fit is not None and example is None
         else rows_to_try(source.columns, None, None, example),
     )
-    beside = diagnosis(diagnostics, source)
-    return carry_out(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class ModelQuestion:
-    """The best of some candidates is asked, by scores within public bounds."""
+    """Question for the best of several candidates, by scores within public bounds."""
 
     candidates: Mapping[str, Any]
     train: Train | None = None
@@ -577,8 +582,8 @@ class ModelQuestion:
     least_rows: int = LEAST_ROWS
     rowwise: bool = False
     example: Any = None
-    tried: Any = None
-    """Made-up rows on which `fit` is tried first."""
+    made_up_rows: Any = None
+    """The rows on which `fit` and `score` are tried first."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Plan permute-and-flip where nothing is trained, else a study or a vote."""
@@ -589,29 +594,30 @@ class ModelQuestion:
             remedy='pass a mapping such as {"small": model, "large": other}',
         )
         if self.fit is not None:
-            return self._weighed(facts, epsilon)
+            return self._vote_or_study(facts, epsilon)
         fixed = self.train is None and self.score is not None
         require(
             is_name(self.method, ["auto"] if fixed else ["auto", "study"]),
             "method",
             self.method,
             expected='"auto"' + (", where nothing is trained" if fixed else ' or "study"'),
-            remedy="pass fit=, which trains a candidate on a block, and the blocks may vote",
+            remedy="pass fit=, which trains a candidate on a block, to let blocks vote",
         )
         return self._fixed(facts, epsilon) if fixed else self._trained(facts, epsilon)
 
     @property
     def _names(self) -> list[str]:
+        """The names of the candidates."""
         return [str(name) for name in self.candidates]
 
-    def _weighed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
-        """Plan a vote or a study, whichever is forecast to lose less, and say why."""
+    def _vote_or_study(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+        """Plan a vote or a study, whichever has the smaller forecast loss, and state the reason."""
         remedy = "pass score=, a number for each row"
-        require(self.score is not None, "score", None, "a function beside fit", remedy)
+        require(self.score is not None, "score", None, "a function, as fit= was passed", remedy)
         question = VoteQuestion(
             choose=self._of_block, options=tuple(self._names), least_rows=self.least_rows
         )
-        question.tried(np.asarray(self.tried, dtype=np.float64), named="fit, score")
+        question.try_on(np.asarray(self.made_up_rows, dtype=np.float64), name="fit, score")
         methods = vote_or_study(
             n=max(1, facts.planned_rows),
             options=len(self._names),
@@ -622,40 +628,40 @@ class ModelQuestion:
             mixing_probability=self.mixing_probability,
         )
         if self.train is None:
-            methods = tuple(each for each in methods if each.name == "vote")
+            methods = tuple(method for method in methods if method.name == "vote")
             remedy = "pass train=, which asks a study, or leave method out"
-            votes = is_name(self.method, ("auto", "vote"))
-            require(votes, "method", self.method, '"auto" or "vote" without train', remedy)
+            only_vote = is_name(self.method, ("auto", "vote"))
+            require(only_vote, "method", self.method, '"auto" or "vote" without train', remedy)
         chosen = choose(methods, self.method)
         if chosen.name == "vote":
-            made = question.plan(facts, epsilon)
+            vote_plan = question.plan(facts, epsilon)
             return replace(
-                made,
+                vote_plan,
                 methods=methods,
-                error=f"{made.error} (a vote: {chosen.why})",
-                public=("the candidates", "the bounds of a score", *made.public[1:]),
+                error=f"{vote_plan.error} (a vote: {chosen.why})",
+                public=("the candidates", "the bounds of a score", *vote_plan.public[1:]),
                 assumed=(FIT,),
             )
-        rarely = f"a random candidate with probability {self.mixing_probability} at most"
-        told = f"{rarely} (a study: {chosen.why})"
-        return replace(self._trained(facts, epsilon), methods=methods, error=told)
+        mixing = f"a random candidate with probability {self.mixing_probability} at most"
+        error = f"{mixing} (a study: {chosen.why})"
+        return replace(self._trained(facts, epsilon), methods=methods, error=error)
 
     def _parameters(self) -> int:
-        """Return how many numbers `fit` finds at most, for made-up rows: so it is public."""
-        fit, found = self.fit, [1]
+        """Return the largest number of trained numbers, public because `fit` gets made-up rows."""
+        fit, sizes = self.fit, [1]
         assert fit is not None
         for model in self.candidates.values():
-            trained = fit(model, np.array(self.tried, dtype=np.float64))
+            trained = fit(model, np.array(self.made_up_rows, dtype=np.float64))
             try:
-                found.append(np.asarray(trained, dtype=np.float64).size)
-            except (TypeError, ValueError):  # a model of some library
-                found.append(PARAMETERS)
-        return max(found)
+                sizes.append(np.asarray(trained, dtype=np.float64).size)
+            except (TypeError, ValueError):  # not numbers, but a model object of some library
+                sizes.append(PARAMETERS)
+        return max(sizes)
 
     def _of_block(self, block: Floats) -> str:
-        """Return the candidate with the best mean score on rows that did not train it.
+        """Return the candidate with the best mean score on rows that were not used to train it.
 
-        Rows were dealt at random, so every other one is a random half of them.
+        Rows were assigned to blocks at random, so every other row is a random half of a block.
         """
         fit, score = self.fit, self.score
         assert fit is not None
@@ -664,37 +670,41 @@ class ModelQuestion:
         halves = (block[::2], block[1::2])
 
         def total(model: Any) -> float:
-            found = 0.0
-            for trains, scores in (halves, halves[::-1]):
-                each = np.asarray(score(model, fit(model, trains.copy()), scores.copy()), float)
-                each = np.nan_to_num(each.reshape(len(scores)), nan=(lower + upper) / 2)
-                found += float(np.clip(each, lower, upper).sum())
-            return found
+            # each half is scored by the model that was trained on the other half
+            sum_of_scores = 0.0
+            for training, scoring in (halves, halves[::-1]):
+                parameters = fit(model, training.copy())
+                scores = np.asarray(score(model, parameters, scoring.copy()), float)
+                scores = np.nan_to_num(scores.reshape(len(scoring)), nan=(lower + upper) / 2)
+                sum_of_scores += float(np.clip(scores, lower, upper).sum())
+            return sum_of_scores
 
         return self._names[int(np.argmax([total(model) for model in self.candidates.values()]))]
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan a choice by total scores of known sensitivity.
 
-        They are measured from the middle of the bounds, so that a row that comes or goes moves one
-        by half of what a replaced row does, up or down.
+        Scores are measured from the middle of the bounds, so that an added or removed row changes a
+        total by half as much as a replaced row.
         """
-        rounds, untrained = self.rounds, "None where nothing is trained"
-        require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
+        rounds, expected = self.rounds, "None where nothing is trained"
+        require(rounds is None, "rounds", rounds, expected=expected, remedy="leave it out")
         names = self._names
         probe = rows_to_try(facts.columns, None, None, self.example)
         query = row_query(
-            self._own([(model,) for model in self.candidates.values()], facts),
+            self._scores([(model,) for model in self.candidates.values()], facts),
             columns=facts.columns,
             probe=probe,
             rowwise=as_flag(self.rowwise, "rowwise"),
             lattice=box_lattice(self.bounds),
-            quiet=False,  # there are no internal answers yet
+            quiet=False,  # there are no internal answers that its output could show
         )
         lattice = query.lattice
         related = facts.neighbors
-        moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
-        flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
+        sensitivity = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
+        flip = PermuteAndFlip.for_epsilon(
+            epsilon=epsilon, sensitivity=sensitivity, neighbors=related
+        )
         behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
         return ReleasePlan(
             claim=PureDP(flip.epsilon, neighbors=related),
@@ -710,8 +720,9 @@ class ModelQuestion:
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
         names, models = self._names, list(self.candidates.values())
-        ours = all(type(model) in (NetworkModel, LinearPredictor) for model in models)  # so: proven
-        built_in = ours and self.train is None and self.score is None
+        # only exact classes of this library are proven: a subclass may do anything
+        library_models = all(type(model) in (NetworkModel, LinearPredictor) for model in models)
+        built_in = library_models and self.train is None and self.score is None
         require(
             built_in or (self.train is not None and self.score is not None),
             "train, score",
@@ -719,7 +730,9 @@ class ModelQuestion:
             expected="both, unless all candidates are built-in models or fixed predictors",
             remedy="pass score= alone for fixed candidates, train= and score= for your own models",
         )
-        remedy = "pass rounds=50, say: the noise of a whole descent hardly depends on it"
+        remedy = (
+            "pass rounds=50, for example: the noise of all rounds together hardly depends on it"
+        )
         rounds = as_count(needed(self.rounds, "rounds", remedy), "rounds", minimum=1)
         share = as_rational(self.scoring, "scoring")
         require(
@@ -727,7 +740,7 @@ class ModelQuestion:
         )
         if built_in:
             for model in models:
-                model.start(facts.columns)  # columns that are not there raise before rows are read
+                model.start(facts.columns)  # raises for unknown columns before rows are read
 
         def program(study: Study) -> str:
             mu = study.plan.mu * math.sqrt((1 - share) / len(names))
@@ -738,17 +751,19 @@ class ModelQuestion:
                 for model in models
             ]
             scores = (
-                self._own(trained, facts) if self.score is not None else _built_in(trained, facts)
+                self._scores(trained, facts)
+                if self.score is not None
+                else _built_in_scores(trained, facts)
             )
             bounds = (0, 1) if built_in else self.bounds
             return names[int(np.argmax(study.mean(scores, bounds=bounds, share=share)))]
 
-        each = (1 - share) / (rounds * len(names))
+        query_share = (1 - share) / (rounds * len(names))
         return StudyProgram(
             study={
                 "epsilon": epsilon,
                 "publish": Finite(names),
-                "rounds": [each] * (rounds * len(names)) + [share],
+                "rounds": [query_share] * (rounds * len(names)) + [share],
                 "mixing_probability": self.mixing_probability,
                 "functions": not built_in,
                 "rowwise": self.rowwise,
@@ -757,25 +772,30 @@ class ModelQuestion:
             program=program,
         )
 
-    def _own(self, given: list[Any], facts: Facts) -> RowFunction:
-        """Return the caller's scores of all candidates, side by side.
+    def _scores(self, candidates: list[Any], facts: Facts) -> RowFunction:
+        """Return a function from rows to the caller's scores, one column for each candidate.
 
-        A row without any cell counts for none of them where such rows count nowhere.
+        A candidate is a tuple of the first arguments of `score`. Where rows may be missing, a row
+        without any cell gets no score.
         """
         score = self.score
         assert score is not None
 
         def scores(rows: Floats) -> Floats:
-            columns = [np.asarray(score(*parts, rows.copy()), dtype=np.float64) for parts in given]
-            found = np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+            columns = [
+                np.asarray(score(*arguments, rows.copy()), dtype=np.float64)
+                for arguments in candidates
+            ]
+            table = np.stack([column.reshape(len(rows)) for column in columns], axis=1)
             if facts.may_miss:
-                found[np.isnan(rows).all(axis=1)] = np.nan
-            return found
+                table[np.isnan(rows).all(axis=1)] = np.nan
+            return table
 
         return scores
 
 
-def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
+def _built_in_scores(trained: list[Any], facts: Facts) -> Rowwise:
+    """Return the function from rows to the scores of trained models of this library."""
     columns = facts.columns
     return Rowwise(lambda rows: np.stack([m.score(p, rows, columns) for m, p in trained], axis=1))
 
@@ -783,13 +803,13 @@ def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 _VOTE = Forecast(
-    unit="largest expected loss of mean score by the choice, in parts of the range of a score",
+    unit="largest expected loss of mean score by the choice, relative to the range of a score",
     call="zd.queries.vote(rows, choose, options=[…], least_rows={least_rows}, epsilon={epsilon})",
     methods=simple(vote_or_study),
     needs={**ROWS, "options": "options=8"},
     allows={"parameters": PARAMETERS, "least_rows": LEAST_ROWS},
-    reliable="a vote's for the scores that are hardest to tell apart, usually much less;\n"
-    "       a study's depends on how training takes noise: a guide to the choice",
+    reliable="of a vote for the scores that are hardest to tell apart, usually much less;\n"
+    "       of a study a guide to the choice: it depends on how noise affects training",
     blind=lambda _: 0.5,
     typical={"options": 8},
 )

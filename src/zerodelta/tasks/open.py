@@ -1,4 +1,4 @@
-"""`zd.open`: declare the columns of a file, a frame or a database, and who is protected in it."""
+"""Open a file, a frame or a database: declare its columns and who is protected (`zd.open`)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def open(
     budget: Rational | None = None,
     **file: Any,
 ) -> Dataset:
-    """Open data for private questions: what its columns are, and who is protected in it.
+    """Open data for private questions: declare its columns, and who is protected in it.
 
-    Nothing is read but the names of the columns. Then `zd.mean(people, "income", epsilon=…)`, and
-    every other task, estimator and study, takes the columns by name, with their declared bounds.
+    Only the names of the columns are read. Then `zd.mean(people, "income", epsilon=…)`, and every
+    other task, estimator and study, takes the columns by name, with their declared bounds.
 
     Parameters
     ----------
@@ -50,37 +50,39 @@ def open(
     columns : dict of kinds
         The columns that may be used, by name: `zd.number(0, 120)`, `zd.category([...])`,
         `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows. Names
-        are not empty, and have no control characters.
+        must not be empty or have control characters.
     schema : Schema, optional
-        All of this from a file instead (`zd.data.read_schema`); arguments given here win.
+        A schema file with all of this (`zd.data.read_schema`); arguments of the call win over it.
     unit : str, optional
-        The column that names who is protected, such as a customer; by default each row is.
+        The column that names the protected unit, such as a customer; by default each row is one.
     max_rows : int, optional
-        How many rows of one unit count; a fixed rule that sees only its own rows chooses them.
+        How many rows of one unit count; a fixed rule that sees only the rows of the unit chooses
+        them.
     units : int, optional
-        How many units there are; if not given they are counted, which makes their number public.
+        The number of units; by default they are counted, which makes their number public.
     neighbors : "replace" or "add-remove"
-        Whether data sets that differ in one replaced row (or unit) are neighbors, as by default,
-        or those with one row more or less; then the number of rows is private.
+        By default data sets that differ in one replaced row (or unit) are neighbors; with
+        "add-remove" those with one row more or less, and then the number of rows is private.
     expected_rows : int, optional
-        About how many rows count, known without the rows, where their number is private.
+        The approximate number of rows that count, known without the rows, for planning where the
+        true number is private.
     name : str, optional
-        What the data set is called in records.
+        The name of the data set in records.
     memory : int, optional
         How many bytes of a copy of the rows, which studies and training read again and again, are
-        kept in memory; the rest goes to a file without a name. By default 1 GiB.
+        kept in memory; the rest goes to an unnamed file. By default 1 GiB.
     folder : path, optional
-        Where that file is made, before the first row, readable by its owner only; by default the
-        system's temporary folder.
+        The folder of that file, which is created before the first row is read and readable by its
+        owner only; by default the temporary folder of the system.
     ledger : path, URL or Ledger, optional
-        Where every release from these data is debited, before a row is read, in the account of
-        their `name`.
+        The ledger in which every release from these data is debited before a row is read, in the
+        account of their `name`.
     budget : number, optional
-        How much ε may be spent on them in all: needed when the account is opened, and later the
-        same or left out.
+        How much ε may be spent on the data in all. Needed when the account is opened; later the
+        same number, or none.
     **file : optional
-        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, and `quote` (`"`;
-        None if quotes are characters like any other).
+        The format of a CSV file: `header`, `delimiter`, `decimal`, `encoding`, and `quote` (`"`;
+        None if quotes are ordinary characters).
 
     Returns
     -------
@@ -98,11 +100,11 @@ def open(
     49.5
 
     """
-    declared = columns is None or isinstance(columns, Mapping)
+    by_name = columns is None or isinstance(columns, Mapping)
     remedy = 'pass columns={"age": zd.number(0, 120), "city": zd.category([...])}'
-    require(declared, "columns", columns, "the declared kind of each column", remedy)
-    known = schema is None or isinstance(schema, Schema)
-    require(known, "schema", schema, "a schema", 'pass zd.data.read_schema("people.toml")')
+    require(by_name, "columns", columns, "the declared kind of each column", remedy)
+    is_schema = schema is None or isinstance(schema, Schema)
+    require(is_schema, "schema", schema, "a schema", 'pass zd.data.read_schema("people.toml")')
     stated = schema if schema is not None else Schema(columns=dict(columns or {}))
     kinds = dict(stated.columns if columns is None else columns)
     require(
@@ -117,42 +119,43 @@ def open(
     check_names(kinds)
     check_names([] if protected is None else [protected.column], "unit")
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
-    given = neighbors if neighbors is not None else stated.neighbors
-    relation = Neighbors.REPLACE if given is None else as_neighbors(given)
-    called = name if name is not None else stated.name
+    stated_neighbors = neighbors if neighbors is not None else stated.neighbors
+    relation = Neighbors.REPLACE if stated_neighbors is None else as_neighbors(stated_neighbors)
+    data_name = name if name is not None else stated.name
     return Dataset(
         OpenedDataset(
             reader=reader,
             kinds=kinds,
             unit=protected,
             neighbors=relation,
-            name=called,
+            name=data_name,
             expected_rows=None
             if expected_rows is None
             else as_count(expected_rows, "expected_rows", minimum=1),
             keeping=_keeping(memory, folder),
-            account=_account(ledger, budget, called, relation, protected, _files(source)),
+            account=_account(ledger, budget, data_name, relation, protected, _files(source)),
         )
     )
 
 
 _MOST_FILES = 100
-"""How many files of a source a ledger knows by name: it looks each of them up."""
+"""The largest number of files of a source that a ledger looks up by name."""
 
 
 def _files(source: Any) -> list[str]:
-    """Return the paths and patterns that a source was given as, and the first files they name."""
+    """Return the paths and patterns of a source as they were passed, and its first files."""
     if not is_path(source):
         return []
-    given = source if isinstance(source, (list, tuple)) else [source]
-    named = [str(Path(each).expanduser()) for each in given]
+    paths = source if isinstance(source, (list, tuple)) else [source]
+    named = [str(Path(path).expanduser()) for path in paths]
     return list(dict.fromkeys([*named, *map(str, matching_files(source)[:_MOST_FILES])]))
 
 
 def _is_folder(folder: Any) -> bool:
+    """Tell whether a folder exists; False for anything that is not a path of this system."""
     try:
         return Path(folder).is_dir()
-    except (OSError, TypeError, ValueError):  # no path of this system
+    except (OSError, TypeError, ValueError):
         return False
 
 
@@ -164,28 +167,31 @@ def _account(
     unit: Unit | None,
     files: Sequence[str],
 ) -> Ledger | None:
-    """Return the account of a data set, opened if it is new; what it adds up is decided then."""
+    """Return the account of a data set; a new one is opened with this relation and unit."""
     if ledger is None:
-        remedy = "pass ledger='people.ledger', say"
+        remedy = "pass ledger='people.ledger', for example"
         require(budget is None, "budget", budget, "a ledger to keep it in", remedy)
         return None
-    whole = ledger.address if isinstance(ledger, Ledger) else ledger
+    address = ledger.address if isinstance(ledger, Ledger) else ledger
     data = name if name is not None else DEFAULT_DATA
     if isinstance(ledger, Ledger) and name is None:
         data = ledger.data
     analyst = ledger.analyst if isinstance(ledger, Ledger) else None
     column = None if unit is None else unit.column
-    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column, files=files)
-    return made if analyst is None else made.account(analyst=analyst)
+    account = Ledger.of_data(
+        address, data, budget=budget, neighbors=neighbors, unit=column, files=files
+    )
+    return account if analyst is None else account.account(analyst=analyst)
 
 
 def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:
+    """Return where a copy of the rows is kept."""
     require(
         folder is None or _is_folder(folder),
         "folder",
         folder,
         expected="a folder that exists",
-        remedy="make it first, where nobody else can read",
+        remedy="create it first, where nobody else can read",
     )
     return Keeping(
         memory=DEFAULT_MEMORY if memory is None else as_count(memory, "memory"),
@@ -194,27 +200,29 @@ def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:
 
 
 def _unit(stated: Schema, unit: str | None, max_rows: int | None, units: int | None) -> Unit | None:
+    """Return the protected unit, or None if each row is; arguments win over the schema."""
     column = unit if unit is not None else stated.unit
-    most = max_rows if max_rows is not None else stated.max_rows
+    limit = max_rows if max_rows is not None else stated.max_rows
     number = units if units is not None else stated.units
     if column is None:
         require(
-            most is None and number is None,
-            "max_rows" if most is not None else "units",
-            most if most is not None else number,
-            expected="nothing: each row is protected by itself",
+            limit is None and number is None,
+            "max_rows" if limit is not None else "units",
+            limit if limit is not None else number,
+            expected="nothing, because each row is protected on its own",
             remedy="name the column of the unit: unit='customer_id'",
         )
         return None
-    if most is None:
+    if limit is None:
         raise ParameterError(
             "max_rows",
             None,
-            expected="how many rows of one unit count",
-            remedy="pass max_rows=3, say: noise grows with it, and rows beyond it are left out",
+            expected="the largest number of rows of one unit that count",
+            remedy="pass max_rows=3, for example: noise grows with it, and further rows are left "
+            "out",
         )
     return Unit(
         column=column,
-        max_rows=as_count(most, "max_rows", minimum=1),
+        max_rows=as_count(limit, "max_rows", minimum=1),
         number=None if number is None else as_count(number, "units", minimum=1),
     )

@@ -1,4 +1,4 @@
-"""`quantile` and `quantiles`: on a public grid, alone or drawn together (theory C10.2, Q)."""
+"""Release quantiles as points of a public grid, alone or drawn together (theory C10.2, Q)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.quantile_plan import plan_quantiles
 from zerodelta.mechanisms.ranks import (
     MOST_POINTS,
@@ -65,9 +65,11 @@ if TYPE_CHECKING:
 # -- A quantile on a public grid: selection by rank, exact for grids of any size (theory C10.2) ---
 
 _UNLIKELY = 45.0
+"""Points that win with probability below e^-45 are not scored one by one."""
 _FINEST = 1 << 20
+"""The largest denominator of a level that a margin has moved."""
 _FILLED = 100
-"""Forecasts are for rows that lie evenly in one part of the bounds out of so many."""
+"""Forecasts are for rows that lie evenly in a hundredth of the bounds."""
 
 
 @debited
@@ -98,19 +100,20 @@ def quantile(
     columns : str, optional
         Which column of a data set or a frame.
     q : number from 0 to 1
-        Which quantile, as it is written: 0.9 of 10 rows is row 9.
+        Which quantile, exactly as it is written: 0.9 of 10 rows is row 9.
     bounds : (lower, upper)
         Where the points lie, known without the rows; for a data set, by default as declared. Not
         needed if `grid` lists the points.
     grid : int or sequence
-        How many points lie evenly between the bounds (2^40 + 1 if not given, which is the most;
-        whole numbers deserve their own, and have it by default where a column was declared
-        ``integer=True``), or the points themselves, in rising order. If it is known
-        where rows crowd, points that are about 3/ε rows apart there are a little better.
+        The number of points that lie evenly between the bounds, or the points themselves in rising
+        order. By default 2^40 + 1, which is the largest number, and for a column declared with
+        ``integer=True`` its integers. If it is known where rows crowd, points that are about 3/ε
+        rows apart there are a little better.
     margin : int
-        The aim is at least so many rows inside the first and the last one, because near the ends
-        the empty part of wide bounds would be chosen instead. If not given it is about 60/ε (less
-        on coarse grids), at most n/10; pass 0 if rows fill the bounds to their ends.
+        By at least how many rows the wanted rank is kept inside the first and the last row, because
+        near the ends a point in the empty part of wide bounds would be chosen instead. By default
+        about 60/ε (less on coarse grids), at most n/10; pass 0 if rows fill the bounds to their
+        ends.
     method : str
         "permute-and-flip", or "auto", which is the same.
 
@@ -122,12 +125,13 @@ def quantile(
     Notes
     -----
     **Guarantee**: pure ε-DP (theory C10.2), proven: the rank score of a point has sensitivity 1.
-    **Neighbors**: replace-one, or what the data set says. Where cells may be missing and rows be
-    dropped, added or removed, the number n of those that count is private: the aim follows it.
+    **Neighbors**: replace-one, or what the data set says. Where cells may be missing, or rows may
+    be dropped, added or removed, the number n of rows that count is private, and the wanted rank
+    follows it.
     **Error**: the expected rank error in rows, about 2/ε where rows lie evenly around the quantile
-    on a finer grid, margin included; how much that is in the unit of the data depends on unseen
-    rows. It is for rows that fill a hundredth of the bounds: with few rows at a small ε it says
-    that most answers lie beyond all rows.
+    on a finer grid, margin included; the error in the unit of the data depends on the private rows.
+    It is for rows that fill a hundredth of the bounds: with few rows at a small ε most released
+    points lie beyond all rows, and it says so.
 
     Examples
     --------
@@ -142,8 +146,8 @@ def quantile(
     question = QuantileQuestion(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @partial(debited, like=quantile)
@@ -166,7 +170,7 @@ def median(
     Parameters
     ----------
     grid : int or sequence
-        The points, or how many lie evenly between the bounds, as for `quantile`.
+        The points, or the number of points that lie evenly between the bounds, as for `quantile`.
 
     Returns
     -------
@@ -199,7 +203,7 @@ def median(
 
 @value
 class QuantileQuestion:
-    """A quantile of one column is asked, as a point of a public grid."""
+    """Question for a quantile of one column, as a point of a public grid."""
 
     q: Rational
     bounds: tuple[Rational, Rational] | None = None
@@ -216,7 +220,7 @@ class QuantileQuestion:
         sensitivity = 1 if private is None else private.sensitivity
         unit = 1 if private is None else private.of(0).unit
         methods = quantile_methods(
-            epsilon=exact * unit / sensitivity,  # as far as one row moves a score, in rows
+            epsilon=exact * unit / sensitivity,  # ε for a row that changes a rank by 1
             n=max(1, facts.planned_rows),
             points=points.size,
             q=level if private is None else private.q,
@@ -238,15 +242,15 @@ class QuantileQuestion:
 
         def answer(rows: Rows, bits: BitSource) -> float:
             column = GridRows(rows=rows, points=points, skip=facts.may_miss)
-            found = column.groups(aim_of, reach=reach)
+            groups = column.groups(aim_of, reach=reach)
 
-            def beyond(place: int) -> int:
-                return -found.aim.distance(*column.ranks(found.far_point(place)))
+            def score_beyond(place: int) -> int:
+                return -groups.aim.distance(*column.ranks(groups.far_point(place)))
 
             winner, place = mechanism.select_member(
-                found.scores, found.members, bits, rest=beyond if found.beyond else None
+                groups.scores, groups.members, bits, rest=score_beyond if groups.beyond else None
             )
-            return points.value(found.point(winner, place))
+            return points.value(groups.point(winner, place))
 
         counted = () if private is not None else ("the number of rows",)
         return ReleasePlan(
@@ -261,17 +265,18 @@ class QuantileQuestion:
     def _private_aim(
         self, facts: Facts, epsilon: Fraction, level: Fraction, points: int
     ) -> PrivateAim | None:
-        """Return the aim where the number of rows that count is private, else None."""
+        """Return the aim if the number of rows that count is private, else None."""
         if not facts.may_miss and facts.rows is not None:
             return None
         if facts.neighbors is Neighbors.REPLACE:
-            most, parts = end_margin(points=points, epsilon=epsilon, margin=self.margin)
-            return PrivateAim(q=level, margin=most, parts=parts)
-        # the margin must be a fixed part of the rows, for the aim to be one of their number
-        moved = epsilon / max(level, 1 - level)
-        most, parts = end_margin(points=points, epsilon=moved, margin=self.margin)
-        part = min(Fraction(most, max(1, facts.planned_rows)), Fraction(1, parts))
-        inside = min(max(level, part), 1 - part)
+            rows, parts = end_margin(points=points, epsilon=epsilon, margin=self.margin)
+            return PrivateAim(q=level, margin=rows, parts=parts)
+        # the aim is q·N with a fixed q, so the margin must be a fixed fraction of the rows; a row
+        # that comes or goes changes a distance by max(q, 1 - q) only
+        row_epsilon = epsilon / max(level, 1 - level)
+        rows, parts = end_margin(points=points, epsilon=row_epsilon, margin=self.margin)
+        fraction = min(Fraction(rows, max(1, facts.planned_rows)), Fraction(1, parts))
+        inside = min(max(level, fraction), 1 - fraction)
         return PrivateAim(q=inside.limit_denominator(_FINEST), follows=False)
 
 
@@ -283,12 +288,12 @@ def quantile_methods(
     q: Rational = "1/2",
     margin: int | None = None,
 ) -> tuple[Method, ...]:
-    """Return the method that releases a quantile.
+    """Return the only method that releases a quantile.
 
     Its error is the expected rank error in rows, for rows that lie evenly in a hundredth of the
-    bounds or more. Near the ends it includes how far inside `aimed_ranks` aims, and with few rows
-    at a small ε the answers that fall beyond all of them. A few points are no worse than any choice
-    among so many.
+    bounds or more. Near the ends it includes the distance from the wanted rank to the aim of
+    `aimed_ranks`, and with few rows at a small ε the points beyond all rows. On a grid of few
+    points it is at most the distance of the aim plus the `worst_gap` of a choice among the points.
 
     >>> [round(quantile_methods(epsilon=1, n=n)[0].error, 2) for n in (1000, 1001)]
     [2.04, 2.67]
@@ -301,11 +306,11 @@ def quantile_methods(
     level = as_level(q)
     wanted = wanted_ranks(level, rows)
     aim = aimed_ranks(level, rows, points=size, epsilon=exact, margin=margin)
-    far = abs(sum(aim) - sum(wanted)) / 2
-    fine = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
+    distance = abs(sum(aim) - sum(wanted)) / 2
+    on_fine_grid = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
     only = Method(
         name="permute-and-flip",
-        error=min(fine, far + worst_gap(size, 2 / exact)),
+        error=min(on_fine_grid, distance + worst_gap(size, 2 / exact)),
         spends="ε on one choice",
         why="its rank error is stochastically smaller than the exponential mechanism's at equal ε",
     )
@@ -316,39 +321,44 @@ def _rank_error(n: int, wanted: tuple[int, int], aim: tuple[int, int], rate: flo
     """Return the expected rank error on a fine grid, with x = e^-rate = e^(-ε/2).
 
     If every gap between rows has equally many grid points, P(rank error = k) ∝ x^k, k = 1, 2, …,
-    on two sides, and once k = 0 if q·n is whole: the means are 1/(1 - x) and 2x/(1 - x²). Gaps of
-    random rows are unequal, which adds about min(1/8, εx) by simulation. An aim d rows off gives
-    d + 2x^(d+1)/(1 - x²). Each empty side of the bounds has the points of so many gaps.
+    on two sides, and once k = 0 if q·n is an integer: the means are 1/(1 - x) and 2x/(1 - x²). Gaps
+    of random rows are unequal, which adds about min(1/8, εx) by simulation. An aim d rows off gives
+    d + 2x^(d+1)/(1 - x²). The empty part of the bounds on each side has the points of
+    n(_FILLED - 1)/2 gaps; if one of these is released, the error is the rank of that end.
     """
-    off = abs(sum(aim) - sum(wanted)) / 2
-    if off:
-        near = off + math.exp(-rate * off) / math.sinh(rate)
+    distance = abs(sum(aim) - sum(wanted)) / 2
+    if distance:
+        near = distance + math.exp(-rate * distance) / math.sinh(rate)
     else:
         near = 1 / math.sinh(rate) if aim[0] == aim[1] else -1 / math.expm1(-rate)
     near = min(near + min(0.125, 2 * rate * math.exp(-rate)), n / 2)
-    gaps = 1 / math.tanh(rate / 2)  # x^|k| summed over all k: what the points near the aim weigh
+    near_weight = 1 / math.tanh(rate / 2)  # x^|k| summed over all k, in points of one gap
     empty = n * (_FILLED - 1) / 2
-    left, right = (empty * math.exp(-rate * rank) for rank in (aim[1], n - aim[0]))
-    lost = left * wanted[1] + right * (n - wanted[0])
-    return (gaps * near + lost) / (gaps + left + right)
+    below, above = (empty * math.exp(-rate * rank) for rank in (aim[1], n - aim[0]))
+    beyond = below * wanted[1] + above * (n - wanted[0])
+    return (near_weight * near + beyond) / (near_weight + below + above)
 
 
 def _reach(scale: Fraction, points: int) -> int:
-    """Return up to which distance points are scored: one beyond wins with chance e^-45 at most."""
+    """Return the distance up to which points are scored one by one.
+
+    A point beyond it wins with probability at most e^-45; if one does, it is scored then.
+    """
     return math.ceil(min(float(scale), 1e12) * (math.log(points) + _UNLIKELY)) + 1
 
 
 def declared_grid(source: Source) -> int | None:
-    """Return how many whole numbers are within the bounds, if the column was declared whole.
+    """Return the number of integers within the bounds, if the column was declared as integer.
 
-    On the default grid the points between two of them outnumber those that rows have: of ages the
-    answer is half a year off, and 6 to 40 rows instead of 0 to 5 (bench/quantile_grid.py).
+    On the default grid points between two integers outnumber the integers by far: for ages the
+    released point is half a year off, and 6 to 40 rows instead of 0 to 5 (measured in
+    bench/quantile_grid.py).
     """
     kinds = list(source.kinds.values()) if isinstance(source, Dataset) else []
     return grid_of(kinds[0]) if len(kinds) == 1 else None
 
 
-_MOST_ASKED = 10_000
+_MOST_LEVELS = 10_000
 
 
 @partial(debited, like=quantile)
@@ -376,11 +386,10 @@ def quantiles(
     q : sequence of numbers from 0 to 1
         Which quantiles, in any order, each as it is written.
     grid : int or sequence
-        The points, or how many lie evenly between the bounds (2^40 + 1 if not given), as for
-        `quantile`; whole numbers deserve their own.
+        The points, or the number of points that lie evenly between the bounds, as for `quantile`.
     margin : int
-        The aims are at least so many rows inside the first and the last one; about
-        2·ln(points)/ε if not given. Pass 0 if rows fill the bounds to their ends.
+        By at least how many rows the wanted ranks are kept inside the first and the last row; by
+        default about 2·ln(points)/ε. Pass 0 if rows fill the bounds to their ends.
     method : str
         "joint" (the joint exponential mechanism), "counts" (of all points of a small grid), or
         "auto", the one with the least predicted error. One quantile: as for `quantile`, too.
@@ -397,14 +406,14 @@ def quantiles(
     **Neighbors**: replace-one, or what the data set says; the number of rows may be private.
     **Error**: the expected rank error in rows, averaged over the levels: about 1.9·√m/ε for m
     levels where rows lie densely on a finer grid, end margin included. With few rows at a small ε
-    fewer levels are drawn, and the others interpolated between them; that adds what the rows
-    between two levels are unlike a line.
+    fewer levels are drawn and the others are interpolated between them, which adds an error where
+    rows between two drawn levels do not lie evenly.
 
     Examples
     --------
     >>> ages = np.arange(100_000) % 100
-    >>> asked = [0.105, 0.505, 0.905]
-    >>> quantiles(ages, q=asked, bounds=(0, 120), grid=121, epsilon=1).value
+    >>> levels = [0.105, 0.505, 0.905]
+    >>> quantiles(ages, q=levels, bounds=(0, 120), grid=121, epsilon=1).value
     array([10., 50., 90.])
 
     """
@@ -413,13 +422,13 @@ def quantiles(
     question = QuantilesQuestion(
         q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class QuantilesQuestion:
-    """Several quantiles of one column are asked, as points of a public grid."""
+    """Question for several quantiles of one column, as points of a public grid."""
 
     q: tuple[Fraction, ...]
     bounds: tuple[Rational, Rational] | None = None
@@ -456,8 +465,8 @@ class QuantilesQuestion:
         )
 
     def _single(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan one quantile by its own method, which is better at ends and on coarse grids."""
-        one = QuantileQuestion(
+        """Plan one quantile as `quantile` does, which errs less near ends and on coarse grids."""
+        single = QuantileQuestion(
             q=self.q[0],
             bounds=self.bounds,
             grid=self.grid,
@@ -466,20 +475,20 @@ class QuantilesQuestion:
         ).plan(facts, epsilon)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            return np.full(len(self.q), one.answer(rows, bits))
+            return np.full(len(self.q), single.answer(rows, bits))
 
-        return replace(one, answer=answer)
+        return replace(single, answer=answer)
 
 
 def as_levels(q: Any) -> tuple[Fraction, ...]:
-    """Return the levels as they are written."""
+    """Return the levels exactly as they are written."""
     listed = isinstance(q, (Sequence, np.ndarray)) and is_list(q)
     require(
-        listed and 0 < len(q) <= _MOST_ASKED,
+        listed and 0 < len(q) <= _MOST_LEVELS,
         "q",
         q if not listed else len(q),
-        expected=f"a list of 1 to {_MOST_ASKED} numbers from 0 to 1",
-        remedy="pass q=[0.25, 0.5, 0.75], or ask zd.quantile for one",
+        expected=f"a list of 1 to {_MOST_LEVELS} numbers from 0 to 1",
+        remedy="pass q=[0.25, 0.5, 0.75], or call zd.quantile for one",
     )
     return tuple(as_level(level) for level in q)
 
@@ -487,11 +496,12 @@ def as_levels(q: Any) -> tuple[Fraction, ...]:
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _quantiles(given: Numbers) -> tuple[Method, ...]:
+def _quantiles(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for several quantiles."""
     question = QuantilesQuestion(
-        q=as_levels(given["q"]), bounds=(0, 1), grid=given["grid"], margin=given["margin"]
+        q=as_levels(numbers["q"]), bounds=(0, 1), grid=numbers["grid"], margin=numbers["margin"]
     )
-    return tuple(question.plan(facts_of(given), given["epsilon"]).methods)
+    return tuple(question.plan(facts_of(numbers), numbers["epsilon"]).methods)
 
 
 _RANKS = "rows by which its rank is off, whatever the unit of the column"
@@ -502,7 +512,7 @@ _MEDIAN = Forecast(
     reliable=CLOSE,
     needs=ROWS,
     allows={"grid": None},
-    blind=lambda given: given["n"] / 2,
+    blind=lambda numbers: numbers["n"] / 2,
 )
 
 TASKS: dict[str, Task] = {
@@ -561,7 +571,7 @@ TASKS: dict[str, Task] = {
             reliable=CLOSE,
             needs={**ROWS, "q": "q=[0.25, 0.5, 0.75]"},
             allows={"grid": None, "margin": None, "missing": None},
-            blind=lambda given: given["n"] / 2,
+            blind=lambda numbers: numbers["n"] / 2,
             typical={"q": [0.25, 0.5, 0.75]},
         ),
         command=Command(

@@ -1,6 +1,7 @@
-"""All tasks by name: the file that describes each, and the line that `zerodelta --help` shows.
+"""List all tasks by name, with the file that describes each and its line in `zerodelta --help`.
 
-Nothing else is here, so that a list of tasks loads none of them, and one task loads its own file.
+This file imports no task, so that listing tasks loads none of them, and using one loads its file
+only.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ if TYPE_CHECKING:
 
 @final
 class Listed(NamedTuple):
-    """Where a task is described; in a line what its command does, if it has one."""
+    """The file that describes a task, and one line on its command, if it has one."""
 
     file: str
     help: str = ""
     command: str = ""
-    """The name of the command, where that is not the task's."""
+    """The name of the command, where it differs from that of the task."""
     verb: str = ""
-    """The name of its verb, where that is not the task's."""
+    """The name of the verb, where it differs from that of the task."""
     room: str = ""
-    """The module under which a reader finds the verb, where that is not `zerodelta` itself."""
+    """The public module of the verb, where that is not `zerodelta` itself."""
 
 
 INDEX: Mapping[str, Listed] = {
-    "count": Listed("statistics", "How many rows there are, or have a value in a column."),
+    "count": Listed("statistics", "The number of rows, or of values in a column."),
     "sum": Listed("statistics", "Sums of columns."),
     "mean": Listed("statistics", "Means of columns."),
     "variance": Listed("statistics", "Variances of columns."),
@@ -36,10 +37,10 @@ INDEX: Mapping[str, Listed] = {
     "median": Listed("quantiles", "The median of a column."),
     "quantile": Listed("quantiles", "A quantile of a column."),
     "quantiles": Listed("quantiles", "Several quantiles of a column."),
-    "cdf": Listed("distributions", "Which fractions of a column lie below given numbers."),
+    "cdf": Listed("distributions", "The fractions of a column up to stated numbers."),
     "trimmed_mean": Listed("robust", "The mean without the extremes."),
     "table": Listed("table", "Several statistics by group, at one ε."),
-    "histogram": Listed("distributions", "How many rows have each option of a column."),
+    "histogram": Listed("distributions", "The number of rows with each option of a column."),
     "mode": Listed("choices", "The most frequent option of a column."),
     "top_k": Listed("keys", "The k most frequent options or texts of a column."),
     "heavy_hitters": Listed("keys", "Frequent texts that nobody listed before."),
@@ -50,7 +51,7 @@ INDEX: Mapping[str, Listed] = {
         "marginals", "All tables of two (or k) categorical columns.", verb="answer_queries"
     ),
     "synthesize": Listed("marginals", "Synthetic rows of categorical columns."),
-    "select_features": Listed("features", "Which columns explain another one best."),
+    "select_features": Listed("features", "The columns that explain another one best."),
     "decision_tree": Listed("features", "A small decision tree for a boolean column.", "tree"),
     "kmeans": Listed("kmeans", "Centers of clusters: a model that assigns rows."),
     "pca": Listed("covariance", "Principal components: a model that transforms rows."),
@@ -77,20 +78,20 @@ COMMANDS: Mapping[str, str] = {
 
 
 def verbs(room: str | None = None) -> dict[str, str]:
-    """Return the verbs (of one public module) and their files.
+    """Return the names of the verbs (of one public module), with their files.
 
-    Estimators, studies and `purify` are not of this room.
+    Estimators, studies and `purify` are left out: they are defined elsewhere.
     """
-    named = ((listed.verb or name, listed) for name, listed in INDEX.items())
+    entries = ((listed.verb or name, listed) for name, listed in INDEX.items())
     return {
         name: listed.file
-        for name, listed in named
+        for name, listed in entries
         if listed.file != "estimators" and room in {None, listed.room}
     }
 
 
 def address(verb: str) -> str:
-    """Return how a program calls a verb.
+    """Return the expression by which a program names a verb.
 
     >>> address("mean"), address("vote")
     ('zd.mean', 'zd.queries.vote')
@@ -104,8 +105,8 @@ class _Tasks(Mapping[str, "Task"]):
     """All tasks; the file of one is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Task:
-        found: Task = import_module(f"zerodelta.tasks.{INDEX[name].file}").TASKS[name]
-        return found
+        task: Task = import_module(f"zerodelta.tasks.{INDEX[name].file}").TASKS[name]
+        return task
 
     def __iter__(self) -> Iterator[str]:
         return iter(INDEX)
@@ -118,7 +119,7 @@ TASKS: Mapping[str, Task] = _Tasks()
 
 
 def task_recorded_as(name: str) -> Task | None:
-    """Return the task whose releases are recorded under this name; None if it is somebody else's.
+    """Return the task whose releases are recorded under this name; None if there is none.
 
     >>> task_recorded_as("mean").error, task_recorded_as("answer_queries").error
     ('in the unit of the column', 'of a fraction')

@@ -1,4 +1,4 @@
-"""`trimmed_mean`, `propose_test_release` and `bounded_local_sensitivity` (theory C3, C4, C10.3)."""
+"""Release trimmed means, and queries with noise for a local sensitivity (theory C3, C4, C10.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zerodelta.exact.rational import (
     as_rational,
     float_within,
 )
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.noisy_test import (
     MixedBoundedRelease,
     ProposedRelease,
@@ -59,7 +59,7 @@ from zerodelta.spine.public_inputs import (
     needed,
     one_column,
 )
-from zerodelta.spine.run import aside, ask, left, run
+from zerodelta.spine.run import ask, epsilon_without, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.task import (
     METHOD,
@@ -99,39 +99,38 @@ def propose_test_release(
 ) -> Release:
     """Release the answer of your own query with noise for a proposed bound on its sensitivity.
 
-    Use it for a query that one row moves little on rows like yours, though it could move it much
-    on others. If the rows are not far enough from such rows, by a noisy test, a uniform point of
-    the grid is released instead; nobody is told which it was.
+    Use it for a query that one row changes little on data like yours, though it could change it
+    much on other data. If a noisy test finds the data too close to such other data, a uniform point
+    of the grid is released instead; the release does not show which of both it is.
 
     Parameters
     ----------
     rows : any
-        What `query` and `stability` are called with; a data set or a `Source` is opened
-        for them.
+        The argument of `query` and `stability`; a data set or a `Source` is opened for them.
     columns : str or list of str, optional
-        Which columns of a data set or a frame; it is opened for them then.
+        The columns of a data set or a frame, which is opened for the functions then.
     query : callable or StableQuery
         ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
-        `zerodelta.mechanisms.stable_queries`, for which all below but `proposed_bound` is known.
+        `zerodelta.mechanisms.stable_queries`, which need only `proposed_bound` of the following.
     stability : callable
         ``stability(rows, bound)`` returns how many rows must be replaced before the l1 local
         sensitivity of the query exceeds `bound`, or less; its own sensitivity is at most 1.
     proposed_bound : number
         The l1 local sensitivity to add noise for, in the unit of the answer.
     bounds : (lower, upper)
-        Where the answer can be: numbers, or one for each coordinate.
+        The range of the answer: numbers, or one for each coordinate.
     cells : int
-        Cells of the grid of answers, for each coordinate.
+        The number of cells of the grid of answers, for each coordinate.
     test_share : number in (0, 1)
         The part of ε for the test.
     missing : None or number
-        What a missing cell of a frame counts as that is opened: None (none is missing) or a number.
-        Skipping them is refused.
+        How a missing cell of an opened frame is treated: None (no cell is missing) or the number as
+        which it counts. Skipping them is refused.
     method : str
         "free-mixing" is the only one.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
-        and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
+        and `TrimmedMean` of any rows: the fractions of rows that were used, clipped to the bounds
         of rows, and unreadable.
 
     Returns
@@ -144,10 +143,10 @@ def propose_test_release(
     **Guarantee**: pure ε-DP (theory C3). The properties of `query` and `stability` above are
     caller-asserted; proven for `Median` and `TrimmedMean`.
     **Neighbors**: replace-one, the relation of the local sensitivity.
-    **Public**: the bounds, the grid, the proposed bound. What raises or is no number counts as the
-    center of the bounds, and as distance 0.
+    **Public**: the bounds, the grid, the proposed bound. If `query` raises or returns no number the
+    answer is the center of the bounds, and if `stability` does the distance is 0.
     **Error**: the expected absolute error of a coordinate if the test passes, as it does for rows
-    far from instability; depends on unseen data otherwise.
+    far from instability; otherwise it depends on the private data.
 
     Examples
     --------
@@ -164,14 +163,14 @@ def propose_test_release(
     question = ProposeTestReleaseQuestion(
         query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
-    return _asked(
+    return _release(
         question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
     )
 
 
 @value
 class ProposeTestReleaseQuestion:
-    """The answer of a query is asked, with noise for a proposed bound."""
+    """Question for the answer of a query, with noise for a proposed bound."""
 
     query: StableQuery
     proposed_bound: Rational | None = None
@@ -181,15 +180,15 @@ class ProposeTestReleaseQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Calibrate test and noise."""
         exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
-        remedy = "pass proposed_bound=, what one row may move the answer"
-        given, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
-        as_float(given, "proposed_bound")
-        lattice, bound = self.query.lattice(count), self.query.bound_in_cells(given, count)
+        remedy = "pass proposed_bound=, by how much one row may change the answer"
+        proposed, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
+        as_float(proposed, "proposed_bound")
+        lattice, bound = self.query.lattice(count), self.query.bound_in_cells(proposed, count)
         only = Method(
             name="free-mixing",
             error=bound * cell_side(lattice) / float((1 - share) * exact),
             spends=f"{share}·ε on the test, {1 - share}·ε on the answer",
-            why="a failed test is the mixing: no extra ε and no extra noise",
+            why="failed tests are the mixing: no extra ε and no extra noise",
         )
         chosen = choose((only,), self.method)
         mechanism = ProposedRelease.free(
@@ -206,7 +205,7 @@ class ProposeTestReleaseQuestion:
         )
 
 
-def _asked(
+def _release(
     question: ProposeTestReleaseQuestion | BoundedLocalSensitivityQuestion,
     rows: Any,
     columns: str | list[str] | None,
@@ -215,17 +214,19 @@ def _asked(
     epsilon: Rational,
     diagnostics: Rational | None,
 ) -> Release:
-    """Ask of rows as they are, or of named columns and columns of numbers as a source."""
+    """Release the answer for rows as they are, or for columns that are read as a source."""
     query, bounds = question.query, None
-    if isinstance(query, (Median, TrimmedMean)):  # ours: the bounds of rows are known
+    if isinstance(query, (Median, TrimmedMean)):  # built in: they state the bounds of rows
         bounds = (query.lower, query.upper)
     read = columns is not None or isinstance(rows, Source) or missing is not DEFAULT_MISSING
     if read or type(query) in (Median, TrimmedMean):
         rows = as_source(rows, columns, missing=missing)
     source, facts = query.closed(rows)
-    beside = diagnosis(diagnostics, source if isinstance(source, Source) else None, bounds=bounds)
-    plan = question.plan(facts, left(epsilon, beside))
-    return run(plan, source, aside=aside(beside, epsilon))
+    diagnosis = as_diagnosis(
+        diagnostics, source if isinstance(source, Source) else None, bounds=bounds
+    )
+    plan = question.plan(facts, epsilon_without(epsilon, diagnosis))
+    return run(plan, source, diagnosis=plan_diagnosis(diagnosis, epsilon))
 
 
 def cell_side(lattice: GridLattice) -> float:
@@ -261,14 +262,13 @@ def bounded_local_sensitivity(
 ) -> Release:
     """Release the answer of your own query with noise for its local sensitivity on these rows.
 
-    Use it for a query whose local sensitivity varies, but slowly: it is released with noise first,
-    for the mechanism's own use, and the answer then gets noise for that bound.
+    Use it for a query whose local sensitivity varies, but slowly. The mechanism first computes a
+    noisy bound on it, which is not published, and then adds noise for that bound to the answer.
 
     Parameters
     ----------
     rows : any
-        What `query` and `local` are called with; a data set or a `Source` is opened
-        for them.
+        The argument of `query` and `local`; a data set or a `Source` is opened for them.
     query : callable or StableQuery
         ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
         `zerodelta.mechanisms.stable_queries`, for which `local` and `change` are known.
@@ -290,13 +290,13 @@ def bounded_local_sensitivity(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory C4). What `local` and `change` are is caller-asserted; proven
-    for `Median` and `TrimmedMean`.
+    **Guarantee**: pure ε-DP (theory C4). That `local` and `change` are correct is caller-asserted;
+    it is proven for `Median` and `TrimmedMean`.
     **Neighbors**: replace-one, for the query, its local sensitivity and the change of that.
-    **Public**: the bounds, the grid, `change`. What raises or is no number counts as the center of
-    the bounds, and as a local sensitivity of the whole width.
+    **Public**: the bounds, the grid, `change`. If `query` raises or returns no number the answer is
+    the center of the bounds, and if `local` does the local sensitivity is the width of the bounds.
     **Error**: the expected absolute error of a coordinate if the local sensitivity is 0, margin/ε₂;
-    the true one, which is unseen, adds its own share.
+    the true local sensitivity, which is private, adds to it.
 
     Examples
     --------
@@ -311,14 +311,14 @@ def bounded_local_sensitivity(
     question = BoundedLocalSensitivityQuestion(
         query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )
-    return _asked(
+    return _release(
         question, rows, columns, missing=missing, epsilon=epsilon, diagnostics=diagnostics
     )
 
 
 @value
 class BoundedLocalSensitivityQuestion:
-    """The answer of a query is asked, with noise for its local sensitivity."""
+    """Question for the answer of a query, with noise for its local sensitivity."""
 
     query: StableQuery
     bound_share: Rational = "1/2"
@@ -340,7 +340,7 @@ class BoundedLocalSensitivityQuestion:
             name="mixing",
             error=margin / float((1 - share) * exact),
             spends=f"{share}·ε on the bound, {1 - share}·ε on the answer",
-            why="the rare noisy bound that falls short is paid for by mixing, at no extra ε",
+            why="mixing covers the rare case of a noisy bound that is too small, at no extra ε",
         )
         chosen = choose((only,), self.method)
         return ReleasePlan(
@@ -359,13 +359,14 @@ class BoundedLocalSensitivityQuestion:
 
 
 _SPREADS = tuple(10.0 ** (-k / 2) for k in range(2, 13))
-"""Without a guess: spreads from a tenth to a millionth of the width, for which the noise must not
-be much larger than the best for each (least worst regret, at most 2.3; bench/defaults.py)."""
+"""Without a guess the noise is tuned for these spreads, from a tenth to a millionth of the width:
+its worst ratio to the best noise for each of them is least (at most 2.3; bench/defaults.py)."""
 
 _SHARES = tuple(Fraction(k, 10) for k in range(1, 10))
 _FINEST = Fraction(1, 10**9)
 _SAFETY = 1.25
-"""The proposed bound is for a spread this much larger: a failed test is a random answer."""
+"""The proposed bound is for a spread larger by this factor, because a failed test releases a random
+point. The factor was chosen by hand."""
 
 Answer = Callable[[Rows, BitSource], float | Measured]
 
@@ -386,7 +387,7 @@ def trimmed_mean(
 ) -> Release:
     """Release a mean without the smallest and largest rows, like `scipy.stats.trim_mean`.
 
-    Use it for a mean within wide bounds: its noise follows how the rows lie, not the bounds.
+    Use it for a mean within wide bounds: its noise follows the spread of the rows, not the bounds.
 
     Parameters
     ----------
@@ -397,15 +398,15 @@ def trimmed_mean(
     trim : number in [0, 1/2)
         The ⌊trim·n⌋ smallest and as many largest rows are left out.
     bounds : (lower, upper)
-        Of the rows, known without them; for a data set, by default as declared.
+        The bounds of the rows, known without them; for a data set, by default as declared.
     spread : number
         A public guess of the standard deviation of the rows, better a little too large. It tunes
         the noise; a wrong guess costs accuracy, never privacy. Without one the noise is tuned for
         all spreads from a tenth to a millionth of the width at once.
     missing : None or number
-        What a missing cell counts as: None (none is missing; if one is it counts as the middle; the
-        default for arrays) or a number. Skipping them, the default for frames and data sets, is
-        refused: how many rows are trimmed would be private.
+        How a missing cell is treated: None (no cell is missing; if one is, it counts as the middle;
+        the default for arrays) or the number as which it counts. Skipping them, the default for
+        frames and data sets, is refused, because the number of trimmed rows would be private.
     method : str
         "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
         (noise for the width of the bounds), or "auto", the one with the least predicted error.
@@ -420,8 +421,8 @@ def trimmed_mean(
     **Guarantee**: pure ε-DP (theory C10.3, C3 or R), proven.
     **Neighbors**: replace-one; the number of rows is public.
     **Error**: the expected absolute error for normal rows with that spread in the middle of the
-    bounds; real rows differ. Without a guess a text: what it would be for the widest and the
-    narrowest spread, because how the rows lie is not public.
+    bounds; real rows differ. Without a guess it is a text that states the errors for the widest and
+    the narrowest spread, because the true spread is private.
 
     Examples
     --------
@@ -435,13 +436,13 @@ def trimmed_mean(
     question = TrimmedMeanQuestion(
         trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=question.bounds)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class TrimmedMeanQuestion:
-    """A trimmed mean of one bounded column is asked."""
+    """Question for a trimmed mean of one bounded column."""
 
     trim: Rational
     bounds: tuple[Rational, Rational] | None = None
@@ -469,9 +470,13 @@ class TrimmedMeanQuestion:
     def tuned(self, n: int, epsilon: Rational) -> _Tuned:
         """Return all methods, tuned for n rows."""
         share, (lower, upper) = as_rational(self.trim, "trim"), as_bounds(self.bounds)
-        expected, half = "a share of the rows in [0, 1/2)", Fraction(1, 2)
-        fits = 0 <= share < half
-        require(fits, "trim", self.trim, expected=expected, remedy="pass trim=0.1")
+        require(
+            0 <= share < Fraction(1, 2),
+            "trim",
+            self.trim,
+            expected="a share of the rows in [0, 1/2)",
+            remedy="pass trim=0.1",
+        )
         exact = as_usable_epsilon(epsilon)
         spread = None if self.spread is None else as_positive(self.spread, "spread")
         steps = _steps(n, exact, None if spread is None else spread / (upper - lower))
@@ -486,7 +491,7 @@ def trimmed_mean_methods(
     bounds: tuple[Rational, Rational] = (0, 1),
     spread: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods that release a trimmed mean, best first, for normal rows of that spread.
+    """Return the methods that release a trimmed mean, best first, for normal rows.
 
     >>> names = [m.name for m in trimmed_mean_methods(epsilon=1, n=10**5, trim=0.1, spread=0.1)]
     >>> sorted(names)
@@ -498,7 +503,7 @@ def trimmed_mean_methods(
 
 @value
 class _Tuned:
-    """Everything public about one trimmed mean; distances are in quanta of the trimmed sum."""
+    """The public plans of all methods for one trimmed mean, in quanta of the trimmed sum."""
 
     n: int
     query: TrimmedMean
@@ -509,7 +514,7 @@ class _Tuned:
     test_share: Fraction
     errors: tuple[float, float, float]
     narrow_error: float | None
-    """Of smooth sensitivity for the narrowest spread; None if the spread was given."""
+    """The error of smooth sensitivity for the narrowest spread; None for a stated spread."""
 
     @property
     def unit(self) -> Fraction:
@@ -518,7 +523,7 @@ class _Tuned:
         return (query.upper - query.lower) / (2 * query.steps * (self.n - 2 * query.trim))
 
     def forecast(self, chosen: Method) -> float | str:
-        """Return the forecast that a release states."""
+        """Return the error that a release states: a number, or a text for an unknown spread."""
         if chosen.name != "smooth-sensitivity" or self.narrow_error is None:
             return chosen.error
         return (
@@ -537,7 +542,7 @@ class _Tuned:
                 name="smooth-sensitivity",
                 error=min(smooth, half),
                 spends="ε on one answer, noise for its smooth sensitivity",
-                why="adapts to how the rows lie, whatever the guess",
+                why="adapts to the spread of the rows, whatever the guess",
             ),
             Method(
                 name="propose-test-release",
@@ -556,7 +561,7 @@ class _Tuned:
         )
 
     def mechanism(self, name: str) -> tuple[Answer, Step, NoiseLaw | None]:
-        """Return what turns rows into the value, its proof step, and the law of its noise."""
+        """Return the function from rows to the value, its proof step, and the law of its noise."""
         query, trim, n = self.query, self.query.trim, self.n
         if name == "propose-test-release":
             release = self._proposed()
@@ -565,6 +570,7 @@ class _Tuned:
         def smooth(rows: Rows, bits: BitSource) -> float:
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
+            # theorem C10.3: noise scaled to the smooth sensitivity of these rows is pure
             scale = self.smooth.sensitivity(order, count=n, trim=trim, steps=query.steps)
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
@@ -586,11 +592,12 @@ class _Tuned:
 
     def value(self, total: int) -> float:
         """Return the mean that a noisy trimmed sum stands for, clipped to the bounds."""
-        query, most = self.query, self.query.steps * (self.n - 2 * self.query.trim)
-        exact = (query.lower + query.upper) / 2 + self.unit * min(max(total, -most), most)
+        query, largest = self.query, self.query.steps * (self.n - 2 * self.query.trim)
+        exact = (query.lower + query.upper) / 2 + self.unit * min(max(total, -largest), largest)
         return float_within(exact, query.lower, query.upper)
 
     def _proposed(self) -> ProposedRelease:
+        """Return propose-test-release; refused without a spread or rows to trim."""
         bound = self.proposed_bound
         require(
             bound is not None,
@@ -618,7 +625,7 @@ def _tune(
     spread: Fraction | None,
     steps: int,
 ) -> _Tuned:
-    """Tune every method for normal rows; a function of public numbers only."""
+    """Return all methods, tuned for normal rows; it sees public numbers only."""
     width = upper - lower
     guesses = _SPREADS if spread is None else (float(min(spread / width, Fraction(10**100))),)
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
@@ -645,25 +652,26 @@ def _tune(
 
 
 def _steps(n: int, epsilon: Fraction, spread: Fraction | None) -> int:
-    """Return half the width in quanta: 2^10·n·ε a spread, so that rounding is far below the noise.
+    """Return half the width in quanta: 2^10·n·ε for each spread, so that rounding is negligible.
 
-    `spread` is a share of the width; without one the lattice is as fine as 64-bit sums allow, which
-    costs nothing: only propose-test-release, which needs a guess, pays for points (theory C3).
+    `spread` is a fraction of the width. Without one the lattice is as fine as 64-bit sums allow,
+    which costs nothing: only the noise of propose-test-release, which needs a guess, grows with the
+    number of points (theory C3).
     """
-    most = min(1 << 52, (1 << 61) // n)
+    steps = min(1 << 52, (1 << 61) // n)
     if spread is not None:
-        most = (1 << 51) // n
+        fitting = (1 << 51) // n
         wanted = min(
             float(2**10 * n * epsilon) / float(min(max(spread, _FINEST), Fraction(1))), 2.0**60
         )
-        most = min(most, 1 << math.ceil(math.log2(max(1.0, wanted))))
-    return max(1 << 10, most)
+        steps = min(fitting, 1 << math.ceil(math.log2(max(1.0, wanted))))
+    return max(1 << 10, steps)
 
 
 def _model(
     n: int, trim: int, steps: int, deviation: float, changes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return a guess of A_k at several k: rows are normal around the middle of the bounds."""
+    """Return A_k at several k for normal rows around the middle of the bounds."""
 
     def order(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         inside = ndtri(np.clip(positions, 1, n) / (n + 1)) * deviation
@@ -681,17 +689,19 @@ def _best_proposal(
     reach: npt.NDArray[np.float64],
     changes: npt.NDArray[np.int64],
 ) -> tuple[int, Fraction, float]:
-    """Return the bound to propose, the share of the test, and the error to expect, in quanta.
+    """Return the bound to propose, the share of ε for the test, and the expected error, in quanta.
 
-    A bound of A_k passes the test from k + 1 changes away; failing costs a quarter of the width.
+    With the bound A_k the test sees a distance of k + 1 changes, and a failed test costs a quarter
+    of the width on average.
     """
     points = 2 * steps * (n - 2 * trim) + 1
     total = min(float(epsilon), 600.0)
     proposals = []
     for share in _SHARES:
         first, second = float(share) * total, (1 - float(share)) * total
-        for k, far in zip(changes.tolist(), reach.tolist(), strict=True):
-            bound = max(1, math.ceil(far))
+        for k, sensitivity in zip(changes.tolist(), reach.tolist(), strict=True):
+            bound = max(1, math.ceil(sensitivity))
+            # the threshold tau of theorem C3, for this bound and share
             peak = -math.expm1(-second / (2 * bound))
             odds = math.log((points * peak + math.exp(total)) / math.expm1(total))
             tau = max(0.0, (odds - math.log(2)) / first)
@@ -705,10 +715,10 @@ def _best_proposal(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _spread(given: Numbers) -> float:
-    """Return how far the middle of the bounds is from a trimmed mean, if the spread is public."""
-    lower, upper = as_bounds(given["bounds"])
-    half, spread = (upper - lower) / 2, given["spread"]
+def _spread(numbers: Numbers) -> float:
+    """Return the error of guessing the middle of the bounds: the spread, or half the width."""
+    lower, upper = as_bounds(numbers["bounds"])
+    half, spread = (upper - lower) / 2, numbers["spread"]
     return float(half if spread is None else min(as_positive(spread, "spread"), half))
 
 

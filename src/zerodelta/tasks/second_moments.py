@@ -1,9 +1,8 @@
-"""Sums of products of columns with K-norm noise, for covariances and principal axes (theory R).
+"""Measure sums of products of columns with K-norm noise, for covariances and axes (theory R).
 
-A row k of integers, with a public constant as its last entry, adds k kᵀ. In the Frobenius norm two
-such matrices differ by at most √2 times the largest squared length, for one is never minus the
-other: ‖k kᵀ - l lᵀ‖² = |k|⁴ + |l|⁴ - 2 (k·l)². Entry by entry they differ by at most twice the
-largest entry.
+A row k of integers, with a public constant as its last entry, adds the matrix k kᵀ. In the
+Frobenius norm two such matrices differ by at most √2 times the largest squared length, because
+‖k kᵀ - l lᵀ‖² = |k|⁴ + |l|⁴ - 2 (k·l)². Each entry differs by at most twice the largest entry.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.regression.encoded_columns import ColumnBounds, variance_kept
 from zerodelta.spine.plan import Facts, Method, choose, ranked
-from zerodelta.spine.public_inputs import each_bounds
+from zerodelta.spine.public_inputs import bounds_by_column
+from zerodelta.tasks.statistics import check_one_bound
 from zerodelta.value import value
 
 _Norm: TypeAlias = Literal["frobenius", "max"]
@@ -36,23 +36,24 @@ _Norm: TypeAlias = Literal["frobenius", "max"]
 STEPS = 1 << 16
 """Half the width of the bounds, or the length of the longest row, in steps."""
 
-DIAGONAL, BESIDE = 70, 99
-"""The Frobenius norm counts what is beside the diagonal twice: there integers are larger by 99/70,
-which exceeds √2 by less than 1/10000, so √2 times a matrix norm is at most 99 of theirs."""
+DIAGONAL, OFF_DIAGONAL = 70, 99
+"""Integer weights of the entries of the upper triangle. The Frobenius norm counts off-diagonal
+entries twice, so they are multiplied by √2 relative to the diagonal: 99/70 exceeds √2 by less than
+1/10000. The l2 norm of the weighted triangle is then at most 99/√2 times the Frobenius norm."""
 
-_HALF_ROOT = Fraction(BESIDE, 1) * Fraction(7072, 10_000)
-"""An upper limit of 99/√2."""
+_OFF_DIAGONAL_OVER_ROOT = Fraction(OFF_DIAGONAL, 1) * Fraction(7072, 10_000)
+"""A number slightly above 99/√2."""
 
 _MOST_COLUMNS = 1000
 
 
 @value(eq=False)
 class Products:
-    """How rows become integers: of a box, of a ball, or of a box and then of a ball."""
+    """The map from rows to integers: rows of a box, of a ball, or of a box cut to a ball."""
 
     lattice: FixedPoint
     scaled: ColumnBounds | None
-    """Columns are scaled to [-1, 1] by these bounds first."""
+    """The bounds by which columns are scaled to [-1, 1] before they are cut to the ball."""
     unit: Floats
     """One step of each column, in the unit of the data."""
     middle: Floats
@@ -61,10 +62,10 @@ class Products:
     def of(
         columns: int, *, bounds: Any, data_norm: Rational | None, radius: float | None = None
     ) -> Products:
-        """Check what is public of the rows; with `radius` a box is cut to a ball.
+        """Return the map for public bounds or a public norm; with `radius` a box is cut to a ball.
 
-        The ball ends so far on the way from the middle of the bounds to a corner, but not before
-        the faces.
+        The radius of the ball is a fraction of the distance from the middle of the bounds to a
+        corner, but at least the distance to the faces.
         """
         require(
             1 <= columns <= _MOST_COLUMNS,
@@ -73,19 +74,13 @@ class Products:
             expected=f"1 to {_MOST_COLUMNS} columns",
             remedy="name some of them",
         )
-        require(
-            (bounds is None) != (data_norm is None),
-            "bounds, data_norm",
-            (bounds, data_norm),
-            expected="exactly one public bound on the rows",
-            remedy="pass bounds=(lower, upper), or data_norm= the largest l2 norm a row can have",
-        )
+        check_one_bound(bounds, data_norm)
         if data_norm is not None:
             _check_size(abs(as_rational(data_norm, "data_norm")), "data_norm", data_norm)
             lattice = FixedPoint.ball(dimension=columns, bound=data_norm, steps=STEPS)
             unit = np.full(columns, float(lattice.bound) / STEPS)  # type: ignore[arg-type]
             return Products(lattice=lattice, scaled=None, unit=unit, middle=np.zeros(columns))
-        lower, upper = zip(*each_bounds(bounds, columns), strict=True)
+        lower, upper = zip(*bounds_by_column(bounds, columns), strict=True)
         ends = ColumnBounds(lower=_floats(lower), upper=_floats(upper))
         for low, high in zip(lower, upper, strict=True):
             _check_size(high - low, "bounds", bounds)
@@ -108,21 +103,23 @@ class Products:
 
     @property
     def bias(self) -> float:
-        """What a covariance loses, averaged, if rows in a corner that are cut differ in size only.
+        """The average loss of a covariance by cutting rows that lie in a corner of the bounds.
 
-        Those rows fill a quarter of each column's bounds, at an end (`RowBox`).
+        These rows fill a quarter of each column's bounds, at an end, and differ in length only
+        (`RowBox`).
         """
         if self.scaled is None:
             return 0.0
         reach = float(self.lattice.bound) / math.sqrt(self.columns)  # type: ignore[arg-type]
-        lost = variance_kept(1.0) - variance_kept(reach)
-        return lost * float(np.mean(np.outer(self.scaled.half, self.scaled.half)))
+        loss = variance_kept(1.0) - variance_kept(reach)
+        return loss * float(np.mean(np.outer(self.scaled.half, self.scaled.half)))
 
     def beyond(self, rows: Block) -> npt.NDArray[np.bool_]:
-        """Tell which rows are longer than the ball, and cut; each is added up by itself."""
+        """Tell which rows lie beyond the ball, and are cut."""
         if self.scaled is None:
             return np.zeros(len(rows), dtype=np.bool_)
         scaled = self.scaled.scaled(rows)
+        # cumsum adds in the order of the columns: rounding does not depend on a row's position
         squares = np.cumsum(scaled * scaled, axis=1)[:, -1]
         return np.asarray(squares > float(self.lattice.bound) ** 2)  # type: ignore[arg-type]
 
@@ -132,16 +129,21 @@ class Products:
         return STEPS**2 * (self.columns if self.lattice.norm == math.inf else 1)
 
     def integers(self, rows: Block, *, counted: bool) -> npt.NDArray[np.int64]:
-        """Return integer rows; one with a missing cell is left out, or at the center."""
+        """Return integer rows.
+
+        A row with a missing cell is left out if rows are `counted`, else it is at the center.
+        """
         if counted:
             rows = rows[~np.isnan(rows).any(axis=1)]
-        whole = whole_rows(rows)
-        return self.lattice.quantize(whole if self.scaled is None else self.scaled.scaled(whole))
+        complete = whole_rows(rows)
+        if self.scaled is not None:
+            complete = self.scaled.scaled(complete)
+        return self.lattice.quantize(complete)
 
 
 @value(eq=False)
 class ProductNoise:
-    """Noise on all sums of products, of sums, and of the number of rows where that is private."""
+    """Noise on the sums of products, on the sums, and on the number of rows if that is private."""
 
     products: Products
     norm: _Norm
@@ -159,14 +161,15 @@ class ProductNoise:
         expected_rows: int,
         neighbors: Neighbors,
     ) -> ProductNoise:
-        """Calibrate it."""
+        """Return the noise in one of the two norms with exactly this ε."""
         width, replaced = products.columns + 1, neighbors is Neighbors.REPLACE
         dimension = width * (width + 1) // 2 - (not counted)
         if norm == "max":
             sensitivity: Fraction = Fraction(STEPS**2 * (2 if replaced else 1))
         else:
             length = products.square + _constant(products, norm) ** 2
-            sensitivity = length * (Fraction(BESIDE) if replaced else _HALF_ROOT)
+            factor = Fraction(OFF_DIAGONAL) if replaced else _OFF_DIAGONAL_OVER_ROOT
+            sensitivity = length * factor
         mechanism = KNorm.for_epsilon(
             epsilon=epsilon,
             norm=math.inf if norm == "max" else 2,
@@ -189,14 +192,14 @@ class ProductNoise:
         epsilon: Rational,
         method: str,
         *,
-        beside: bool = False,
+        off_diagonal: bool = False,
     ) -> tuple[ProductNoise, tuple[Method, ...]]:
-        """Return the noise by the method of this name or, with "auto", of the least error.
+        """Return the noise of the named method or, with "auto", of the one with the least error.
 
-        With `beside` that of the entries beside the diagonal alone.
+        With `off_diagonal` the errors are those of the entries off the diagonal.
         """
         norms: tuple[_Norm, ...] = ("frobenius", "max")
-        each = {
+        noises = {
             norm: ProductNoise.of(
                 products,
                 norm,
@@ -209,20 +212,20 @@ class ProductNoise:
         }
         why = {
             "frobenius": "noise in the norm of rows of bounded length",
-            "max": "noise in the norm of columns within bounds of their own",
+            "max": "noise in the norm of columns with separate bounds",
         }
         methods = ranked(
             *(
                 Method(
                     name=name,
-                    error=noise.error_beside if beside else noise.error,
+                    error=noise.off_diagonal_error if off_diagonal else noise.error,
                     spends=f"ε on {noise.mechanism.dimension} sums together",
                     why=why[name],
                 )
-                for name, noise in each.items()
+                for name, noise in noises.items()
             )
         )
-        return each[choose(methods, method).name], methods  # type: ignore[index]
+        return noises[choose(methods, method).name], methods  # type: ignore[index]
 
     @property
     def constant(self) -> int:
@@ -231,23 +234,23 @@ class ProductNoise:
 
     @property
     def _weights(self) -> npt.NDArray[np.int64]:
-        """What the entries of the upper triangle are multiplied by before there is noise."""
+        """The factors of the entries of the upper triangle before noise is added."""
         first, second = np.triu_indices(self.products.columns + 1)
-        if self.norm == "max":  # 2k² - s² has the range of k l
-            found = np.where((first == second) & (second < self.products.columns), 2, 1)
+        if self.norm == "max":  # squares are measured as 2k² - s², which has the range of k·l
+            weights = np.where((first == second) & (second < self.products.columns), 2, 1)
         else:
-            found = np.where(first == second, DIAGONAL, BESIDE)
-        return found if self.counted else found[:-1]
+            weights = np.where(first == second, DIAGONAL, OFF_DIAGONAL)
+        return weights if self.counted else weights[:-1]
 
-    def handed(self, rows: Rows) -> IntegerArray:
-        """Return what the noise is added to: the upper triangle, line by line."""
+    def exact_sums(self, rows: Rows) -> IntegerArray:
+        """Return the weighted upper triangle of the sums, line by line, to which noise is added."""
         width, constant = self.products.columns + 1, self.constant
 
         def part(block: Block) -> IntegerArray:
-            found = self.products.integers(block, counted=self.counted)
-            whole = np.column_stack([found, np.full(len(found), constant, dtype=np.int64)])
-            most = max(STEPS, constant)
-            return exact_product(whole, whole, bounds=(most, most)).reshape(-1)
+            integers = self.products.integers(block, counted=self.counted)
+            extended = np.column_stack([integers, np.full(len(integers), constant, dtype=np.int64)])
+            largest = max(STEPS, constant)
+            return exact_product(extended, extended, bounds=(largest, largest)).reshape(-1)
 
         total = rows.total(
             part,
@@ -258,24 +261,25 @@ class ProductNoise:
         exact: Any = total.reshape(width, width).astype(object)
         triangle = exact[np.triu_indices(width)]
         vector = triangle[: len(self._weights)] * self._weights
-        if self.norm == "max":  # a row that counts has the constant s: its square is s²
+        if self.norm == "max":  # the last entry is the sum of s² over the rows that count
             vector = vector - exact[-1, -1] * self._squares[: len(vector)]
-        handed: IntegerArray = vector
-        return handed
+        sums: IntegerArray = vector
+        return sums
 
     @property
     def _squares(self) -> npt.NDArray[np.int64]:
+        """1 for the squares of columns in the upper triangle, else 0."""
         first, second = np.triu_indices(self.products.columns + 1)
         squares = (first == second) & (second < self.products.columns)
         return np.asarray(squares, dtype=np.int64)
 
     def release(self, rows: Rows, bits: BitSource) -> NoisyMoments:
-        """Measure, add noise, and read means and covariances off it."""
-        return self.moments(self.mechanism.apply(self.handed(rows), bits))
+        """Measure opened rows, add noise, and return means and covariances."""
+        return self.moments(self.mechanism.apply(self.exact_sums(rows), bits))
 
-    def moments(self, drawn: IntegerArray) -> NoisyMoments:
-        """Read means and covariances off noisy integers."""
-        noisy = drawn.astype(np.float64)
+    def moments(self, noisy_sums: IntegerArray) -> NoisyMoments:
+        """Return means and covariances from the noisy weighted triangle."""
+        noisy = noisy_sums.astype(np.float64)
         width, steps = self.products.columns + 1, float(STEPS)
         count = float(self.expected_rows)
         if self.counted:
@@ -289,9 +293,9 @@ class ProductNoise:
         matrix[np.triu_indices(width)] = triangle
         matrix = np.triu(matrix) + np.triu(matrix, 1).T
         unit = self.products.unit * steps
-        if count < 1:  # nothing is known: the middle of the bounds, and no spread
-            nothing = np.zeros(width - 1)
-            return NoisyMoments(mean=self.products.middle, scaled=np.diag(nothing), unit=unit)
+        if count < 1:  # no rows seem to be there: the middle of the bounds, and no spread
+            zeros = np.zeros(width - 1)
+            return NoisyMoments(mean=self.products.middle, scaled=np.diag(zeros), unit=unit)
         mean = np.clip(matrix[:-1, -1] / self.constant / count / steps, -1.0, 1.0)
         spread = matrix[:-1, :-1] / count / steps**2 - np.outer(mean, mean)
         return NoisyMoments(
@@ -300,12 +304,12 @@ class ProductNoise:
 
     @property
     def deviations(self) -> Floats:
-        """The standard deviation of the noise on each variance, before it is made positive."""
+        """The standard deviation of the noise on each variance, before negative ones are raised."""
         d = self.mechanism.dimension
         spread = math.sqrt((d + 1) * (d + 2) / 3 if self.norm == "max" else d + 1)
         weight = 2 if self.norm == "max" else DIAGONAL
-        each = float(self.mechanism.scale) * spread / weight / self.expected_rows
-        return np.asarray(each * self.products.unit**2)
+        of_square = float(self.mechanism.scale) * spread / weight / self.expected_rows
+        return np.asarray(of_square * self.products.unit**2)
 
     @property
     def error(self) -> float:
@@ -313,38 +317,39 @@ class ProductNoise:
         return float(np.mean(self._errors))
 
     @property
-    def error_beside(self) -> float:
-        """The same of two columns that differ: of correlations the diagonal is known."""
-        several = self.products.columns > 1
-        return float(np.mean(self._errors[np.triu_indices_from(self._errors, int(several))]))
+    def off_diagonal_error(self) -> float:
+        """The same for pairs of different columns: the diagonal of correlations is known."""
+        above = self.products.columns > 1
+        return float(np.mean(self._errors[np.triu_indices_from(self._errors, int(above))]))
 
     @property
     def _errors(self) -> Floats:
+        """The expected absolute error of each entry of the covariance matrix."""
         unit, columns = self.products.unit, self.products.columns
-        inside, beside = (2, 1) if self.norm == "max" else (DIAGONAL, BESIDE)
-        each = self.mechanism.error() / self.expected_rows
-        weights = np.where(np.eye(columns, dtype=np.bool_), 1 / inside, 1 / beside)
-        return np.asarray(np.outer(unit, unit) * weights * each)
+        diagonal, off_diagonal = (2, 1) if self.norm == "max" else (DIAGONAL, OFF_DIAGONAL)
+        of_sum = self.mechanism.error() / self.expected_rows
+        weights = np.where(np.eye(columns, dtype=np.bool_), 1 / diagonal, 1 / off_diagonal)
+        return np.asarray(np.outer(unit, unit) * weights * of_sum)
 
     @property
     def claim(self) -> PureDP:
-        """What one release costs."""
+        """The privacy claim of one release."""
         return self.mechanism.claim
 
 
-def _check_size(width: Fraction, name: str, given: Any) -> None:
-    """Refuse bounds whose squares are no floats."""
+def _check_size(width: Fraction, name: str, bound: Any) -> None:
+    """Refuse bounds whose squares do not fit into floats."""
     require(
         Fraction(1, 10**100) <= width <= 10**100,
         name,
-        given,
-        expected="widths from 1e-100 to 1e100: products of columns are to be floats",
+        bound,
+        expected="widths from 1e-100 to 1e100, so that products of columns fit into floats",
         remedy="rescale the columns",
     )
 
 
 def _constant(products: Products, norm: _Norm) -> int:
-    """Return the last entry of every row: half the longest row, or one among equals."""
+    """Return the last entry of every row: half the longest row, or the largest entry for "max"."""
     return STEPS if norm == "max" else math.isqrt(products.square) // 2
 
 
@@ -371,16 +376,17 @@ def positive_part(matrix: Floats) -> Floats:
     [[0.5, 0.0], [0.0, 0.0]]
     """
     values, vectors = eigenvectors((matrix + matrix.T) / 2)
-    found = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    # values inside [-1, 1] have no larger variance
-    shrink = 1 / np.sqrt(np.maximum(1.0, np.diag(found)))
-    return np.asarray(found * np.outer(shrink, shrink))
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    # values in [-1, 1] have a variance of at most 1
+    shrink = 1 / np.sqrt(np.maximum(1.0, np.diag(positive)))
+    return np.asarray(positive * np.outer(shrink, shrink))
 
 
 def eigenvectors(matrix: Floats) -> tuple[Floats, Floats]:
     """Return eigenvalues, smallest first, and eigenvectors of a symmetric matrix.
 
-    An exception would be an output: where they cannot be found they are those of no matrix.
+    If the solver fails, the result is that of the zero matrix: an exception would be an output that
+    depends on the data.
     """
     try:
         values, vectors = np.linalg.eigh(matrix)

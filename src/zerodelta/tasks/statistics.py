@@ -1,4 +1,4 @@
-"""`count`, `sum`, `mean`, `variance` and `std` of bounded columns (theory R, C10.4)."""
+"""Release `count`, `sum`, `mean`, `variance` and `std` of bounded columns (theory R, C10.4)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import GroupKeys
-from zerodelta.data.kinds import skips
+from zerodelta.data.kinds import Boolean, Number, skips
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
-from zerodelta.errors import is_name, require
+from zerodelta.errors import ParameterError, is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
 from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
@@ -33,16 +33,21 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds, one_column
+from zerodelta.spine.public_inputs import (
+    as_pair,
+    as_source,
+    bounds_by_column,
+    bounds_of,
+    one_column,
+)
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
-from zerodelta.tables.parts import AskedColumn
+from zerodelta.tables.parts import TableColumn
 from zerodelta.tasks.table import TableQuestion, grouped_statistic, table_of
 from zerodelta.tasks.task import (
     CLOSE,
     INCOME,
-    NAMES,
     PERCENT,
     ROWS,
     SKIPPED,
@@ -54,6 +59,7 @@ from zerodelta.tasks.task import (
     Task,
     facts_of,
     planned,
+    planner_of_columns,
     width_of,
 )
 from zerodelta.value import value
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# -- How many rows there are, or have a value: a count with noise, or none where it is public -----
+# -- The number of rows, or of present cells: with noise, or without where it is public -----------
 
 
 @debited
@@ -76,7 +82,7 @@ def count(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release how many rows there are, or how many have a value in one column.
+    """Release the number of rows, or the number of rows with a value in one column.
 
     Use it for groups, for a filtered data set, for units, and where rows may be added or removed.
     Where the number is public (all rows, under replace-one) it is returned as it is, at ε = 0.
@@ -118,11 +124,11 @@ def count(
             columns is None or isinstance(rows, Dataset),
             "columns",
             columns,
-            expected="nothing: rows of a frame are counted by group",
+            expected="nothing, because only rows of a frame are counted by group",
             remedy="open the data with zd.open(…) to count the values of a column",
         )
-        one = columns is None or isinstance(columns, str)
-        require(one, "columns", columns, "the name of one column", "pass one, or none for rows")
+        named = columns is None or isinstance(columns, str)
+        require(named, "columns", columns, "the name of one column", "pass one, or none for rows")
         return table_of(
             rows,
             by=by,
@@ -132,21 +138,21 @@ def count(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing, texts=True)
-    beside = diagnosis(diagnostics, source)
+    diagnosis = as_diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.presence_only
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    return ask(question, source, epsilon=epsilon, beside=beside)
+    return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
 @value
 class CountQuestion:
-    """The number of rows is asked, or of present cells of one column."""
+    """Question for the number of rows, or of present cells of one column."""
 
     rows_only: bool = False
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise; none where the number is public."""
+        """Calibrate the noise; a public number gets none."""
         exact = as_usable_epsilon(epsilon)
         some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
@@ -171,13 +177,13 @@ class CountQuestion:
 
 
 def _public(rows: int) -> ReleasePlan[Rows]:
-    """Return the plan that publishes what is public already."""
-    none = GeometricLaw(scale=Fraction(1)).on(Fraction(1))
+    """Return the plan that publishes a public number of rows at ε = 0."""
+    unused_law = GeometricLaw(scale=Fraction(1)).on(Fraction(1))
     zero = np.zeros((1, 1), dtype=np.int64)
     return ReleasePlan(
         claim=PureDP(0),
         steps=(Step(theorem="public"),),
-        answer=lambda _rows, _bits: _counted(rows, none, zero, (Fraction(0), Fraction(rows))),
+        answer=lambda _rows, _bits: _counted(rows, unused_law, zero, (Fraction(0), Fraction(rows))),
         error=0.0,
         public=("the number of rows",),
     )
@@ -186,13 +192,15 @@ def _public(rows: int) -> ReleasePlan[Rows]:
 def _counted(
     value: int, law: NoiseLaw, noisy: IntegerArray, form: tuple[Fraction, Fraction]
 ) -> Measured:
-    """Return a count with what its interval is made of."""
-    counted = {"count": (None, "count")}
-    sums = NoisySums(law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=counted)
+    """Return a count with the noisy sums for its interval."""
+    statistics = {"count": (None, "count")}
+    sums = NoisySums(
+        law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=statistics
+    )
     return Measured(value=value, sums=(sums,))
 
 
-# -- The lattice on which rows of a mean are added up, and what a mean on it can be ---------------
+# -- The lattice on which the rows of a mean are added up -----------------------------------------
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
 _SUM_BITS = 62
@@ -207,14 +215,8 @@ def mean_lattice(
     n: int,
     epsilon: Fraction,
 ) -> FixedPoint:
-    """Return the lattice between the bounds, or of the ball of that norm; it takes just one."""
-    require(
-        (bounds is None) != (data_norm is None),
-        "bounds, data_norm",
-        (bounds, data_norm),
-        expected="exactly one public bound on the rows",
-        remedy="pass bounds=(lower, upper), or data_norm= the largest norm a row can have",
-    )
+    """Return the lattice between the bounds, or in the ball of that norm."""
+    check_one_bound(bounds, data_norm)
     if data_norm is not None:
         bound, steps = as_positive(data_norm, "data_norm"), _steps(n, epsilon, dimension, norm)
         return FixedPoint.ball(dimension=dimension, bound=bound, norm=norm, steps=steps)
@@ -223,19 +225,29 @@ def mean_lattice(
     return FixedPoint.box(dimension=dimension, lower=lower, upper=upper, steps=steps)
 
 
-def _steps(n: int, epsilon: Fraction, dimension: int, norm: float) -> int:
-    """Return the bound in quanta.
+def check_one_bound(bounds: Any, data_norm: Any) -> None:
+    """Refuse rows with no public bound, or with two."""
+    if (bounds is None) == (data_norm is None):
+        raise ParameterError(
+            "bounds, data_norm",
+            expected="exactly one public bound on the rows",
+            remedy="pass bounds=(lower, upper) or data_norm=, the largest norm of a row",
+        )
 
-    At most so many that n of them, and for l2 the squares of one row, add up in 64 bits.
+
+def _steps(n: int, epsilon: Fraction, dimension: int, norm: float) -> int:
+    """Return the bound in quanta, as many as the noise wants.
+
+    They are limited so that n bounds, and for l2 the squares of one row, add up in 64 bits.
     """
-    most = min(_MOST_STEPS, (1 << _SUM_BITS) // n)
+    fitting = min(_MOST_STEPS, (1 << _SUM_BITS) // n)
     if norm == 2:
-        most = min(most, math.isqrt((1 << _SUM_BITS) // dimension))
-    return max(_LEAST_STEPS, min(wanted_steps(n, epsilon), most))
+        fitting = min(fitting, math.isqrt((1 << _SUM_BITS) // dimension))
+    return max(_LEAST_STEPS, min(wanted_steps(n, epsilon), fitting))
 
 
 def stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
-    """Return the largest l_noise norm of a vector of unit l_norm norm, rounded up."""
+    """Return the largest norm, in `noise_norm`, of a vector of length 1 in `norm`, rounded up."""
     if noise_norm >= norm:
         return Fraction(1)
     power = 1 / noise_norm - (0.0 if norm == math.inf else 1 / norm)
@@ -246,15 +258,15 @@ def stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
 
 
 def average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
-    """Return the bound of a coordinate, averaged over the columns."""
+    """Return the average over the columns of the bound of a coordinate."""
     return reduce(add, bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
 
 
 def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
     """Return the bounds of each coordinate."""
     center, bound = (
-        list(each) if isinstance(each, tuple) else [each] * lattice.dimension
-        for each in (lattice.center, lattice.bound)
+        list(numbers) if isinstance(numbers, tuple) else [numbers] * lattice.dimension
+        for numbers in (lattice.center, lattice.bound)
     )
     return (
         [c - b for c, b in zip(center, bound, strict=True)],
@@ -263,15 +275,18 @@ def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
 
 
 def resolution_of(lattice: FixedPoint) -> Fraction:
-    """Return how far quantizing moves a coordinate, the bound being 1: in a ball also inwards."""
+    """Return the largest change of a coordinate by quantizing, relative to the bound.
+
+    In a box values are rounded to nearest; in a ball a whole step inwards is possible, too.
+    """
     return Fraction(1, lattice.steps if lattice.norm != math.inf else 2 * lattice.steps)
 
 
 def inside(value: Floats, lattice: FixedPoint) -> Floats:
-    """Clip the noisy mean to where a mean can be: post-processing that never adds error."""
-    if lattice.norm == 2:  # around 0
-        most, length = average(lattice.bound), float(np.linalg.norm(value))
-        return value * min(1.0, float(most) / length) if length > 0 else value
+    """Project the noisy mean to the box or ball of the rows: post-processing that adds no error."""
+    if lattice.norm == 2:  # a ball around 0
+        radius, length = average(lattice.bound), float(np.linalg.norm(value))
+        return value * min(1.0, float(radius) / length) if length > 0 else value
     if not isinstance(lattice.center, tuple) and not isinstance(lattice.bound, tuple):
         return np.clip(
             value, *inner_ends(lattice.center - lattice.bound, lattice.center + lattice.bound)
@@ -281,7 +296,8 @@ def inside(value: Floats, lattice: FixedPoint) -> Floats:
 
 
 _NOISE_NORMS = {"laplace": 1.0, "k-norm": 2.0, "k-norm-max": math.inf}
-_FITTING = {norm: name for name, norm in _NOISE_NORMS.items()}
+_METHOD_OF_NORM = {norm: name for name, norm in _NOISE_NORMS.items()}
+"""For rows that are bounded in a norm, the method that draws noise in the same norm."""
 
 
 @debited
@@ -315,12 +331,12 @@ def mean(
         Of every column, numbers or one for each column (a box), known without the rows; for a data
         set, by default as declared.
     data_norm : number
-        Instead of bounds: the largest norm that a row can have.
+        Instead of bounds: the largest norm of a row.
     norm : 1, 2 or math.inf
-        Of which norm `data_norm` is the bound.
+        The norm that `data_norm` bounds.
     method : str
-        "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1): in which norm noise is drawn, or "auto",
-        the one with the least predicted error.
+        The norm in which noise is drawn: "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1), or
+        "auto", the one with the least predicted error.
 
     Returns
     -------
@@ -333,7 +349,7 @@ def mean(
     **Guarantee**: pure ε-DP (theory R, C10.4), proven: K-norm noise on the exact integer sum of
     quantized rows; where cells may be missing, on a count and a sum together (theory P, G2), whose
     quotient is the mean, or the middle of the bounds if the noisy count is not positive. With
-    `data_norm` a row with a missing cell counts nowhere.
+    `data_norm` a row with a missing cell is not counted.
     **Neighbors**: replace-one, where the number of rows is public, or what the data set says.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
@@ -356,8 +372,8 @@ def mean(
             remedy="pass bounds=(lower, upper)",
         )
     question = partial(MeanQuestion, data_norm=data_norm, norm=norm, method=method)
-    asked = (rows, columns, by, bounds, epsilon, missing, diagnostics)
-    return _released("mean", *asked, declared=data_norm is None, question=question)
+    arguments = (rows, columns, by, bounds, epsilon, missing, diagnostics)
+    return _released("mean", *arguments, use_declared=data_norm is None, question=question)
 
 
 def _released(
@@ -370,13 +386,13 @@ def _released(
     missing: Any,
     diagnostics: Rational | None,
     *,
-    declared: bool = True,
+    use_declared: bool = True,
     question: Callable[..., Question] | None = None,
 ) -> Release:
-    """Release one statistic of columns: a table by group, else its numbers alone.
+    """Release one statistic of columns: as a table by group, else as numbers for all rows.
 
-    Of all rows the `question` is asked that takes bounds; without one that of a table. Bounds that
-    are not stated are those that were `declared`.
+    For all rows `question` takes the bounds; without it a table of one group is measured. With
+    `use_declared`, bounds that are not stated are the declared ones.
     """
     if by is not None:
         return grouped_statistic(
@@ -390,31 +406,48 @@ def _released(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds) if declared else bounds
+    stated = bounds_of(source, bounds) if use_declared else bounds
+    if stated is None and use_declared and isinstance(source, Dataset):
+        _check_numeric(source)
+    of_statistic: Question
     if question is None:
-        absent, complete = _missing(source), not source.drops_rows
-        asked: Question = _of_all_rows(statistic, source.columns, stated, absent, complete=complete)
+        of_statistic = _of_all_rows(
+            statistic, source.columns, stated, _skipped(source), complete=not source.drops_rows
+        )
     else:
-        asked = question(bounds=stated)
-    beside = diagnosis(diagnostics, source, bounds=stated)
-    return ask(asked, source, epsilon=epsilon, beside=beside)
+        of_statistic = question(bounds=stated)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
+    return ask(of_statistic, source, epsilon=epsilon, diagnosis=diagnosis)
+
+
+def _check_numeric(source: Dataset) -> None:
+    """Refuse columns without bounds by name: a sum over categories, texts or dates has no unit."""
+    kinds = source.kinds.items()
+    others = [name for name, kind in kinds if not isinstance(kind, (Number, Boolean))]
+    require(
+        not others,
+        "columns",
+        others,
+        expected="columns that were declared as numbers or booleans",
+        remedy='name such columns only, as in zd.mean(people, "income", epsilon=1)',
+    )
 
 
 def _of_all_rows(
     statistic: str, columns: Sequence[str], bounds: Any, missing: Sequence[bool], *, complete: bool
 ) -> TableQuestion:
-    """Return the question of one statistic of each column, of all rows together."""
+    """Return the question for one statistic of each column, of all rows as one group."""
     require(columns, "columns of rows", 0, "one or more", "pass rows with a column")
-    each = zip(columns, each_bounds(bounds, len(columns)), missing, strict=True)
-    asked = tuple(
-        AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
-        for name, pair, absent in each
+    entries = zip(columns, bounds_by_column(bounds, len(columns)), missing, strict=True)
+    table_columns = tuple(
+        TableColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))
+        for name, pair, absent in entries
     )
-    return TableQuestion(keys=GroupKeys(), columns=asked, complete=complete, only=statistic)
+    return TableQuestion(keys=GroupKeys(), columns=table_columns, complete=complete, only=statistic)
 
 
-def _missing(source: Source) -> list[bool]:
-    """Tell for each column whether what is missing there, or was dropped, counts nowhere."""
+def _skipped(source: Source) -> list[bool]:
+    """Tell for each column whether missing cells, and cells of dropped rows, are not counted."""
     if isinstance(source, Dataset) and not source.drops_rows:
         return [skips(kind) for kind in source.kinds.values()]
     return [source.may_miss] * len(source.columns)
@@ -422,7 +455,7 @@ def _missing(source: Source) -> list[bool]:
 
 @value
 class MeanQuestion:
-    """A mean is asked of rows within public bounds."""
+    """Question for the mean of rows within public bounds."""
 
     bounds: tuple[Any, Any] | None = None
     data_norm: Rational | None = None
@@ -433,10 +466,10 @@ class MeanQuestion:
         """Choose the norm of the noise, and calibrate it."""
         if facts.may_miss and (self.bounds is not None or self.data_norm is None):
             return self._of_present_cells(facts, epsilon)
-        return self._of_whole_rows(facts, as_usable_epsilon(epsilon))
+        return self._of_complete_rows(facts, as_usable_epsilon(epsilon))
 
     def _of_present_cells(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan a table of all rows: how many cells of each column count is private."""
+        """Plan a table of all rows, because the number of present cells of a column is private."""
         require(
             self.data_norm is None and is_name(self.method, ("auto", "partition")),
             "data_norm" if self.data_norm is not None else "method",
@@ -452,7 +485,7 @@ class MeanQuestion:
         spends = (
             f"ε/{parts} on count and sum of a column" if parts else "ε on counts and sums together"
         )
-        why = "a missing cell counts nowhere; missing=None, if none is missing, needs less noise"
+        why = "a missing cell is not counted; missing=None, if none is missing, needs less noise"
         return replace(
             plan,
             methods=(Method(name="partition", error=plan.error, spends=spends, why=why),),
@@ -460,11 +493,12 @@ class MeanQuestion:
             details=None,
         )
 
-    def _of_whole_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan one vector: the sum of the rows and, where one may lack a cell, their number first.
+    def _of_complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
+        """Plan the noisy sum of the rows, with their number first where cells may be missing.
 
-        A row is then (s, k), s the steps of the lattice, and (0, 0) if a cell of it is missing: two
-        rows are 2s apart, as without s, and one is (s, s) from none.
+        If rows are counted, a row k adds the vector (s, k), s being the steps of the lattice, and
+        (0, 0) if a cell of it is missing. Two rows are then 2s apart, the same as without counting,
+        and an added or removed row changes the vector by (s, s) at most.
         """
         counted, dimension = facts.may_miss, facts.width
         n = facts.planned_rows if counted else facts.public_rows
@@ -481,46 +515,47 @@ class MeanQuestion:
             epsilon=epsilon, n=n, dimension=dimension, norm=lattice.norm, bound=size
         )
         if counted:
-            methods = tuple(each for each in methods if each.name == _FITTING[lattice.norm])
+            fitting = _METHOD_OF_NORM[lattice.norm]
+            methods = tuple(method for method in methods if method.name == fitting)
         norm = _NOISE_NORMS[choose(methods, self.method).name]
-        moved = 2 * steps * stretch(lattice.norm, norm, dimension)
+        sensitivity = 2 * steps * stretch(lattice.norm, norm, dimension)
         if counted and facts.neighbors is Neighbors.ADD_REMOVE:
-            moved = steps * stretch(math.inf, norm, 2)
+            sensitivity = steps * stretch(math.inf, norm, 2)
         noise = KNorm.for_epsilon(
             epsilon=epsilon,
             norm=norm,
             dimension=dimension + counted,
-            sensitivity=moved,
+            sensitivity=sensitivity,
             neighbors=facts.neighbors if counted else Neighbors.REPLACE,
         )
-        if counted:  # of a mean as long as half the bound
+        if counted:  # forecast of the quotient for a mean whose length is half the bound
             spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * noise.error() / (steps * n)
             methods = (
                 Method(
                     name=methods[0].name,
                     error=min(spread * float(size), float(size)),
                     spends="ε on one number and one sum",
-                    why="a row that lacks a cell counts nowhere; missing=None, if none does, needs "
-                    "less noise",
+                    why="a row with a missing cell is not counted; missing=None, if there is none, "
+                    "needs less noise",
                 ),
             )
         unit = Fraction(1) if counted else lattice.quantum
         law = noise.law(unit=unit, rows=1 if counted else n)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            every = list(range(dimension))
+            columns = list(range(dimension))
             if counted:
-                present, found = rows.present_sums(every, lattice, joint=True)
-                exact = [int(present[0]) * steps, *map(int, found)]
+                present, totals = rows.present_sums(columns, lattice, joint=True)
+                exact = [int(present[0]) * steps, *map(int, totals)]
                 noisy = noise.apply(np.array(exact, dtype=object), bits)
                 number, *total = map(int, noisy)
                 value = np.array([float(size) * k / number if number > 0 else 0.0 for k in total])
+                sums = _sums_with_count(law, noisy, lattice, columns=facts.columns)
             else:
-                noisy = noise.apply(rows.sum(every, lattice), bits)
+                noisy = noise.apply(rows.sum(columns, lattice), bits)
                 value = lattice.dequantize(noisy, rows=n) / n
-            sums = _counted_sums if counted else _sums
-            made = sums(law, noisy, lattice, rows=n, columns=facts.columns)
-            return Measured(value=_plain(inside(value, lattice)), sums=(made,))
+                sums = _sums_of_public_rows(law, noisy, lattice, rows=n, columns=facts.columns)
+            return Measured(value=_plain(inside(value, lattice)), sums=(sums,))
 
         public = ("the number of columns", "bounds on the rows")
         return ReleasePlan(
@@ -535,14 +570,14 @@ class MeanQuestion:
 
 
 def _plain(values: Floats) -> Any:
-    """Return the number of one column, or those of several."""
+    """Return a float for one column, or an array for several."""
     return float(values[0]) if len(values) == 1 else values
 
 
-def _sums(
+def _sums_of_public_rows(
     law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
 ) -> NoisySums:
-    """Return a line for each column of so many rows, whose number is public."""
+    """Return the noisy sums with a line for each column, if the number of rows is public."""
     return NoisySums(
         law=law,
         integers=noisy[:, None],
@@ -556,10 +591,10 @@ def _sums(
     )
 
 
-def _counted_sums(
-    law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
+def _sums_with_count(
+    law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, columns: Sequence[str]
 ) -> NoisySums:
-    """Return one line for all columns, whose first number is that of the rows."""
+    """Return the noisy sums as one line for all columns, after the number of rows in steps."""
     bound = average(lattice.bound)
     return NoisySums(
         law=law,
@@ -572,10 +607,10 @@ def _counted_sums(
 
 
 def _forms(dimension: int, steps: int, column: int) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the count of complete rows and the sum of a column, as forms of that line."""
+    """Return the forms of that line for the number of complete rows, and the sum of a column."""
     places = range(dimension + 2)
-    one = (Fraction(int(place == 0), steps) for place in places)
-    return tuple(one), tuple(Fraction(int(place == column + 1), steps) for place in places)
+    rows = (Fraction(int(place == 0), steps) for place in places)
+    return tuple(rows), tuple(Fraction(int(place == column + 1), steps) for place in places)
 
 
 def mean_methods(
@@ -603,27 +638,29 @@ def mean_methods(
 def _forecast(
     epsilon: Fraction, count: int, d: int, norm: float, size: float
 ) -> tuple[Method, ...]:
-    fits = _FITTING[norm]
+    """Return the methods of `mean_methods`, for checked arguments."""
+    fitting = _METHOD_OF_NORM[norm]
 
     def of(name: str, why: str) -> Method:
-        noise = KNorm(
+        unit_error = KNorm(
             norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
         ).error()
-        moved = 2 * size / count * float(stretch(norm, _NOISE_NORMS[name], d))
-        error = min(noise * moved / float(epsilon), size)  # clipped to the bounds
+        sensitivity = 2 * size / count * float(stretch(norm, _NOISE_NORMS[name], d))
+        error = min(unit_error * sensitivity / float(epsilon), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)
 
     reasons = {
         name: "noise in the norm that bounds the rows"
-        if name == fits
+        if name == fitting
         else "its norm does not fit the bound: the sensitivity grows with the dimension"
         for name in _NOISE_NORMS
     }
-    order = sorted(_NOISE_NORMS, key=lambda name: name != fits)  # in one dimension all are equal
+    # the first of equals wins, and in one dimension all are equal
+    order = sorted(_NOISE_NORMS, key=lambda name: name != fitting)
     return ranked(*(of(name, reasons[name]) for name in order))
 
 
-# -- The sum of bounded columns; a missing cell, and a row that a filter drops, adds nothing ------
+# -- The sum of bounded columns; missing cells and rows that a filter drops add nothing -----------
 
 _MOST_SUM_STEPS = 1 << 40
 
@@ -661,8 +698,8 @@ def sum(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R; by group P1, G2), proven: one row moves an integer sum by at
-    most the width of its bounds (0 included, where it may be missing).
+    **Guarantee**: pure ε-DP (theory R; by group P1, G2), proven: one row changes an integer sum by
+    at most the width of its bounds, extended to 0 where a cell may be missing.
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the expected absolute error of a sum, averaged over the columns.
 
@@ -679,18 +716,19 @@ def sum(
 
 @value
 class SumQuestion:
-    """A sum is asked of columns within public bounds."""
+    """Question for the sum of columns within public bounds."""
 
     bounds: tuple[Any, Any] | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the lattice, and calibrate noise in the l∞ norm."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
-        exact, ends = as_usable_epsilon(epsilon), each_bounds(self.bounds, facts.width)
+        exact, ends = as_usable_epsilon(epsilon), bounds_by_column(self.bounds, facts.width)
         wanted = wanted_steps(facts.planned_rows, exact)
         steps = max(_LEAST_STEPS, min(wanted, _MOST_SUM_STEPS))
         quanta = tuple((upper - lower) / (2 * steps) for lower, upper in ends)
-        # whole numbers of quanta from 0: those of a lattice around the middle, moved by an offset
+        # a sum is an integer number of quanta counted from 0: those of a lattice around the middle
+        # of the bounds, plus an offset for each value
         offsets = [round((a + b) / (2 * q)) for (a, b), q in zip(ends, quanta, strict=True)]
         lower, upper = zip(*ends, strict=True)
         lattice = FixedPoint.box(dimension=facts.width, lower=lower, upper=upper, steps=steps)
@@ -698,7 +736,7 @@ class SumQuestion:
             epsilon=exact,
             norm=math.inf,
             dimension=facts.width,
-            sensitivity=max(_moves(offset, steps, facts) for offset in offsets),
+            sensitivity=max(_sensitivity(offset, steps, facts) for offset in offsets),
             neighbors=facts.neighbors,
         )
         unit = quanta[0] if len(quanta) == 1 else quanta
@@ -730,8 +768,8 @@ class SumQuestion:
         )
 
 
-def _moves(offset: int, steps: int, facts: Facts) -> int:
-    """Return by how much one row can change the sum."""
+def _sensitivity(offset: int, steps: int, facts: Facts) -> int:
+    """Return by how many quanta one row can change the sum."""
     low, high = offset - steps, offset + steps
     if facts.neighbors is Neighbors.ADD_REMOVE:
         return max(abs(low), abs(high))
@@ -739,18 +777,18 @@ def _moves(offset: int, steps: int, facts: Facts) -> int:
 
 
 def _totals(rows: Rows, lattice: FixedPoint, offsets: Sequence[int], facts: Facts) -> IntegerArray:
-    """Return the exact sum of each column: Σk, and the offset once for each value.
+    """Return the exact sum of each column in quanta: Σk, plus the offset for each value.
 
-    Where none may miss, a cell without a value is the center, within the bounds as all others.
+    Where no cell may be missing, an absent cell counts as the center of the bounds.
     """
     counts: Any
-    if len(offsets) == 1:  # one pass
-        found = rows.group_sums((), (), 0, lattice)
-        sums, counts = found[:, 2], found[:, 1 if facts.may_miss else 0]
+    if len(offsets) == 1:  # in one pass
+        table = rows.group_sums((), (), 0, lattice)
+        sums, counts = table[:, 2], table[:, 1 if facts.may_miss else 0]
     else:
-        every = list(range(len(offsets)))
-        sums = rows.sum(every, lattice)
-        counts = present_counts(rows, every) if facts.may_miss else facts.public_rows
+        columns = list(range(len(offsets)))
+        sums = rows.sum(columns, lattice)
+        counts = present_counts(rows, columns) if facts.may_miss else facts.public_rows
     exact: IntegerArray = sums.astype(object) + np.array(offsets, dtype=object) * counts
     return exact
 
@@ -841,25 +879,25 @@ def std(
 # -- What the tasks are, for advice and the command line ------------------------------------------
 
 
-def _count(given: Numbers) -> tuple[Method, ...]:
-    """Return the forecast for rows that a condition keeps: the number of all of them is public."""
-    facts = Facts(rows=given["n"], may_miss=True, drops_rows=True)
-    return tuple(CountQuestion(rows_only=True).plan(facts, given["epsilon"]).methods)
+def _count(numbers: Numbers) -> tuple[Method, ...]:
+    """Return the forecast for a count of rows that meet a condition."""
+    facts = Facts(rows=numbers["n"], may_miss=True, drops_rows=True)
+    return tuple(CountQuestion(rows_only=True).plan(facts, numbers["epsilon"]).methods)
 
 
-def _total(given: Numbers) -> float:
-    """Return how far n times the middle of the bounds may be from a sum, on average."""
-    ends = each_bounds(given["bounds"], width_of(given))
+def _total(numbers: Numbers) -> float:
+    """Return the largest error of n times the middle of the bounds, averaged over the columns."""
+    ends = bounds_by_column(numbers["bounds"], width_of(numbers))
     widths = float(reduce(add, (upper - lower for lower, upper in ends)))
-    return float(given["n"]) * widths / (2 * len(ends))
+    return float(numbers["n"]) * widths / (2 * len(ends))
 
 
-def _spread_methods(statistic: str, given: Numbers) -> tuple[Method, ...]:
+def _spread_methods(statistic: str, numbers: Numbers) -> tuple[Method, ...]:
     """Return the forecast for one statistic of all rows, in the unit of the data."""
-    facts, width = facts_of(given), width_of(given)
+    facts, width = facts_of(numbers), width_of(numbers)
     missing, names = [facts.may_miss] * width, [str(place) for place in range(width)]
-    question = _of_all_rows(statistic, names, given["bounds"], missing, complete=True)
-    plan = question.plan(facts, given["epsilon"])
+    question = _of_all_rows(statistic, names, numbers["bounds"], missing, complete=True)
+    plan = question.plan(facts, numbers["epsilon"])
     assert isinstance(plan.error, float)
     return tuple(replace(method, error=plan.error) for method in plan.methods)
 
@@ -878,6 +916,7 @@ _COLUMNS = "one number for each column (and group)"
 
 
 def _planner(title: str) -> Planner:
+    """Return the planner of a task for one column of numbers."""
     return Planner(
         title=title,
         fields=("n", "width"),
@@ -899,7 +938,7 @@ TASKS: dict[str, Task] = {
             methods=_count,
             reliable=CLOSE,
             needs=ROWS,
-            blind=lambda given: given["n"] / 2,
+            blind=lambda numbers: numbers["n"] / 2,
         ),
         command=Command(
             columns="one",
@@ -950,14 +989,7 @@ TASKS: dict[str, Task] = {
             publishes=_COLUMNS,
             example="mean people.csv income --by city",
         ),
-        planner=Planner(
-            title="Mean of columns",
-            fields=("n", "dimension", "width"),
-            fixed=SKIPPED,
-            people=NAMES.replace("100", "{width}"),
-            python="people, names",
-            shell="{names}",
-        ),
+        planner=planner_of_columns("Mean of columns"),
     ),
     "variance": Task(
         verb=variance,

@@ -1,7 +1,7 @@
-"""What a task is: one verb or estimator, described once, in the file of the verb.
+"""Describe a task, one verb or estimator, once and for all, in the file of the verb.
 
-The command line, the planner page, the advisor, reports, the reference and the tests read it here.
-A forecast is made by the question's own plan, which no rows ever see.
+The command line, the planner page, the advisor, reports, the reference and the tests are all
+derived from these descriptions. A forecast comes from the plan of the question, without rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Numbers: TypeAlias = Mapping[str, Any]
 
 EPSILON = "epsilon=1"
 ROWS = {"n": "n=10_000", "epsilon": EPSILON}
-"""What most forecasts need, with examples."""
+"""The numbers that most forecasts need, with examples."""
 TABLE = {"n": ROWS["n"], "dimension": "dimension=10", "epsilon": EPSILON}
 
 CLOSE = "the winner's was within a factor of 1.5 of what bench/tasks_forecasts.py measured"
 UNMEASURED = "no script in bench/ measured how far it is from errors"
-"""How far a forecast may be off: a task that states a factor names the script that measured it."""
+"""Texts for `Forecast.reliable`: a task that states a factor names the script that measured it."""
 
 
 @value
 class Forecast:
-    """What the advisor knows: what must be given, what may be, and the errors that follow."""
+    """The description of a task for the advisor: its numbers, and the errors that follow."""
 
     unit: str
     call: str
@@ -38,37 +38,38 @@ class Forecast:
     reliable: str
     """How far a forecast may be from what is measured, and which script measured that."""
     needs: Mapping[str, str]
-    """Each number that must be given ("a|b": one of them), with an example."""
+    """Each required number ("a|b": one of them), with an example."""
     allows: Mapping[str, Any] = field(default_factory=dict)
-    """Each number that may be given, with its default."""
+    """Each optional number, with its default."""
     calls: Mapping[str, str] = field(default_factory=dict)
-    """How to call a winner of this name, where that is not `call`."""
+    """The call for a winning method of this name, where that is not `call`."""
     blind: Callable[[Numbers], float] | None = None
-    """The error of an answer that reads no rows; by default what is forecast for one row."""
+    """The error of a guess that reads no rows; by default the forecast for one row."""
     few: str = "the error exceeds a tenth of that of a guess without rows"
-    """What is the matter with fewer rows than are useful."""
+    """The sentence that explains why fewer rows than the advisor asks for are of no use."""
     shows: Callable[[Numbers], str] | None = None
-    """More of what the numbers buy, where a release has several errors."""
+    """A text with further errors, where a release has several."""
     typical: Mapping[str, Any] = field(default_factory=dict)
-    """Beside n and ε, numbers with which the task is listed among all others."""
+    """Besides n and ε, the numbers with which the task appears in the list of all tasks."""
 
 
 @value
 class Command:
-    """How the command line takes a task; `zerodelta.tasks.registry` has its line of help."""
+    """The command of a task; its line of help is in `zerodelta.tasks.registry`."""
 
     publishes: str
     example: str
-    """What follows `zerodelta`, before the options that all commands have."""
+    """The command without `zerodelta` and without the options that all commands have."""
     columns: Literal["none", "one", "some", "several"] = "some"
-    """At most one; one or more; a list, even of one."""
+    """"one": at most one; "some": one or more; "several": passed as a list, even a single one."""
     target: str | None = None
     """The parameter that names the column to explain; "y" for an estimator."""
     options: tuple[str, ...] = ()
     """Names in `zerodelta.cli.commands.OPTIONS`."""
     needs: tuple[str, ...] = ()
+    """The required ones among the options."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """What the verb itself calls an option, where that is another name."""
+    """For an option with another name, the name of the verb's parameter."""
 
 
 STATISTIC = ("by", "diagnostics")
@@ -78,30 +79,30 @@ METHOD = ("method", "diagnostics")
 
 @value
 class Planner:
-    """What the planner page asks for a task, and the calls that it shows.
+    """The fields of a task on the planner page, and the calls that the page shows.
 
-    Texts may name numbers of the page in braces; other braces are their own.
+    Texts may name numbers of the page in braces; other braces stay as they are.
     """
 
     title: str
     fields: tuple[str, ...]
-    """Names in `zerodelta.ui.server.FIELDS`, beside ε."""
+    """Names in `zerodelta.ui.server.FIELDS`, besides ε."""
     people: str
-    """How the data set of the example is opened, in Python."""
+    """The Python code that opens the data set of the example."""
     python: str = ""
-    """What the verb is called with before ε; or, with its end of line, what is done instead."""
+    """The arguments of the verb before ε; or, if it ends with a line break, complete code."""
     shell: str = ""
-    """What follows the file on the command line; empty for what takes a Python function."""
+    """The arguments after the file on the command line; empty if there is no command."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """What else the advisor is given."""
+    """Further numbers for the advisor, the same for all requests."""
     asks: Callable[[Numbers], Numbers] = dict
-    """What the advisor is given instead of some numbers."""
+    """The function from the numbers of the page to those for the advisor."""
     winners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The estimator, and its arguments before ε, where the best method decides which it is."""
+    """For each method its estimator and arguments before ε, where the best method decides."""
 
 
 SKIPPED = {"missing": "skip"}
-"""Cells of a data set may be missing, unless its columns say otherwise."""
+"""Planner pages assume that cells of a data set may be missing."""
 
 INCOME = 'people = zd.open("people.csv", columns={"income": zd.number(0, {width})})\n'
 PERCENT = INCOME.replace("{width}", "100")
@@ -121,29 +122,41 @@ ITEMS = (
 """Data sets of the planner's examples: one column, several, with a label, of items."""
 
 
+def planner_of_columns(title: str) -> Planner:
+    """Return the planner of a task for several columns of numbers with the same bounds."""
+    return Planner(
+        title=title,
+        fields=("n", "dimension", "width"),
+        fixed=SKIPPED,
+        people=NAMES.replace("100", "{width}"),
+        python="people, names",
+        shell="{names}",
+    )
+
+
 UNKNOWN_ERROR = "by the measure that the documentation of the task names"
 
 
 @value
 class Task:
-    """A verb, an estimator, or both for one job: all that is said of it anywhere."""
+    """The description of a verb, an estimator, or both for one job."""
 
     verb: Callable[..., Any] | None = None
     estimator: str = ""
-    """A name of `zerodelta.sklearn`: what the command fits, and what is fitted where no verb is."""
+    """A class of `zerodelta.sklearn`, which the command fits."""
     error: str = UNKNOWN_ERROR
-    """What the error of a release is counted in."""
+    """The unit of the error of a release."""
     page: Literal["statistics", "choices", "models", ""] = ""
-    """Of the reference, where the verb is."""
+    """The page of the reference with the verb."""
     forecast: Forecast | None = None
     command: Command | None = None
     no_command: str = ""
-    """Why there is no command."""
+    """The reason why there is no command."""
     planner: Planner | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its releases are recorded under: the names of verb and estimator."""
+        """The names under which releases are recorded: those of the verb and the estimator."""
         verb = () if self.verb is None else (self.verb.__name__,)
         return (*verb, self.estimator) if self.estimator else verb
 
@@ -152,42 +165,44 @@ class Task:
 
 
 def planned(question: type[Any], *, columns: Callable[[Numbers], int], **fixed: Any) -> Any:
-    """Return the forecast by a question's own plan: its fields are numbers, or fixed here."""
-    names = {each.name for each in fields(question)}
+    """Return the forecast by the plan of a question, whose fields are numbers or `fixed`."""
+    names = {entry.name for entry in fields(question)}
 
-    def methods(given: Numbers) -> tuple[Method, ...]:
-        asked = question(**fixed, **{name: v for name, v in given.items() if name in names})
-        facts = facts_of(given, columns=("",) * columns(given))
-        weighed: tuple[Method, ...] = asked.plan(facts, given["epsilon"]).methods
-        return weighed
+    def methods(numbers: Numbers) -> tuple[Method, ...]:
+        stated = question(**fixed, **{name: v for name, v in numbers.items() if name in names})
+        facts = facts_of(numbers, columns=("",) * columns(numbers))
+        ranked: tuple[Method, ...] = stated.plan(facts, numbers["epsilon"]).methods
+        return ranked
 
     return methods
 
 
-def facts_of(given: Numbers, *, columns: tuple[str, ...] = ("0",)) -> Facts:
-    """Return what is known of rows that nobody has: their number, and whether cells may miss."""
-    return Facts(rows=given.get("n", 1), columns=columns, may_miss=as_skip(given.get("missing")))
+def facts_of(numbers: Numbers, *, columns: tuple[str, ...] = ("0",)) -> Facts:
+    """Return the public facts of imagined rows: their number, and whether cells may be missing."""
+    return Facts(
+        rows=numbers.get("n", 1), columns=columns, may_miss=as_skip(numbers.get("missing"))
+    )
 
 
 def as_skip(missing: Any) -> bool:
-    """Return whether missing cells are skipped, from what the caller would pass."""
+    """Return whether missing cells are skipped, from the argument `missing` of the call."""
     require(
         missing is None or (isinstance(missing, str) and missing == "skip"),
         "missing",
         missing,
-        expected='"skip" (a missing cell counts nowhere) or None (none is missing)',
+        expected='"skip" (a missing cell is not counted) or None (no cell is missing)',
         remedy='pass missing="skip", or leave it out',
     )
     return missing is not None
 
 
 def simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
-    """Return a forecast that passes all numbers on, some of them under another name."""
-    return lambda given: function(**{renamed.get(name, name): v for name, v in given.items()})
+    """Return a forecast that passes all numbers to a function, some under another name."""
+    return lambda numbers: function(**{renamed.get(name, name): v for name, v in numbers.items()})
 
 
-def width_of(given: Numbers) -> int:
-    """Return the number of columns: as given, or as many as there are bounds."""
-    bounds = given["bounds"]
+def width_of(numbers: Numbers) -> int:
+    """Return the number of columns: as stated, or the number of bounds."""
+    bounds = numbers["bounds"]
     ends = bounds if isinstance(bounds, (tuple, list)) else ()
-    return max(given["dimension"] or 1, *map(np.size, ends), 1)
+    return max(numbers["dimension"] or 1, *map(np.size, ends), 1)

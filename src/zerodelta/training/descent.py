@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.kernels import SmoothMix, least_point
+from zerodelta.channels.kernels import SmoothMix, minimum_point
 from zerodelta.channels.purification import plan
 from zerodelta.data.source import Protection
 from zerodelta.errors import require
@@ -31,7 +31,7 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball
-from zerodelta.spine.plan import ReleasePlan, rows_told, units_step
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence, units_step
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.value import value
 
@@ -244,7 +244,7 @@ class _Search:
             return kappa + excess * (order * rho - self.epsilon) + spread, sigma**2 + extra
 
         guess = math.log(max(self.epsilon / (2 * rho), 1e-6))
-        best = least_point(lambda u: at(u)[0], guess - 4, guess + 4, rounds=30)
+        best = minimum_point(lambda u: at(u)[0], guess - 4, guess + 4, rounds=30)
         return at(best)
 
     def error(self, sigma: float, rho: float) -> float:
@@ -275,7 +275,7 @@ class _Search:
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return math.exp(
-            least_point(lambda u: self.error(sigma, math.exp(u)), low - 1.0, low, rounds=12)
+            minimum_point(lambda u: self.error(sigma, math.exp(u)), low - 1.0, low, rounds=12)
         )
 
 
@@ -316,7 +316,7 @@ def best_smooth_ending(
     start = math.log(float(ball.radius))
     grid = [start + step for step in range(-12, 9)]
     middle = min(grid, key=error)
-    sigma = math.exp(least_point(error, middle - 1, middle + 1, rounds=12))
+    sigma = math.exp(minimum_point(error, middle - 1, middle + 1, rounds=12))
     rho = search.best_rho(sigma)
     if rho is None:
         return None
@@ -431,7 +431,7 @@ class Descent:
             error=self.error,
             public=(
                 f"the ball {self.ball!r}, whose center is the start",
-                rows_told(self.rows, public=self.rows_public),
+                row_count_sentence(self.rows, public=self.rows_public),
                 f"the schedule {self.sizes!r}, and clipping to {self.clip:g}",
                 "every number in the steps",
             ),
@@ -565,7 +565,7 @@ def plan_descent(
         scale *= 1 + Fraction(1, 10**6)
         variances = sizes.variances(scale)
     channel: Mixing | SmoothMix = purification.purifier
-    endings = [(c.name, c.error) for c in purification.weighed if not c.reservation]
+    endings = [(c.name, c.error) for c in purification.compared if not c.reservation]
     smooth = None
     # S2's numbers: the move of the last step for one replaced row, and its largest norm for n rows
     if protects.unit is None and protects.neighbors is Neighbors.REPLACE and rows_bound:

@@ -27,7 +27,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.logs import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.claims import Claim, PureDP, calibrate
 from zerodelta.privacy.composition import transcript_claim
@@ -36,8 +36,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
-from zerodelta.spine.plan import ReleasePlan, rows_told
-from zerodelta.spine.run import Beside, aside, run
+from zerodelta.spine.plan import ReleasePlan, row_count_sentence
+from zerodelta.spine.run import Diagnosis, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import GradientFunction, try_gradient
@@ -263,7 +263,7 @@ class VertexSteps:
     def public(self) -> tuple[str, ...]:
         """Return the lines that the certificate lists as public."""
         return (
-            rows_told(self.source.rows, public=not self.source.drops_rows),
+            row_count_sentence(self.source.rows, public=not self.source.drops_rows),
             f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
             f"{self.polytope.length}",
             f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
@@ -406,7 +406,7 @@ def frank_wolfe_pure(
     steps: int = 1 << 20,
     path: Rational | None = None,
     rowwise: bool = False,
-    diagnostics: Rational | Beside | None = None,
+    diagnostics: Rational | Diagnosis | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer of the mean loss over a polytope conv(S) under pure DP.
@@ -501,9 +501,9 @@ def frank_wolfe_pure(
         rowwise=rowwise,
     )
     protection, size = protection_of(vertices.source), vertices.polytope.size
-    beside = diagnosis(diagnostics, vertices.source)
+    diagnosis = as_diagnosis(diagnostics, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
-    target *= 1 if beside is None else 1 - beside.share
+    target *= 1 if diagnosis is None else 1 - diagnosis.share
     composed = target / vertices.iterations  # ε of a step, by either method
     mixed = transcript_step_epsilon(
         epsilon=target, vertices=size, iterations=vertices.iterations, mixing_weight=mixing_weight
@@ -535,8 +535,8 @@ def frank_wolfe_pure(
         claim=PureDP(target),
         error=error,
     )
-    planned_diagnosis = aside(beside, epsilon)
-    return run(plan.protecting(protection), vertices.source, aside=planned_diagnosis)
+    planned_diagnosis = plan_diagnosis(diagnosis, epsilon)
+    return run(plan.protecting(protection), vertices.source, diagnosis=planned_diagnosis)
 
 
 def _transcripts(vertices: int, iterations: int, mixing_weight: Rational) -> FiniteMix:

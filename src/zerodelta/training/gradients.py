@@ -219,7 +219,9 @@ class LinearGradients(Gradients):
             read = sent.loss.read(block[:, -1])
             counted = np.isfinite(read)
             labels = np.where(counted, read, 0.0)
-            for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MAXIMUM_ROWS):
+            for start, rows in lattice.blocks(
+                block[:, :-1], joint=True, largest_block=_MAXIMUM_ROWS
+            ):
                 here = slice(start, start + rows.shape[1])
                 if not counted[here].all():
                     rows[:, ~counted[here]] = 0.0

@@ -1,7 +1,7 @@
-"""Every theorem that a certificate may cite, by its label; and the theorem of a step.
+"""Look up theorems by their labels, and return the theorem of a step.
 
-Each is an object of public numbers, its inequality a method: the mechanism that calibrates and the
-verifier that re-checks call the same one. No sampler is imported.
+A theorem is an object of public numbers, and its inequality is a method: the mechanism that
+calibrates and the verifier that re-checks call the same one. No sampler is imported.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from zerodelta.privacy.theorems.theorem import Theorem
 _FAMILIES = (noise, subsampling, testing, regression, mixing, smoothing)
 
 THEOREMS: dict[str, type[Theorem]] = {
-    found.label: found
+    entry.label: entry
     for family in _FAMILIES
-    for found in vars(family).values()
-    if inspect.isclass(found) and issubclass(found, Theorem) and not inspect.isabstract(found)
-    if hasattr(found, "label")
+    for entry in vars(family).values()
+    if inspect.isclass(entry) and issubclass(entry, Theorem) and not inspect.isabstract(entry)
+    if hasattr(entry, "label")
 }
-"""Every theorem that a certificate may cite."""
+"""All theorems that a certificate may cite, by label."""
 
 
 def theorem_of(step: Step) -> Theorem:
-    """Return the theorem of a step with its numbers, each in its domain; nothing is evaluated.
+    """Return the theorem of a step with its numbers, checking each domain; nothing is evaluated.
 
-    A step that rests on the caller's assertion and calls itself proven is refused too.
+    A step of an asserted theorem that is marked as proven is refused too.
     """
     theorem = THEOREMS.get(step.theorem)
     if theorem is None:
@@ -43,7 +43,7 @@ def theorem_of(step: Step) -> Theorem:
 
 
 def explain_step(step: Step) -> str:
-    """Say in words what the step did, with its theorem and all of its numbers."""
+    """Return a sentence about a step, with its theorem and all of its numbers."""
     numbers = {name: value for name, value in step.numbers.items() if name != "count"}
     theorem = THEOREMS.get(step.theorem)
     if theorem is None:
@@ -55,7 +55,7 @@ def explain_step(step: Step) -> str:
 
 
 def heading_of(theorem: type[Theorem]) -> str:
-    """Return the heading of its proof in docs/theory.md: the section, and all labels proved there.
+    """Return the heading of a theorem's proof in docs/theory.md: its section, and all labels there.
 
     >>> heading_of(THEOREMS["grid-mixing"])
     'B2. grid-mixing, unequal-grid-mixing'
@@ -65,7 +65,7 @@ def heading_of(theorem: type[Theorem]) -> str:
 
 
 def anchor_of(theorem: type[Theorem]) -> str:
-    """Return where its proof is.
+    """Return the file and anchor of a theorem's proof.
 
     >>> anchor_of(THEOREMS["gaussian-net"])
     'docs/theory.md#rv-gaussian-net'

@@ -1,7 +1,7 @@
-"""Mixing with a public distribution removes δ (theory B1, B2, R(v), Theorem K, B4).
+"""Theorems of channels that mix with a public distribution (B1, B2, R(v), Theorem K, B4).
 
 All these channels output (1-w)·T(y) + w·Q and differ in one number only: an upper bound M on
-sup_z T(z|y)/Q(z), the *mass ratio*. With it they are t-DP as soon as
+sup_z T(z|y)/Q(z), the *mass ratio*. They are pure t-DP if
 
     ln δ(t) + ln M <= ln(w/(1-w)) + ln(e^t - 1).
 """
@@ -54,25 +54,27 @@ def as_weight(weight: Rational, name: str = "mixing_weight") -> Fraction:
 
 
 def largest_log_delta(*, epsilon: Rational, weight: Rational, log_mass: float) -> float:
-    """Return a float at most ln(w/(1-w)) + ln(e^ε - 1) - ln M: what ln δ(ε) may be (B1).
+    """Return the largest ln δ(ε) of a base that B1 allows: ln(w/(1-w)) + ln(e^ε - 1) - ln M.
+
+    It is rounded down.
 
     >>> round(largest_log_delta(epsilon=1, weight="0.01", log_mass=math.log(16)), 4)
     -6.8264
     """
     t, w = as_positive(epsilon, "epsilon"), as_weight(weight)
-    _check_logarithm(log_mass, "log_mass", most=math.inf)
+    _check_logarithm(log_mass, "log_mass", maximum=math.inf)
     return lower(lambda: ball(w / (1 - w)).log() + ball(t).expm1().log() - arb(log_mass))
 
 
 def smallest_weight(*, epsilon: Rational, log_delta: float, log_mass: float) -> Fraction:
-    """Return a weight, within one part in 1e9 of the smallest, that meets the condition.
+    """Return the smallest weight that meets the condition of B1, up to one part in 1e9.
 
-    B1 solved for w/(1-w) = δ(ε) M/(e^ε - 1), rounded up to ten decimal digits; 1 if no weight does.
+    It solves w/(1-w) = δ(ε) M/(e^ε - 1), rounded up to ten decimal digits; 1 if none is enough.
     """
     t = as_positive(epsilon, "epsilon")
     for entry, name in ((log_delta, "log_delta"), (log_mass, "log_mass")):
-        _check_logarithm(entry, name, most=_LARGEST)
-    # The condition is evaluated on floats: pay for their rounding once more.
+        _check_logarithm(entry, name, maximum=_LARGEST)
+    # `proves` compares two floats that were rounded the other way: the margin covers both
     margin = 1e-12 + 2.0**-50 * (abs(log_delta) + abs(log_mass))
     log_odds = upper(lambda: arb(log_delta) + arb(log_mass) - ball(t).expm1().log() + arb(margin))
     weight = upper(lambda: 1 / (1 + (-arb(log_odds)).exp()))
@@ -80,8 +82,9 @@ def smallest_weight(*, epsilon: Rational, log_delta: float, log_mass: float) -> 
     return Fraction(context.create_decimal_from_float(weight))
 
 
-def _check_logarithm(value: float, name: str, *, most: float) -> None:
-    if not isinstance(value, (int, float)) or not -_LARGEST <= value <= most:  # also NaN
+def _check_logarithm(value: float, name: str, *, maximum: float) -> None:
+    """Refuse anything but a logarithm that is finite (or +inf, if the maximum is)."""
+    if not isinstance(value, (int, float)) or not -_LARGEST <= value <= maximum:  # also NaN
         raise ParameterError(
             name, value, expected="a finite logarithm", remedy="a pure base needs no mixing at all"
         )
@@ -101,11 +104,11 @@ class MixingTheorem(ChannelTheorem):
         """The mass ratio ln M, M = sup_z T(z|y)/Q(z), rounded up."""
 
     def log_delta_required(self, epsilon: Rational) -> float:
-        """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
+        """Return the largest ln δ(ε) of the base: ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
         return largest_log_delta(epsilon=epsilon, weight=self.weight, log_mass=self.log_mass)
 
     def proves(self, base: Composed, epsilon: Fraction) -> bool:
-        """Tell whether ln δ(ε) is at most what the weight and the mass ratio allow."""
+        """Tell whether ln δ(ε) of the base is at most what weight and mass ratio allow."""
         allowed = self.log_delta_required(epsilon)
         return smallest_log_delta(base, epsilon) <= allowed
 
@@ -187,12 +190,12 @@ class UnequalGridMixing(MixingTheorem):
     label = "unequal-grid-mixing"
     section = "B2"
     sentence = (
-        "the answer is put on a grid, {sides} the pairs of a number of cells and of how many "
-        "dimensions have so many, and replaced by a uniform cell with probability {weight}."
+        "the answer is put on a grid, {sides} being the pairs of a number of cells and the number "
+        "of dimensions that have it, and replaced by a uniform cell with probability {weight}."
     )
 
     sides: Annotated[
-        Sequence[Sequence[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)
+        Sequence[Sequence[int]], list_of(row_of(integers(1), integers(1, 10**9)), minimum=1)
     ]
 
     @property
@@ -268,7 +271,7 @@ class ProfileMixing(ChannelTheorem):
         "with probability {weight}."
     )
     asserted = True
-    whole = True
+    includes_base = True
 
     epsilon: Positive
     ratio: Positive

@@ -1,4 +1,4 @@
-"""What noise on exact sums, tables, keys and quantiles, and exact selection cost (R, R2, P, U, Q).
+"""Theorems of noise on exact sums, tables and keys, of quantiles and selection (R, R2, P, U, Q).
 
 Sensitivities and scales are in the same unit, usually quanta of the integer lattice; both are
 exact, and so is the result.
@@ -41,12 +41,12 @@ from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Pure
 from zerodelta.value import value
 
 OWN_UNITS = "each column's own"
-"""The quantum of K-norm noise on more columns than a list has entries."""
+"""Stands for the list of quanta of K-norm noise, where it would be too long for a certificate."""
 
 
 @value
 class GivenTheorem(BaseTheorem):
-    """A claim that somebody states of the base mechanism."""
+    """A claim that the caller states for the base mechanism."""
 
     label = "given"
     section = "B6"
@@ -57,17 +57,17 @@ class GivenTheorem(BaseTheorem):
 
     @classmethod
     def read(cls, numbers: Mapping[str, Any]) -> GivenTheorem:
-        """Return the claim's numbers, checked by the domains of its kind."""
+        """Return the theorem of a claim's numbers, each in the domain of its kind."""
         stated = {name: value for name, value in numbers.items() if name != "count"}
         check_claim_numbers(stated)
-        often = {"count": numbers["count"]} if "count" in numbers else {}
+        written_count = {"count": numbers["count"]} if "count" in numbers else {}
         domain = {"count": domains_of(cls)["count"]}
-        counted = read_numbers("step 'given'", often, domain, optional=domain)
-        return cls(stated=stated, **counted)
+        count = read_numbers("step 'given'", written_count, domain, optional=domain)
+        return cls(stated=stated, **count)
 
     @classmethod
     def explain(cls, numbers: Mapping[str, Any]) -> str:
-        """Say in words what is stated."""
+        """Return a sentence about the stated claim."""
         return f"given: {cls.sentence.format(claim=explain_numbers(numbers))}"
 
     def _claim(self, neighbors: Neighbors) -> Claim:
@@ -126,7 +126,7 @@ class KNormNoiseTheorem(PureTheorem):
     }
 
     norm: Annotated[int | str, one_of(1, 2, "inf", "counts", "blocks")]
-    quantum: Annotated[Any, either(above(0), list_of(above(0), fewest=1), one_of(OWN_UNITS))]
+    quantum: Annotated[Any, either(above(0), list_of(above(0), minimum=1), one_of(OWN_UNITS))]
     sensitivity: Positive
     scale: Positive
 
@@ -306,11 +306,11 @@ class JointQuantiles(PureTheorem):
 
 @value
 class KeyCountsTheorem(PureTheorem):
-    """Counts by key with noise that differs upwards and downwards; what passes is published.
+    """Counts by key with noise of different rates up and down; large noisy counts are published.
 
     Each count has noise with P(z) ∝ e^(-up·z) for z ≥ 0, e^(-down·|z|) below. A row counts for at
-    most one key of a public finite set; nothing is paid for the size of the set, for thresholds, or
-    for how many keys are published (theory U).
+    most one key of a public finite set. The ε does not depend on the size of the set, on thresholds
+    or on the number of published keys (theory U).
 
     >>> counts = KeyCountsTheorem(keys=9, up=Fraction(3, 4), down=Fraction(1, 4))
     >>> counts.cost(Neighbors.REPLACE), counts.cost(Neighbors.ADD_REMOVE)
@@ -338,17 +338,15 @@ class KeyCountsTheorem(PureTheorem):
         return self.up + self.down if replaced else max(self.up, self.down)
 
 
-# -- Partitions -----------------------------------------------------------------------------------
-# What counts and sums of rows that share a fixed total cost, for all groups at once (theory P).
-#
-# A row has non-negative integers in the cells of a table, at most `row_total` together; or, for
-# several columns, coordinates of magnitude at most `row_bound` in the block of its own group. A
-# unit has up to `unit_rows` rows. Everything is exact, and no ε is split over groups.
+# -- Partitions: counts and sums of all groups at once (theory P) ---------------------------------
+# A row adds non-negative integers to the cells of a table, with a total of at most `row_total`; or,
+# for several columns, coordinates of magnitude at most `row_bound` to the block of its own group. A
+# unit has up to `unit_rows` rows. Everything is exact, and ε is not split over groups.
 
 
 @value
 class Public(BaseTheorem):
-    """What is the same for all neighbors: the number of rows, where one is replaced."""
+    """A value that is the same for all neighbors, so it costs nothing: the number of rows."""
 
     label = "public"
     every_row = True
@@ -389,8 +387,8 @@ class PartitionLaplace(PureTheorem):
     def cost(self, neighbors: Neighbors) -> Fraction:
         """Return 2mM/b, or mM/b."""
         several = self.cells > 1
-        moves = 2 if several and neighbors is Neighbors.REPLACE else 1
-        return moves * self.row_total * self.unit_rows / self.scale
+        changes = 2 if several and neighbors is Neighbors.REPLACE else 1
+        return changes * self.row_total * self.unit_rows / self.scale
 
 
 @value
@@ -435,15 +433,15 @@ class BlockKNorm(PureTheorem):
 
     def cost(self, neighbors: Neighbors) -> Fraction:
         """Return 2mB/b, or mB/b."""
-        moves = 2 if neighbors is Neighbors.REPLACE else 1
-        return moves * self.row_bound * self.unit_rows / self.scale
+        changes = 2 if neighbors is Neighbors.REPLACE else 1
+        return changes * self.row_bound * self.unit_rows / self.scale
 
 
 @value
 class ParallelBlocks(ChannelTheorem):
-    """Disjoint groups of rows, each answered with fresh noise by the steps before: 2mt.
+    """Disjoint groups of rows, each answered with fresh noise by the earlier steps: 2mt.
 
-    Each group is t-DP for one row of it more or less.
+    Each group's answer is t-DP for one row of the group added or removed.
     """
 
     label = "parallel-blocks"

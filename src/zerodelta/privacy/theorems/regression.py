@@ -1,4 +1,4 @@
-"""What a private regression costs: noise in its objective (C9), or on its statistics (A9, C6).
+"""Theorems of private regression: noise in its objective (C9), or on its statistics (A9, C6).
 
 Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
 is left of the regularization, its `strength` Λ. The minimizer of
@@ -33,18 +33,21 @@ from zerodelta.privacy.theorems.theorem import BaseTheorem, PureTheorem
 from zerodelta.value import value
 
 _BITS = 96
+"""The precision of the balls of `_supremum`; every bound is valid at any precision."""
+
 _CLOSE = 2.0**-40
-"""Relative gap between the bound returned and the supremum."""
+"""The relative gap between the returned bound and the supremum."""
 
 _NARROWEST = 2.0**-46
-_MOST_BOXES = 1 << 13
-"""Real plans take a few hundred; beyond it the bounds stay valid and only become wider."""
+_MAX_BOXES = 1 << 13
+"""A search ends after this many boxes (plans take a few hundred); then its bound is less tight."""
 
 _FAR = 64.0
-"""e^-64 is all that is left of slope and curvature of the balanced loss from u = 64 on."""
+"""From u = 64 on, slope and curvature of the balanced logistic loss are at most e^-64."""
 
 _GRID = 513
 _ROUNDS = 8
+"""`within` looks for the worst point on a grid, and `_ROUNDS` times again around it."""
 
 _T = TypeVar("_T", bound="_ObjectivePerturbation")
 _Floats: TypeAlias = npt.NDArray[np.float64]
@@ -66,8 +69,8 @@ def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
             derivative = (slope * steeper - curvature) / (strength + curvature) - half * slope
             return half * slope + (curvature / strength).log1p(), derivative
 
-        rest = (-arb(_FAR)).exp()
-        tail = to_float_up(half * rest + rest / strength)
+        last_slope = (-arb(_FAR)).exp()
+        tail = to_float_up(half * last_slope + last_slope / strength)
         return noise / 2 + Fraction(max(tail, _supremum(function, 0.0, _FAR)))
 
 
@@ -114,14 +117,14 @@ def _trace_bound(classes: int) -> float:
 def _supremum(function: _Function, low: float, high: float) -> float:
     """Return an upper bound on the supremum over [low, high], by bisection with mean values.
 
-    f <= f(middle) + |f'(box)| · half the width on a box. A box is set aside once that is hardly
-    above a value that f certainly takes; the result is the largest bound of those set aside.
+    On a box f <= f(middle) + |f'(box)| · half its width. A box is finished once this bound is
+    hardly above a value that f certainly takes (`floor`); the result is the largest bound.
     """
     floor, ceiling = -math.inf, -math.inf
-    boxes, seen = [(low, high)], 0
+    boxes, examined = [(low, high)], 0
     while boxes:
         left, right = boxes.pop()
-        seen += 1
+        examined += 1
         middle, radius = (left + right) / 2, (right - left) / 2
         center = function(arb(middle))[0]
         value, slope = function(arb(middle, radius))
@@ -129,7 +132,7 @@ def _supremum(function: _Function, low: float, high: float) -> float:
         bound = min(to_float_up(value), to_float_up(spread))
         floor = max(floor, to_float_down(center))
         close = bound <= floor + abs(floor) * _CLOSE
-        if close or radius < _NARROWEST or seen > _MOST_BOXES:
+        if close or radius < _NARROWEST or examined > _MAX_BOXES:
             ceiling = max(ceiling, bound)
         else:
             boxes += [(left, middle), (middle, right)]
@@ -158,9 +161,9 @@ class _ObjectivePerturbation(PureTheorem):
         """Return slope q and charge ln det in floats, at points from 0 to `high`."""
 
     def within(self: _T, epsilon: Rational) -> _T:
-        """Return the theorem with a dyadic ε' of certified cost at most ε, near the largest.
+        """Return the theorem with nearly the largest ε' whose certified cost is at most ε.
 
-        That is inf 2(ε - charge)/(1 + q). Floats only propose it, on ever finer grids around the
+        That ε' is inf 2(ε - charge)/(1 + q). Floats propose it, on ever finer grids around the
         worst point; `cost` decides.
 
         >>> one = Fraction(1)
@@ -210,7 +213,7 @@ class LogisticObjectivePerturbation(_ObjectivePerturbation):
 
     @property
     def high(self) -> float:
-        """Where slope and curvature are gone."""
+        """The margin beyond which slope and curvature are negligible."""
         return _FAR
 
     def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
@@ -236,7 +239,7 @@ class HuberObjectivePerturbation(_ObjectivePerturbation):
 
     @property
     def high(self) -> float:
-        """Where residuals are infinite."""
+        """The t at which the residual tan πt is infinite."""
         return 0.5
 
     def parts(self, points: _Floats) -> tuple[_Floats, _Floats]:
@@ -273,7 +276,7 @@ class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
         return np.sqrt(1 - points / 2), charge
 
 
-# -- What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6, C10.5) ------------
+# -- Noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue (theory A9, C6, C10.5) -----------------
 # Integer rows with ‖x‖² <= A, |y| <= Y. In the norm ‖E₁‖_F²/A² + ‖E₂‖²/(A·Y²) + (e/A)² the joint
 # shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbors, √(9/2) without
 # λ_min.

@@ -1,4 +1,4 @@
-"""Theorem S: the last Gaussian step is its own smoothing; and small displacements cost ε (N, B3).
+"""Theorems that smooth with the last Gaussian step (S), or pay for small displacements (N, B3).
 
 A transcript of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g has sensitivity Δ between
 neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
@@ -33,7 +33,7 @@ from zerodelta.value import value
 
 @value
 class GaussianStep:
-    """The last step, in lattice units: Z = g + N(0, variance·I), ‖g‖ <= radius, ‖g - g'‖ <= Δ."""
+    """The last Gaussian step in lattice units: g + N(0, variance·I), ‖g‖ <= radius, ‖g-g'‖ <= Δ."""
 
     dimension: int
     variance: Fraction
@@ -64,15 +64,15 @@ def smoothing_slack(
     weight: Rational,
     epsilon: Rational,
 ) -> float:
-    """Return a float at most (right side - left side) of S2's condition; S2 holds if it is >= 0.
+    """Return the right side minus the left side of S2's condition, rounded down: S2 needs >= 0.
 
-    ρ is that of the whole transcript *with* the last step.
+    ρ is that of the whole transcript *including* the last step.
     """
     a, w = as_positive(order, "order"), as_weight(weight)
     tau = as_positive(mixing_variance, "mixing_variance")
-    t, whole = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
+    t, total_rho = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
     require(
-        whole >= step.rho,
+        total_rho >= step.rho,
         "rho",
         rho,
         f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
@@ -86,7 +86,7 @@ def smoothing_slack(
         f"more than the step's variance {step.variance}",
         "use best_mixing_variance(step, order)",
     )
-    exact = (a - 1) * (a * whole - t) + step.reach(a) ** 2 / (2 * (tau - step.variance))
+    exact = (a - 1) * (a * total_rho - t) + step.reach(a) ** 2 / (2 * (tau - step.variance))
     growth, half = tau / step.variance, Fraction(step.dimension, 2)
 
     def slack() -> arb:
@@ -107,7 +107,7 @@ def best_mixing_variance(step: GaussianStep, order: Rational) -> Fraction:
 
 def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fraction:
     """Return a nearly optimal order, found in floats; any order above 1 is valid."""
-    t, whole = float(as_positive(epsilon, "epsilon")), float(as_positive(rho, "rho"))
+    t, total_rho = float(as_positive(epsilon, "epsilon")), float(as_positive(rho, "rho"))
     d, variance = step.dimension, float(step.variance)
     radius, sensitivity = float(step.radius), float(step.sensitivity)
 
@@ -118,9 +118,10 @@ def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fract
         extra = (reach**2 + reach * math.sqrt(reach**2 + 4 * d * variance)) / (2 * d)
         log_kappa = excess * math.log(excess) - order * math.log(order)
         spread = d / 2 * math.log1p(extra / variance) + reach**2 / (2 * extra)
-        return log_kappa + excess * (order * whole - t) + spread
+        return log_kappa + excess * (order * total_rho - t) + spread
 
-    start = math.log(max(t / (2 * whole), 1e-6))
+    # t/(2ρ) minimizes (a-1)(aρ - t), the largest term, nearly
+    start = math.log(max(t / (2 * total_rho), 1e-6))
     return 1 + Fraction(math.exp(_minimize(cost, start - 6, start + 6))).limit_denominator(10**9)
 
 
@@ -167,13 +168,13 @@ class GaussianSmoothing(ChannelTheorem):
         )
 
     def check_before(self, last: BaseTheorem, neighbors: Neighbors) -> None:
-        """Refuse a last base step that is not this Gaussian one, nor a claim that covers it.
+        """Refuse a last base step that is neither this Gaussian one nor a claim that covers it.
 
-        Other steps, however costly, do not pay for it.
+        Other steps do not cover it, whatever their cost.
         """
         if type(last) is RoundedGaussianTheorem:
-            moved = self.sensitivity**2
-            same = last.variance == self.variance and last.sensitivity_squared == moved
+            squared = self.sensitivity**2
+            same = last.variance == self.variance and last.sensitivity_squared == squared
         else:
             same = type(last) is GivenTheorem and self._covered(last.claim(neighbors))
         if not same:
@@ -203,14 +204,14 @@ class GaussianSmoothing(ChannelTheorem):
 
 
 # -- Transport: small displacements cost ε (theory N, B3/B4(i), A1, A4) ---------------------------
-# `numerical_error_epsilon` prices a value that is only computed up to r; the other functions are
-# the paper's route from total variation to W∞ with the constants of Theorem W.
+# `numerical_error_epsilon` is the cost of a value that is computed up to an error r. The other
+# functions are the paper's way from total variation to W∞, with the constants of Theorem W.
 
 
 def numerical_error_epsilon(*, error: Rational, scale: Rational) -> Fraction:
     """Return 2r/b: what an error of at most r costs under K-norm noise of scale b (Theorem N)."""
     r = as_rational(error, "error")
-    require(r >= 0, "error", error, "a number >= 0", "pass the sure bound on the error")
+    require(r >= 0, "error", error, "a number >= 0", "pass a certain bound on the error")
     return 2 * r / as_positive(scale, "scale")
 
 
@@ -248,7 +249,7 @@ def product_laplace_radius(*, dimension: int, norm: float | Fraction, log_radius
 
 @value
 class NumericalErrorTheorem(ChannelTheorem):
-    """A value that is only computed up to an error, published with K-norm noise."""
+    """A value that is computed up to an error, published with K-norm noise."""
 
     label = "numerical-error"
     section = "N"
@@ -286,7 +287,7 @@ class WassersteinTransport(ChannelTheorem):
     base_epsilon: NotNegative
 
     def proves(self, base: Composed, epsilon: Fraction) -> bool:
-        """Tell whether δ at the base ε moves little enough: noise of scale b costs 2Δ_1/b more."""
+        """Tell whether the base ε plus 2Δ_1/b, for noise of scale b, is at most ε."""
         if self.base_epsilon > epsilon:
             return False
         log_radius = log_transport_radius(
@@ -297,6 +298,6 @@ class WassersteinTransport(ChannelTheorem):
             log_delta=smallest_log_delta(base, self.base_epsilon),
         )
         norm = math.inf if self.norm == "inf" else float(self.norm)
-        log_one = product_laplace_radius(dimension=self.dimension, norm=norm, log_radius=log_radius)
-        rest = epsilon - self.base_epsilon
-        return lower(lambda: ball(rest) - 2 * ball(log_one).exp() / ball(self.scale)) >= 0
+        log_l1 = product_laplace_radius(dimension=self.dimension, norm=norm, log_radius=log_radius)
+        noise_epsilon = epsilon - self.base_epsilon
+        return lower(lambda: ball(noise_epsilon) - 2 * ball(log_l1).exp() / ball(self.scale)) >= 0

@@ -1,4 +1,4 @@
-"""Gaussian noise on a sum over a random batch (theory A6, Lemma WOR), and groups of rows (V).
+"""Theorems of Gaussian noise on a random batch (A6, Lemma WOR), and of units of several rows (V).
 
 A batch of fixed size b out of n rows, without replacement, neighbors by replacement. At an integer
 order a the step has R(a) = ln(1 + 2S)/(a-1), S = Σ_k C(a,k) (1-γ)^(a-k) γ^k (e^(k(k-1)μ²/2) - 1)
@@ -106,7 +106,7 @@ class _SampledCurve(Curve):
     __slots__ = ()
 
     copies: ClassVar[int]
-    """What S is multiplied with."""
+    """The factor of S in R(a): 2 by replacement, 1 by adding or removing a row."""
     mu_squared: Fraction
 
     @property
@@ -121,25 +121,25 @@ class _SampledCurve(Curve):
 
     @property
     def largest(self) -> float:  # type: ignore[override]
-        """Orders beyond a million are not worth their time."""
+        """The largest order for which the sum is evaluated; beyond it would take long."""
         return _LARGEST_ORDER
 
     def value(self, order: Fraction) -> Fraction:
         """Return a certified bound on R(order), at the order rounded up to an integer."""
-        whole = max(math.ceil(order), 2)
-        plain = order * self.mu_squared / 2
-        if not self._amplified or whole > _LARGEST_ORDER:
-            return plain
-        return min(plain, Fraction(_certified(self, whole)))
+        integer_order = max(math.ceil(order), 2)
+        unsampled = order * self.mu_squared / 2
+        if not self._amplified or integer_order > _LARGEST_ORDER:
+            return unsampled
+        return min(unsampled, Fraction(_certified(self, integer_order)))
 
     def estimate(self, order: float) -> float:
         """Return R(order) in floats."""
-        plain = order * saturated(self.mu_squared) / 2
-        return min(plain, _estimated(self, round(order))) if self._amplified else plain
+        unsampled = order * saturated(self.mu_squared) / 2
+        return min(unsampled, _estimated(self, round(order))) if self._amplified else unsampled
 
     @property
     def _amplified(self) -> bool:
-        """Whether sampling is worth counting: not if μ² is so extreme that floats cannot follow."""
+        """Whether amplification by sampling is evaluated; not if floats could overflow."""
         return _TINY < self.rate < 1 and _TINY < self.mu_squared < 1 / _TINY
 
 
@@ -161,7 +161,7 @@ class SubsampledGaussianCurve(_SampledCurve):
 
 @value
 class PoissonGaussianCurve(_SampledCurve):
-    """Every row in the batch by a coin of its own, neighbors by adding or removing a row.
+    """Each row is in the batch with a fixed probability, neighbors by adding or removing a row.
 
     >>> curve = PoissonGaussianCurve(probability=Fraction(1, 100), mu_squared=Fraction(1, 4))
     >>> round(float(curve.value(Fraction(8))), 9)
@@ -175,7 +175,7 @@ class PoissonGaussianCurve(_SampledCurve):
 
     @property
     def rate(self) -> Fraction:
-        """The probability of the coins."""
+        """The probability with which a row is in the batch."""
         return self.probability
 
 
@@ -252,7 +252,7 @@ class _Terms:
         return total
 
     def _remainder(self, first: int, last: int) -> arb:
-        """Return at least the sum of the terms first … last, from the shape of f."""
+        """Return an upper bound on the sum of the terms first … last, from the shape of f."""
         low, high = self.convex
         total = arb(0)
         for start, end, bent in ((2, low - 1, False), (low, high, True), (high + 1, last, False)):
@@ -262,7 +262,7 @@ class _Terms:
         return total
 
     def _largest(self, first: int, last: int, convex: bool) -> arb:
-        """Return at least the largest f on first … last, where f is concave or convex."""
+        """Return an upper bound on f over first … last, where it is concave or convex."""
         if convex or last - first < 2:
             return self._log_bound(first).max(self._log_bound(last))
         if self._slope(first) <= 0:
@@ -287,7 +287,7 @@ class _Terms:
 
 
 def _convex_part(order: int, mu_squared: Fraction) -> tuple[int, int]:
-    """Return the first and last integer k with μ²(a-k)(k+1) ≥ a+1; a middle one if there is none.
+    """Return the first and last integer k with μ²(a-k)(k+1) ≥ a+1; the middle twice without any.
 
     The left side is symmetric about (a-1)/2, where it is largest.
     """
@@ -336,7 +336,7 @@ class _FloatLog:
 
 
 def _find_windows(log: _FloatLog, convex: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Return the stretches around the peaks of f in which it matters, by bisection."""
+    """Return the ranges around the peaks of f whose terms are added up, by bisection."""
     a = log.order
     low, high = (min(max(k, 2), a) for k in convex)
     first = _first(range(2, low), lambda k: log.slope(k) <= 0)
@@ -345,7 +345,7 @@ def _find_windows(log: _FloatLog, convex: tuple[int, int]) -> tuple[tuple[int, i
     floor = max(log.term(first), log.term(second)) - _DEPTH - math.log(a)
     windows = []
     for peak, start, end in ((first, 2, valley), (second, valley, a)):
-        # a peak that does not matter is a window of its own, so that no gap has a peak inside
+        # a negligible peak is a window of one term, so that no gap between windows has a peak
         left = _first(range(start, peak), lambda k: log.bound(k) >= floor)
         right = _first(range(peak, end), lambda k: log.bound(k) < floor)
         windows.append((left, right))
@@ -354,54 +354,53 @@ def _find_windows(log: _FloatLog, convex: tuple[int, int]) -> tuple[tuple[int, i
 
 
 def _first(stretch: range, holds: Callable[[int], bool]) -> int:
-    """Return the first k of the stretch from which on the condition holds, else its end."""
+    """Return the first k of a range from which on the condition holds, else the range's end."""
     return stretch.start + bisect_left(stretch, True, key=holds)
 
 
-# -- Group privacy --------------------------------------------------------------------------------
-# Several rows of one unit: group privacy over its slots, or what moves as one row (theory V).
+# -- Units of several rows: group privacy, or mechanisms that treat a unit as one row (theory V) --
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitTheorem(Theorem):
-    """What all rows of a unit cost, of what is proven for one of them: `times` as much.
+    """The cost of all rows of a unit: `times` the cost that is proven for one row.
 
-    It is the last step of a part, about its ε, or stands before a channel, about the steps before
-    it: their pure ε and their μ are multiplied, and their ρ by the square.
+    As the last step of a part it multiplies the part's ε. Before a channel it multiplies the pure ε
+    and the μ of the earlier steps, and their ρ by the square.
     """
 
     last: ClassVar[bool] = True
     """Whether it may be the last step."""
     misplaced: ClassVar[str]
-    """What is said where it stands elsewhere."""
+    """The error message if it stands in another place."""
 
     max_rows: Count
 
     @property
     def times(self) -> int:
-        """How many times what one row costs a unit costs."""
+        """The factor from the cost of one row to that of a unit."""
         return self.max_rows
 
     def of_row(self, epsilon: Fraction) -> Fraction:
-        """Return the ε of one row that makes this ε of a unit."""
+        """Return the ε for one row that gives this ε for a unit."""
         return epsilon / self.times
 
     def of_unit(self, row: Composed) -> Composed:
-        """Return what holds for a unit of what is proven for one of its rows."""
+        """Return the claim for a unit from the claim for one row."""
         return row.of_group(self.times)
 
     def check_part(self, before: Sequence[Theorem]) -> None:
-        """Refuse the steps of a part that it is not about, being the last."""
+        """Refuse earlier steps of a part to which it does not apply as the last step."""
 
     def check_bases(self, bases: Sequence[BaseTheorem]) -> None:
-        """Refuse base steps that it is not about, standing between them and a channel."""
+        """Refuse base steps to which it does not apply before a channel."""
 
 
 @value
 class Units(UnitTheorem):
-    """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
+    """At most `max_rows` rows of a unit are used, and an absent row contributes nothing.
 
-    So a unit is that many slots, and what is proven for one of them holds that many times.
+    So a unit is a group of `max_rows` rows, and group privacy multiplies the cost of one.
     """
 
     label = "units"
@@ -419,7 +418,7 @@ class Units(UnitTheorem):
 
 @value
 class ClippedUnits(UnitTheorem):
-    """The rows of a unit count like at most `weight` of them: what they add up to is clipped.
+    """The rows of a unit count like at most `weight` rows, because their sum is clipped.
 
     It stands before a channel, after steps that are sums with Gaussian noise for one row's bound.
     """
@@ -471,7 +470,7 @@ class UnitVotes(UnitTheorem):
 
     @property
     def times(self) -> int:
-        """Once: a unit moves one vote."""
+        """The factor 1: a unit changes one vote."""
         return 1
 
     def check_part(self, before: Sequence[Theorem]) -> None:

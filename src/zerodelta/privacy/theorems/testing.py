@@ -1,4 +1,4 @@
-"""Testing before releasing: a failed test is itself the mixing; smooth sensitivity (A7, A8, C3)."""
+"""Theorems of releases after a test, whose failure is the mixing (C3-C5), and C10.3."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from zerodelta.value import value
 
 # -- The Laplace noise of a test: its tail, and the smallest threshold that a condition allows ----
 # A test adds Laplace noise Z of rate r (scale 1/r) to an integer and passes above a threshold τ.
-# Its noise is "real", "rounded" to the nearest integer, or "discrete" Laplace; the three have
-# different tails, P(Z > τ) = e^(-rτ)/2, e^(-r(τ+1/2))/2 and e^(-r(τ+1))/(1+e^-r), and a threshold
-# proved for one under-protects another (rows of C3's table must not be mixed).
+# Its noise is "real", "rounded" to the nearest integer, or "discrete" Laplace. The three have
+# different tails, P(Z > τ) = e^(-rτ)/2, e^(-r(τ+1/2))/2 and e^(-r(τ+1))/(1+e^-r), so a threshold
+# that is proven for one kind may be too low for another (rows of C3's table must not be mixed).
 
 _T = TypeVar("_T", bound="_Tested")
 _KINDS = ("real", "rounded", "discrete")
@@ -50,7 +50,7 @@ def log_pass_probability(*, rate: Rational, threshold: Rational, noise: str) -> 
 
 
 def log_tail(rate: Fraction, threshold: Fraction, noise: str) -> Callable[[], arb]:
-    """Return a function that encloses ln P(Z > τ)."""
+    """Return a function that computes an enclosure of ln P(Z > τ), at any precision."""
     if noise == "real":
         return lambda: ball(-rate * threshold) - ball(2).log()
     if noise == "rounded":
@@ -78,7 +78,7 @@ def as_threshold(threshold: Rational, noise: str) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Tested(PureTheorem):
-    """A release behind a test of rate r, whose passing is rare enough where it must fail."""
+    """A release after a test of rate r that passes rarely where the release would be unsafe."""
 
     usual_noise: ClassVar[str] = "real"
 
@@ -97,11 +97,11 @@ class _Tested(PureTheorem):
 
     @abstractmethod
     def slack(self, tail: Callable[[], arb]) -> arb:
-        """Return what is left of the condition where P(Z > τ) = e^tail."""
+        """Return the slack of the condition for P(Z > τ) = e^tail; it holds if this is >= 0."""
 
     @abstractmethod
     def log_odds(self) -> arb:
-        """Return -ln P(Z > τ) where nothing is left."""
+        """Return the -ln P(Z > τ) for which the slack is 0."""
 
     def cost(self, neighbors: Neighbors) -> Fraction:
         """Return ε if the condition certainly holds, else refuse."""
@@ -115,45 +115,44 @@ class _Tested(PureTheorem):
     def with_smallest_threshold(self: _T) -> _T:
         """Return the theorem with the smallest τ >= 0 for which it holds, rounded up."""
 
-        def needed() -> arb:
-            wanted = self.log_odds()
+        def solution() -> arb:
+            log_odds = self.log_odds()
             if self.noise == "discrete":
-                return (wanted - ball(-self.rate).exp().log1p()) / ball(self.rate) - 1
-            gap = (wanted - ball(2).log()) / ball(self.rate)
-            return gap - ball(Fraction(1, 2)) if self.noise == "rounded" else gap
+                return (log_odds - ball(-self.rate).exp().log1p()) / ball(self.rate) - 1
+            tau = (log_odds - ball(2).log()) / ball(self.rate)
+            return tau - ball(Fraction(1, 2)) if self.noise == "rounded" else tau
 
-        start = max(0.0, upper(needed))
+        start = max(0.0, upper(solution))
         if math.isinf(start):
             raise GuaranteeError("ε is too small for any threshold: raise it, or its share.")
-        whole = self.noise != "real"
-        tau = Fraction(math.ceil(start)) if whole else Fraction(start)
+        integer = self.noise != "real"
+        tau = Fraction(math.ceil(start)) if integer else Fraction(start)
+        # the certified check rounds once more, so the solution may be one step too low
         while True:
-            tried = replace(self, threshold=tau)
+            theorem = replace(self, threshold=tau)
             try:
-                tried.cost(Neighbors.REPLACE)
+                theorem.cost(Neighbors.REPLACE)
             except GuaranteeError:
-                tau = tau + 1 if whole else Fraction(math.nextafter(float(tau), math.inf))
+                tau = tau + 1 if integer else Fraction(math.nextafter(float(tau), math.inf))
             else:
-                return tried
+                return theorem
 
     @classmethod
     def smallest(cls: type[_T], **numbers: Any) -> _T:
-        """Return the theorem of these numbers, written as in a step, with the smallest τ.
+        """Return the theorem with these numbers and the smallest threshold that they allow.
 
         >>> kinds = ("rounded", "discrete")
         >>> modes = [StableMode.smallest(points=4, epsilon=1, noise=kind) for kind in kinds]
         >>> [int(mode.threshold) for mode in modes]
         [1, 0]
         """
-        usual = {"noise": cls.usual_noise, "threshold": 0, **numbers}
-        read = cls.read({name: plain(number) for name, number in usual.items()})
-        return read.with_smallest_threshold()
+        fields = {"noise": cls.usual_noise, "threshold": 0, **numbers}
+        theorem = cls.read({name: plain(number) for name, number in fields.items()})
+        return theorem.with_smallest_threshold()
 
 
-def _spread(
-    points: int, dimension: int, epsilon: Fraction, sensitivity: Fraction, noise: str
-) -> arb:
-    """Return N·pm, pm = P(release noise = 0)."""
+def _mass(points: int, dimension: int, epsilon: Fraction, sensitivity: Fraction, noise: str) -> arb:
+    """Return N·pm for N points, pm = P(release noise = 0) its largest probability."""
     half = epsilon / (2 * sensitivity)
     peak = ball(half).tanh() if noise == "discrete" else -(ball(-half).expm1())
     return points * peak**dimension
@@ -163,8 +162,8 @@ def _spread(
 class ProposeTestRelease(BaseTheorem):
     """Propose-test-release: (ε₁+ε₂, dp)-DP, dp = P(pass | distance 0) (theory A7).
 
-    Of two neighbors either one is stable, and then both answers are within the proposed bound, or
-    both distances are 0, and then each passes with probability at most dp.
+    If one of two neighbors is stable, their answers differ by at most the proposed bound. Otherwise
+    both distances are 0, and each passes the test with probability at most dp.
     """
 
     label = "propose-test-release"
@@ -189,7 +188,7 @@ class ProposeTestRelease(BaseTheorem):
 
 @value
 class PureProposeTestRelease(_Tested):
-    """Propose-test-release in which a failed test is the mixing: N·dp·pm <= e^t(1-dp) - 1.
+    """Propose-test-release where a failed test publishes a uniform point: N·dp·pm <= e^t(1-dp) - 1.
 
     N lattice points in all, pm the largest probability of the release noise, rounded Laplace of
     scale sensitivity/ε₂ per coordinate (discrete Laplace if the test noise is discrete).
@@ -221,20 +220,20 @@ class PureProposeTestRelease(_Tested):
         """T = ε₁+ε₂."""
         return self.test_epsilon + self.release_epsilon
 
-    def _spread(self) -> arb:
-        return _spread(
+    def _mass(self) -> arb:
+        return _mass(
             self.points, self.dimension, self.release_epsilon, self.sensitivity, self.noise
         )
 
     def slack(self, tail: Callable[[], arb]) -> arb:
         """Return e^t - 1 - dp (N·pm + e^t)."""
-        t, spread = self.total, self._spread
+        t, spread = self.total, self._mass
         return ball(t).expm1() - tail().exp() * (spread() + ball(t).exp())
 
     def log_odds(self) -> arb:
         """Return ln((N·pm + e^t)/(e^t - 1))."""
         t = self.total
-        return ((self._spread() + ball(t).exp()) / ball(t).expm1()).log()
+        return ((self._mass() + ball(t).exp()) / ball(t).expm1()).log()
 
 
 @value
@@ -304,25 +303,25 @@ class PureLocalSensitivity(_Tested):
         """T = ε₁+ε₂."""
         return self.bound_epsilon + self.release_epsilon
 
-    def _spread(self) -> arb:
-        return _spread(
+    def _mass(self) -> arb:
+        return _mass(
             self.points, self.dimension, self.release_epsilon, self.smallest_bound, self.noise
         )
 
     def slack(self, tail: Callable[[], arb]) -> arb:
         """Return w(e^t - 1) - (1-w)·db·(N·pm + 1)."""
-        t, w, spread = self.total, self.weight, self._spread
+        t, w, spread = self.total, self.weight, self._mass
         return ball(w) * ball(t).expm1() - ball(1 - w) * tail().exp() * (spread() + 1)
 
     def log_odds(self) -> arb:
         """Return ln((N·pm + 1)(1-w)/(w(e^t - 1)))."""
         t, w = self.total, self.weight
-        return ((self._spread() + 1) * ball((1 - w) / w) / ball(t).expm1()).log()
+        return ((self._mass() + 1) * ball((1 - w) / w) / ball(t).expm1()).log()
 
 
 @value
 class StableMode(_Tested):
-    """The most frequent item if it is so by far, else a uniform one: dp(N+e^ε-1) <= e^ε-1."""
+    """The most frequent item if it leads by far, else a uniform item: dp(N+e^ε-1) <= e^ε-1."""
 
     label = "stable-mode"
     section = "C5"
@@ -336,7 +335,7 @@ class StableMode(_Tested):
 
     @property
     def rate(self) -> Fraction:
-        """That of the test: it has all of ε."""
+        """The rate of the test, which is all of ε."""
         return self.epsilon
 
     @property
@@ -354,7 +353,7 @@ class StableMode(_Tested):
         return (1 + self.points / ball(self.epsilon).expm1()).log()
 
 
-# -- What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3) ------------
+# -- Student-t noise scaled to a smooth sensitivity is pure DP (theory C10.3) ---------------------
 # S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbors. q + (S/c)·T, T
 # Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
 
@@ -362,7 +361,7 @@ class StableMode(_Tested):
 def smooth_sensitivity_epsilon(
     *, epsilon: Rational, degrees: Rational, decay: Rational, ratio: Rational
 ) -> Fraction:
-    """Return ε if the formula for ν = degrees, β = -ln(decay), c = ratio is certainly at most it.
+    """Return ε if C10.3 proves it for ν = degrees, β = -ln(decay), c = ratio; else refuse.
 
     >>> smooth_sensitivity_epsilon(epsilon=1, degrees=3, decay="0.9", ratio="0.7")
     Fraction(1, 1)
@@ -400,7 +399,7 @@ def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational
             f"β = -ln({r}) leaves nothing of ε = {target}: it must be below ε/ν; raise the decay."
         )
     ratio = Fraction(lower(lambda: squared().sqrt()))
-    while True:  # the check rounds once more
+    while True:  # the certified check rounds once more, so the ratio may be a little too large
         try:
             smooth_sensitivity_epsilon(epsilon=target, degrees=nu, decay=r, ratio=ratio)
         except GuaranteeError:

@@ -1,9 +1,9 @@
-"""What a theorem is: a label, a section of docs/theory.md, typed fields, an inequality, a sentence.
+"""Define theorems: a label, a section of docs/theory.md, typed fields, an inequality, a sentence.
 
-A step of a certificate is a theorem with numbers. `read` makes the theorem's object of them, each
-number checked against its field's domain and nothing evaluated yet. A `BaseTheorem` then gives the
-claim of a mechanism, a `ChannelTheorem` decides whether post-processing makes that claim pure. A
-mechanism makes the same object of its own numbers, and is calibrated by the method that `verify`
+A step of a certificate is a theorem with numbers. `read` checks each number against the domain of
+its field and returns the theorem's object; nothing is evaluated yet. A `BaseTheorem` then gives the
+claim of a mechanism, and a `ChannelTheorem` decides whether post-processing makes that claim pure.
+A mechanism has the same object with its own numbers, and is calibrated by the method that `verify`
 calls.
 """
 
@@ -34,19 +34,19 @@ class Theorem(ABC):
     label: ClassVar[str]
     """Its name in certificates: a file format."""
     section: ClassVar[str]
-    """What the heading of its proof in docs/theory.md begins with."""
+    """The section of docs/theory.md with its proof, such as "B2"."""
     sentence: ClassVar[str]
-    """What a certificate's explanation says, with the numbers filled in."""
+    """The sentence of a certificate's explanation, with places for the numbers."""
     words: ClassVar[dict[str, dict[Any, str]]] = {}
-    """What the sentence says instead of a value, by field."""
+    """By field, words that replace certain values in the sentence."""
     asserted: ClassVar[bool] = False
-    """Whether it rests on the caller's assertion, so that no step may call itself proven."""
+    """Whether it rests on the caller's assertion, so that its steps cannot be marked as proven."""
     every_row: ClassVar[bool] = False
-    """Whether it needs the number of rows, so that a row that is not there is not as if it were 0.
+    """Whether its mechanism uses the exact number of rows, for which an absent row is not a 0.
 
-    Such a theorem says nothing of units, whose rows come and go."""
+    Such a theorem does not apply to units, whose number of rows is private."""
     costly: ClassVar[bool] = False
-    """Whether its inequality is a search or a long sum."""
+    """Whether its inequality is a search or a long sum, which `check_work` limits."""
 
     @classmethod
     def read(cls: type[_T], numbers: Mapping[str, Any]) -> _T:
@@ -56,7 +56,7 @@ class Theorem(ABC):
         return cls(**values)
 
     def values(self) -> dict[str, Any]:
-        """Return the fields, but for how often the step was taken."""
+        """Return the fields by name, without `count`."""
         names = (field.name for field in fields(self))  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names if name != "count"}
 
@@ -68,17 +68,17 @@ class Theorem(ABC):
 
     @classmethod
     def explain(cls, numbers: Mapping[str, Any]) -> str:
-        """Say in words what a step with these numbers did."""
-        told = {
+        """Return a sentence about a step with these numbers."""
+        shown = {
             name: cls.words.get(name, {}).get(value, value) if type(value) in (int, str) else value
             for name, value in numbers.items()
         }
-        return f"{cls.label} (theorem {cls.section}): {filled(cls.sentence, told)}"
+        return f"{cls.label} (theorem {cls.section}): {filled(cls.sentence, shown)}"
 
 
 @cache
 def domains_of(theorem: type[Theorem]) -> dict[str, FieldDomain]:
-    """Return the domain of each field, as its annotation says."""
+    """Return the domain of each field, from its annotation."""
     hints = get_type_hints(theorem, include_extras=True)
     names = [field.name for field in fields(theorem)]  # type: ignore[arg-type]
     return {name: hints[name].__metadata__[0] for name in names}
@@ -91,30 +91,31 @@ class BaseTheorem(Theorem):
     replace_only: ClassVar[bool] = False
     """Whether the proof is for replace-one neighbors only."""
     real_valued: ClassVar[bool] = False
-    """Whether it is about a real number that no computer holds: only Theorem N publishes that."""
+    """Whether it is about an exact real number, of which a computer only has an approximation:
+    Theorem N has to publish that."""
 
     count: Count = 1
 
     def claim(self, neighbors: Neighbors) -> Claim:
-        """Return what the mechanism satisfies, used once."""
+        """Return the claim of the mechanism, used once."""
         if self.replace_only and neighbors is not Neighbors.REPLACE:
             raise GuaranteeError(f"theorem {self.label!r} holds for the replace-one relation only.")
         return self._claim(neighbors)
 
     @abstractmethod
     def _claim(self, neighbors: Neighbors) -> Claim:
-        """Return the claim for a relation that the theorem is about."""
+        """Return the claim for a relation to which the theorem applies."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PureTheorem(BaseTheorem):
-    """A theorem about a mechanism that is pure by itself."""
+    """A theorem about a mechanism that is pure without a channel."""
 
     bounded_range: ClassVar[bool] = False
 
     @abstractmethod
     def cost(self, neighbors: Neighbors) -> Fraction:
-        """Return the ε of one use; raise `GuaranteeError` if the fields do not prove theirs."""
+        """Return the ε of one use; raise `GuaranteeError` if the fields do not prove one."""
 
     def _claim(self, neighbors: Neighbors) -> PureDP:
         epsilon = self.cost(neighbors)
@@ -125,16 +126,16 @@ class PureTheorem(BaseTheorem):
 class ChannelTheorem(Theorem):
     """A theorem about post-processing that makes a base mechanism pure."""
 
-    whole: ClassVar[bool] = False
-    """Whether it is about the base mechanism too, so that no step goes before."""
+    includes_base: ClassVar[bool] = False
+    """Whether it includes the base mechanism, so that no step stands before it."""
     from_add_remove: ClassVar[bool] = False
-    """Whether it makes a claim for one replaced row of steps for one row added or removed."""
+    """Whether it proves a replace claim from steps that are stated for add-remove."""
     any_neighbors: ClassVar[bool] = False
-    """Whether it uses nothing of the steps before but what they prove, so that units may too."""
+    """Whether it uses only the claim of the earlier steps, so that it applies to units as well."""
 
     @classmethod
     def before(cls, claimed: Neighbors) -> Neighbors:
-        """Return the relation for which the steps before are stated."""
+        """Return the relation for which the earlier steps are stated."""
         if cls.from_add_remove and claimed is not Neighbors.REPLACE:
             raise GuaranteeError(f"theorem {cls.label!r} proves a replace claim only.")
         return Neighbors.ADD_REMOVE if cls.from_add_remove else claimed
@@ -144,12 +145,12 @@ class ChannelTheorem(Theorem):
         """Tell whether the output certainly is pure ε-DP if the input satisfies `base`."""
 
     def check_before(self, last: BaseTheorem, neighbors: Neighbors) -> None:
-        """Refuse a last base step that the theorem is not about."""
+        """Refuse a last base step to which the theorem does not apply."""
 
 
 def smallest_log_delta(base: Composed, epsilon: Fraction) -> float:
-    """Return the smaller bound of the parts and of the simplest claim that says the same.
+    """Return the smaller ln δ(ε) of a composed claim and of the simplest claim that says the same.
 
-    They differ in the last digits, and a plan may have been made with either.
+    They differ in the last digits, and a plan may have been calibrated with either.
     """
     return min(base.log_delta(epsilon), simplest(base).log_delta(epsilon))
