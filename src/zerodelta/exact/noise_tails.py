@@ -29,7 +29,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 from flint import arb
-from scipy.special import betaincinv, gammaincc
+from scipy.special import betaincinv, erfc, gammaincc
 
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.logs import ball, precision, to_float_down
@@ -443,8 +443,7 @@ class BallLaw(Law):
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
         """Decide by the l2 norm of the coefficients, since the noise is spherically symmetric."""
-        lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(self.reach(a))
-        return np.asarray(x > lengths * (1 + 2.0**-40))
+        return _beyond(coefficients, x, self.reach(a))
 
     def error(self) -> float:
         """Return E|z_j| before rounding.
@@ -542,9 +541,64 @@ class CountsLaw(Law):
         return variance * ((1 + 1 / p) * product - sums / p)
 
 
+@value
+class MatrixLaw(Law):
+    """Entries of a symmetric matrix of matrix Laplace noise, on weighted integers (theory W2).
+
+    The entries off the diagonal weigh √2 times those on it, so that a form with coefficients c is
+    tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm. `dimension` is the width w of the matrix.
+
+    With λ the eigenvalues of A and G_i independent Gamma((w+1)/2), the form is normal with variance
+    2·scale²·Σ λ_i² G_i. Let φ(v) be the probability that a normal number of variance v exceeds x.
+    Up to v = x²/3 it is convex, from there it is below its tangent: both together are a convex ψ
+    >= φ, so that Eψ is largest if all of Σ λ² is in one λ (Jensen). There Eφ is the tail of a
+    coordinate of l2 noise in w dimensions, and E(ψ - φ) is small.
+    """
+
+    family = "matrix"
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield the weights of an entry on the diagonal, a coordinate of l2 noise."""
+        yield from self._diagonal.weights()
+
+    @property
+    def _diagonal(self) -> BallLaw:
+        return BallLaw(scale=self.scale, dimension=self.dimension)
+
+    def tail(self, t: Fraction) -> arb:
+        """Return an upper bound of P(|form| > t - 1) for all forms with ‖c‖ = 1.
+
+        The sums need not be integers in the unit to which their noisy values are rounded, so that
+        rounding can add 1/2 to the noise that the radius of an integer allows for.
+        """
+        if t <= 1:
+            return arb(1)
+        tau = to_float_down(ball(t - 1) / ball(self.scale))
+        return self._diagonal.tail(t - 1) + arb(_above_the_tangent(self.dimension, tau))
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Decide by the l2 norm of the coefficients."""
+        return _beyond(coefficients, x, self.reach(a))
+
+    def error(self) -> float:
+        """Return E|z| before rounding of an entry off the diagonal, a sum of w + 1 Laplace noises.
+
+        It has the law of a coordinate of l2 noise in 2w + 1 dimensions, of scale scale/√2.
+        """
+        return BallLaw(scale=self.scale, dimension=2 * self.dimension + 1).error() / math.sqrt(2)
+
+    def diagonal_error(self) -> float:
+        """Return E|z| before rounding of an entry on the diagonal."""
+        return self._diagonal.error()
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return the covariance before rounding: every weighted entry has variance (w+1)·scale²."""
+        return (self.dimension + 1) * float(self.scale) ** 2 * _product(first, second)
+
+
 NOISE_LAWS: Mapping[tuple[str, float], type[Law]] = {
     (kind.family, kind.norm): kind
-    for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw)
+    for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw, MatrixLaw)
 }
 """The laws by their names in files."""
 
@@ -557,6 +611,37 @@ def _sum_weights(r: int) -> tuple[Fraction, ...]:
     for term in terms:
         sums.append(sums[-1] + term)
     return tuple(sums[r - i] for i in range(r))
+
+
+def _beyond(coefficients: Floats, x: Floats, reach: Fraction) -> npt.NDArray[np.bool_]:
+    """Tell for each line of coefficients whether x lies beyond its l2 norm times `reach`."""
+    lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(reach)
+    return np.asarray(x > lengths * (1 + 2.0**-40))
+
+
+_RATIOS = np.exp2(np.arange(4097) / 512)
+"""Variances, as multiples of x²/3, between which the distance of `_TANGENT` is bounded."""
+
+_TANGENT = np.maximum(
+    (_FLAT := erfc(math.sqrt(1.5))) + (_SLOPE := math.sqrt(1.5 / math.pi) * math.exp(-1.5))
+    * (_RATIOS - 1) - erfc(np.sqrt(1.5 / _RATIOS)),
+    0.0,
+)
+"""How far the tangent at x²/3 lies above φ (`MatrixLaw`), at these variances: it is rising."""
+
+
+def _above_the_tangent(w: int, tau: float) -> float:
+    """Bound E(ψ - φ) of `MatrixLaw`: the mean of `_TANGENT` at 6G/τ², G ~ Gamma((w+1)/2).
+
+    Between two of `_RATIOS` the probability that G lies beyond is at most that at the lower one.
+    """
+    shape, start = (w + 1) / 2, tau * tau / 6
+    if start == 0:
+        return 1.0
+    beyond = gammaincc(shape, start * _RATIOS)
+    inside = float((np.diff(_TANGENT) * beyond[:-1]).sum())
+    rest = _SLOPE * shape / start * float(gammaincc(shape + 1, start * _RATIOS[-1]))
+    return min(1.0, (inside + rest) * (1 + 2.0**-30))
 
 
 def _sphere_tail(d: int, tau: arb) -> arb:

@@ -136,6 +136,35 @@ class KNormNoiseTheorem(PureTheorem):
 
 
 @value
+class MatrixLaplaceTheorem(PureTheorem):
+    """Matrix Laplace noise of scale b on Σ x xᵀ over rows with ‖x‖² <= s²: 2s²/b.
+
+    s²/b between neighbors of which one has one row more.
+
+    >>> theorem = MatrixLaplaceTheorem(dimension=4, squared_length=Fraction(3), scale=Fraction(10))
+    >>> theorem.cost(Neighbors.REPLACE), theorem.cost(Neighbors.ADD_REMOVE)
+    (Fraction(3, 5), Fraction(3, 10))
+    """
+
+    label = "matrix-laplace"
+    section = "W2"
+    sentence = (
+        "the difference of two Wishart matrices of {dimension} lines with one degree of freedom "
+        "more, of scale {scale}, exactly rounded, on the sums of products of integer rows of "
+        "squared length at most {squared_length}: pure DP."
+    )
+
+    dimension: Dimension
+    squared_length: Positive
+    scale: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return 2s²/b, or s²/b."""
+        rows = 2 if neighbors is Neighbors.REPLACE else 1
+        return rows * self.squared_length / self.scale
+
+
+@value
 class RoundedGaussianTheorem(BaseTheorem):
     """Rounded Gaussian noise on integers that move by Δ in the l2 norm: μ² = Δ²/σ².
 
