@@ -1,4 +1,4 @@
-"""Add matrix Laplace noise to sums of products of rows, exactly rounded (theory W2).
+"""Draw matrix Laplace noise for sums of products of rows, exactly rounded (theory W2).
 
 Z = (G₁G₁ᵀ - G₂G₂ᵀ)/2 with independent d × (d+1) matrices of standard normals. An entry of it is a
 polynomial of the normals of two lines. It is evaluated in floats with a proven radius; where its
@@ -7,25 +7,27 @@ rounding is undecided, the uniforms of these two lines are extended, for all the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from flint import arb
 
-from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import ArbBalls, BitSource, BitStrings, Draw, Integers, Reals, Words
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.exact.logs import ball, precision
 from zerodelta.exact.noise import box_muller
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.exact.sums import IntegerArray
 
 _GUARD_BITS = 64
 _CONSTANT_BITS = 128
 
-_FINEST = 1 << 12
-"""The parts of the scale to which noise is rounded, so that floats decide almost all entries."""
+_PARTS = 1 << 12
+"""The parts of the scale to which noisy sums are rounded, so that floats decide most entries."""
+
+ROOT = Fraction(99, 70)
+"""The weight of entries off the diagonal: √2, by which all have the same variance, and 1/19000."""
 
 
 def quantum_of(scale: Fraction) -> int:
@@ -34,82 +36,56 @@ def quantum_of(scale: Fraction) -> int:
     >>> quantum_of(Fraction(10)), quantum_of(Fraction(1 << 40))
     (1, 268435456)
     """
-    parts = int(scale / _FINEST)
+    parts = int(scale / _PARTS)
     return 1 << max(0, parts.bit_length() - 1)
 
 
-def with_matrix_noise(
-    triangle: IntegerArray,
+def rounded_matrix_laplace(
     *,
     dimension: int,
-    on_diagonal: Rational,
-    off_diagonal: Rational,
-    quantum: int = 1,
+    scale: Rational,
     bits: BitSource,
+    center: Sequence[Fraction] | None = None,
 ) -> Integers:
-    """Return round((sum + factor · Z_ij) / quantum) for each entry of an upper triangle.
+    """Draw the upper triangle of round(c + scale · Z), line by line, entries weighted by `ROOT`.
 
-    The triangle lists its d(d+1)/2 sums line by line; the factors are those of entries on and off
-    the diagonal. `quantum` is a power of two.
+    The d(d+1)/2 numbers of the `center` are in [0, 1); without it they are 0.
 
     >>> from zerodelta.exact.bits import SystemBits
-    >>> zeros = np.zeros(3, dtype=np.int64)
-    >>> tiny = Fraction(1, 10**6)
-    >>> with_matrix_noise(
-    ...     zeros, dimension=2, on_diagonal=tiny, off_diagonal=tiny, bits=SystemBits()
-    ... ).tolist()
+    >>> rounded_matrix_laplace(dimension=2, scale="1/1000000", bits=SystemBits()).tolist()
     [0, 0, 0]
     """
-    d = as_count(dimension, "dimension", minimum=1)
-    on, off = as_positive(on_diagonal, "on_diagonal"), as_positive(off_diagonal, "off_diagonal")
-    require(
-        len(triangle) == d * (d + 1) // 2,
-        "length of the triangle",
-        len(triangle),
-        expected=f"{d * (d + 1) // 2}, the entries of a symmetric matrix of {d} lines",
-        remedy="pass the upper triangle of the sums, line by line",
-    )
+    d, exact = as_count(dimension, "dimension", minimum=1), as_positive(scale, "scale")
     first, second = np.triu_indices(d)
-    exact_factors = (on / quantum, off / quantum)
-    kinds = (first != second).astype(np.int64)
-    whole, rest = triangle // quantum, triangle % quantum
-    words = bits.words(2 * d * (d + 1)).reshape(d, 2, d + 1)
+    factors = [exact / 2, exact / 2 * ROOT]
+    weighted = (first != second).astype(np.int64)
+    words = bits.words(2 * d * (d + 1)).reshape(d, 2 * (d + 1))
     with np.errstate(all="ignore"):  # an infinite or NaN radius means undecided
         products = _products(words)
-        entries = FloatBalls(products.middle[first, second], products.radius[first, second])
         with precision(_CONSTANT_BITS):
-            factors = FloatBalls.enclose([ball(factor / 2) for factor in exact_factors])
-        scales = FloatBalls(factors.middle[kinds, 0], factors.radius[kinds, 0])
-        integers, decided = (entries * scales + _fractions(rest, quantum)).nearest()
-        rounded = np.where(decided, integers, 0.0).astype(np.int64)
-    noisy: Integers = rounded
+            enclosed = FloatBalls.enclose([ball(factor) for factor in factors])
+        scales = FloatBalls(enclosed.middle[weighted, 0], enclosed.radius[weighted, 0])
+        entries = FloatBalls(products.middle[first, second], products.radius[first, second])
+        integers, decided = (entries * scales + _shift(center, len(first))).nearest()
+        drawn: Integers = np.where(decided, integers, 0.0).astype(np.int64)
     if not decided.all():
         lines = _Lines(words, bits)
-        exactly = noisy.astype(object)
+        drawn = drawn.astype(object)
         for place in np.flatnonzero(~decided):
-            exactly[place] = lines.nearest(
+            drawn[place] = lines.nearest(
                 int(first[place]),
                 int(second[place]),
-                factor=exact_factors[kinds[place]] / 2,
-                shift=Fraction(int(rest[place]), quantum),
+                factor=factors[weighted[place]],
+                shift=Fraction(0) if center is None else center[place],
             )
-        noisy = exactly
-    return _sum(whole, noisy)
+    return drawn
 
 
-def _sum(whole: IntegerArray, noisy: Integers) -> Integers:
-    """Return the sum, in Python integers unless all of it certainly fits 64 bits."""
-    total = whole.astype(object) + noisy.astype(object)
-    fits = all(-(1 << 63) <= entry < 1 << 63 for entry in total)
-    result: Integers = total.astype(np.int64) if fits else total
-    return result
-
-
-def _fractions(rest: IntegerArray, quantum: int) -> FloatBalls:
-    """Return rest / quantum, where 0 <= rest < quantum."""
-    shift = max(0, quantum.bit_length() - 53)
-    middle = (rest >> shift).astype(np.float64) / float(quantum >> shift)
-    return FloatBalls(middle, np.full(len(rest), 2.0**-51 if shift else 0.0))
+def _shift(center: Sequence[Fraction] | None, size: int) -> FloatBalls:
+    """Enclose the numbers of the center, each the nearest float to a number in [0, 1)."""
+    if center is None:
+        return FloatBalls(np.zeros(size), np.zeros(size))
+    return FloatBalls(np.array([float(c) for c in center]), np.full(size, 2.0**-53))
 
 
 def _normals(uniforms: Reals) -> Reals:
@@ -125,7 +101,7 @@ def _products(words: Words) -> FloatBalls:
     errs by at most γ |x| |y|, γ = n u/(1 - n u) (Higham, section 3.1). Midpoints that err by
     vectors of length r and s change it by at most r |y| + |x| s + r s (Cauchy-Schwarz).
     """
-    lines = FloatBalls.uniform(words.reshape(len(words), -1).T.copy())
+    lines = FloatBalls.uniform(words.T.copy())
     normals = _normals(lines)
     left, size = normals.middle.T.copy(), len(normals.middle)
     right = left.copy()
@@ -147,7 +123,7 @@ class _Lines:
     """The bit strings of each line, extended where an entry of the line is undecided."""
 
     def __init__(self, words: Words, bits: BitSource) -> None:
-        self._words, self._bits = words.reshape(len(words), -1), bits
+        self._words, self._bits = words, bits
         size = self._words.shape[1]
         self._draw = Draw(uniforms=size, outputs=size, formula=_normals)
         self._strings: dict[int, BitStrings] = {}

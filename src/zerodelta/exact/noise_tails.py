@@ -143,6 +143,9 @@ _HALF = Fraction(1, 2)
 _SMALLEST_SPLIT = Fraction(1, 1 << 20)
 """The least distance of coefficients of counts noise relative to the largest; others are moved."""
 
+_ROOT_EXCESS = 1 + Fraction(1, 10_000)
+"""A bound of `matrix_noise.ROOT` over √2."""
+
 _COARSE_SCALE = 8
 """Beyond this scale rounding changes the error of counts by less than 0.1 %."""
 
@@ -166,6 +169,9 @@ class Law(ABC):
     norm: ClassVar[float] = 1.0
     joint: ClassVar[bool] = False
     """Whether one draw is over all lines of a table, so that these are not independent."""
+    between_integers: ClassVar[bool] = False
+    """Whether the sums need not be integers in the unit to which sum and noise are rounded, so that
+    rounding can add 1/2 to any noise."""
 
     scale: Fraction
     dimension: int = 1
@@ -289,7 +295,7 @@ def _radius(law: Law, a: Fraction) -> int:
     """Return `Law.integer_radius`, by doubling and bisection on the exact tail."""
 
     def enough(k: int) -> bool:
-        return bool(law.tail(k + Fraction(1, 2)) <= ball(a))
+        return bool(law.tail(k - _HALF if law.between_integers else k + _HALF) <= ball(a))
 
     with precision(_WORKING_BITS):
         if enough(0):
@@ -545,8 +551,9 @@ class CountsLaw(Law):
 class MatrixLaw(Law):
     """Entries of a symmetric matrix of matrix Laplace noise, on weighted integers (theory W2).
 
-    The entries off the diagonal weigh √2 times those on it, so that a form with coefficients c is
-    tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm. `dimension` is the width w of the matrix.
+    The entries off the diagonal are multiplied by `matrix_noise.ROOT`, about √2, so that a form with
+    coefficients c is tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm, up to `_ROOT_EXCESS`.
+    `dimension` is the width w of the matrix.
 
     With λ the eigenvalues of A and G_i independent Gamma((w+1)/2), the form is normal with variance
     2·scale²·Σ λ_i² G_i. Let φ(v) be the probability that a normal number of variance v exceeds x.
@@ -556,6 +563,7 @@ class MatrixLaw(Law):
     """
 
     family = "matrix"
+    between_integers = True
 
     def weights(self) -> Iterator[Fraction]:
         """Yield the weights of an entry on the diagonal, a coordinate of l2 noise."""
@@ -566,15 +574,13 @@ class MatrixLaw(Law):
         return BallLaw(scale=self.scale, dimension=self.dimension)
 
     def tail(self, t: Fraction) -> arb:
-        """Return an upper bound of P(|form| > t - 1) for all forms with ‖c‖ = 1.
-
-        The sums need not be integers in the unit to which their noisy values are rounded, so that
-        rounding can add 1/2 to the noise that the radius of an integer allows for.
-        """
-        if t <= 1:
+        """Return an upper bound of P(|form| > t) for all forms with ‖c‖ = 1."""
+        if t <= 0:
             return arb(1)
-        tau = to_float_down(ball(t - 1) / ball(self.scale))
-        return self._diagonal.tail(t - 1) + arb(_above_the_tangent(self.dimension, tau))
+        tau = to_float_down(ball(t) / ball(self.scale) / ball(_ROOT_EXCESS))
+        return self._diagonal.tail(t / _ROOT_EXCESS) + arb(
+            _above_the_tangent(self.dimension, tau)
+        )
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
         """Decide by the l2 norm of the coefficients."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.matrix_noise import quantum_of, with_matrix_noise
+from zerodelta.exact.matrix_noise import quantum_of, rounded_matrix_laplace
 from zerodelta.exact.noise import (
     rounded_count_noise,
     rounded_gaussian,
@@ -499,23 +499,28 @@ class MatrixLaplace(ScaledMechanism):
         """The weighted sum of which a released integer is a multiple: a power of two, or 1."""
         return quantum_of(DIAGONAL * self.scale)
 
+    @property
+    def weights(self) -> npt.NDArray[np.int64]:
+        """The weights of the entries of the upper triangle, line by line."""
+        first, second = np.triu_indices(self.dimension)
+        return np.where(first == second, DIAGONAL, OFF_DIAGONAL)
+
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy weighted triangle in units of `quantum`."""
         check_sums(sums, length=self.dimension * (self.dimension + 1) // 2)
-        return with_matrix_noise(
-            sums,
+        exact = sums.astype(object)
+        drawn = rounded_matrix_laplace(
             dimension=self.dimension,
-            on_diagonal=DIAGONAL * self.scale,
-            off_diagonal=OFF_DIAGONAL * self.scale,
-            quantum=self.quantum,
+            scale=DIAGONAL * self.scale / self.quantum,
+            center=[Fraction(int(rest), self.quantum) for rest in exact % self.quantum],
             bits=bits,
         )
+        return add_exactly(exact // self.quantum, drawn)
 
     @property
     def noise_law(self) -> MatrixLaw:
         """The law of the released integers."""
-        scale = OFF_DIAGONAL_OVER_ROOT * self.scale / self.quantum
-        return MatrixLaw(scale=scale, dimension=self.dimension)
+        return MatrixLaw(scale=DIAGONAL * self.scale / self.quantum, dimension=self.dimension)
 
 
 @value
