@@ -191,6 +191,7 @@ class KernelMix(Mixing):
 
     @property
     def _ball(self) -> Ball:
+        """Return the ball the lattice covers; a grid of a box is refused."""
         lattice = self.body.lattice
         if isinstance(lattice, GridLattice):
             expected = "the lattice of a ball: no plan weighs this channel on a box"

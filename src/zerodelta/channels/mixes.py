@@ -446,6 +446,8 @@ class _EqualCellMixing(_CellMixing):
         ).log_mass
 
     def finest(self: Equal, limit: float, weight: Fraction) -> Equal:
+        """Return the channel with the most cells per side whose log mass is within the limit."""
+
         def at(cells: int) -> Equal:
             lattice = self.lattice.box.grid(max(cells, self.side()))
             return replace(self, lattice=lattice, mixing_weight=weight)
@@ -622,6 +624,7 @@ class _Sides:
 
     @staticmethod
     def of(box: Box) -> _Sides:
+        """Return the sides of a box, with the sums over sorted sides that the closed form needs."""
         widths = np.broadcast_to(box.widths(), (box.dimension,))
         logs = np.log(np.sort(widths)[::-1])
         sums = np.cumsum(logs)

@@ -183,6 +183,7 @@ def _csv(grid: ReportTable, path: Path) -> None:
 
 
 def _parquet(grid: ReportTable, path: Path) -> None:
+    """Write a table as a new Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -210,6 +211,7 @@ def _plain(cells: Iterable[Any]) -> list[Any]:
 
 
 def _finite(cell: Any) -> Any:
+    """Return a cell, or None for one that JSON cannot write: NaN or an infinity."""
     try:
         json.dumps(cell, allow_nan=False)
     except ValueError:

@@ -287,6 +287,7 @@ def array_reader(data: Any) -> Reader:
         names, columns = tuple(by_name), lambda: list(by_name.values())
 
     def scan(wanted: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
+        """Return the wanted columns of the array as parts of consecutive rows."""
         known = columns()
         chosen = [known[place] for place in places(names, wanted)]
         slices = [partial(_slices, chosen, part, batch) for part in row_ranges(rows)]
@@ -305,6 +306,7 @@ def array_reader(data: Any) -> Reader:
 
 
 def _array_columns(data: Array) -> tuple[int, dict[str, Any]]:
+    """Return the number of rows of an array, and its columns by field name or position."""
     table = _array(data)
     if table.dtype.names is not None:  # a field that is an array itself is left out
         kind = table.dtype
@@ -391,6 +393,7 @@ def _count(frame: Any) -> Any:
 
 
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+    """Yield batches of a lazy Polars frame's columns, in order."""
     chosen = frame.select(list(dict.fromkeys(columns)))
     if hasattr(chosen, "collect_batches"):
         frames = chosen.collect_batches(chunk_size=batch, maintain_order=True)
@@ -482,6 +485,7 @@ def _ending(path: Path) -> str:
 
 
 def _is_query(source: Any) -> bool:
+    """Tell whether a source is a pair of SQL text and DuckDB connection."""
     duckdb = sys.modules.get("duckdb")
     if duckdb is None or type(source) is not tuple or len(source) != 2:
         return False

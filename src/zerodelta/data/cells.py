@@ -163,6 +163,7 @@ def _bytes_number(cell: bytes) -> float:
 
 
 def _integer_number(cell: Any) -> float:
+    """Return an integer cell as a float; one beyond all floats is the largest of its sign."""
     integer = int(cell)
     try:
         return float(integer)
@@ -555,6 +556,7 @@ class _PlaceTable:
             self._dense[self._keys - keys[0]] = self._places
 
     def places(self, cells: npt.NDArray[np.int64]) -> Places:
+        """Return the place of each integer cell's option by table or by search, -1 if none."""
         if not len(self._keys):
             return np.full(len(cells), -1, dtype=np.int64)
         if self._dense is not None:

@@ -125,6 +125,7 @@ class OpenedDataset:
         rows = self._bounding(max_rows=unit.max_rows)
 
         def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
+            """Yield the batches of all parts, after noting their rows by unit in `rows`."""
             for place, part in enumerate(parts):
                 for batch in part():
                     named = dict(zip(self.everything, batch, strict=True))
@@ -302,6 +303,7 @@ def _with_identifiers(text: str) -> tuple[str, dict[str, str]]:
     aliases: dict[str, str] = {}
 
     def replaced(match: re.Match[str]) -> str:
+        """Return a fresh alias for a matched column name; quoted texts stay."""
         if match[1] is not None:  # a quoted text stays as it is
             return match[1]
         alias = f"{prefix}{len(aliases)}"

@@ -55,6 +55,7 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
     plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
+        """Yield the blocks of a part as columns of floats, only the rows kept for each unit."""
         start = 0
         for batch in part():
             if plain and (column := chosen.read_plainly(batch[0], distinct[needed[0]])):

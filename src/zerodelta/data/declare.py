@@ -245,6 +245,7 @@ class Date(Coded):
         pattern = as_pattern(self.format)
 
         def codes(cells: Array) -> Array:
+            """Return the number of each date's period from the first; NaN outside the range."""
             when = days(cells, pattern)
             inside = (when != NO_DAY) & (when >= self._ends[0]) & (when <= self._ends[1])
             numbers = period(np.where(inside, when, self._ends[0]), self.by) - self._periods[0]

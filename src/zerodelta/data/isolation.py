@@ -140,6 +140,8 @@ class Internal(np.ndarray[Any, np.dtype[Any]]):
 
 
 def _reduction(name: str) -> Callable[..., Any]:
+    """Return the method of internal answers that stands for one of ndarray's reductions."""
+
     def method(self: Internal, *args: Any, **options: Any) -> Any:
         return self._reduced(name, *args, **options)
 
@@ -186,6 +188,7 @@ def is_unusable(share: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    """Return an internal answer as a plain array or number; other values unchanged."""
     if type(value) is Internal:  # isinstance would consult the value's own __class__
         array = value.view(np.ndarray)
         return array if array.ndim else array.item()
@@ -510,6 +513,7 @@ def _replace_handler() -> Any:
         return None
 
     def note(number: int, frame: FrameType | None) -> None:
+        """Call the previous handler; if it raises, note the interrupt, and raise unless held."""
         try:
             previous(number, frame)
         except BaseException:  # a handler that does not raise has dealt with the signal

@@ -145,6 +145,7 @@ class Number(Kind):
         """Return the number of each cell, not clipped; rounded to an integer if declared so."""
 
         def numbers(cells: Array) -> Array:
+            """Return the cells as floats; NaN for missing, unreadable and non-integer ones."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), np.nan)
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
@@ -236,6 +237,7 @@ class Category(Coded):
         """Return the code of each cell; a cell in no group is NaN."""
 
         def codes(cells: Array) -> Array:
+            """Return the code of each cell's category; that of missing or other, if it has none."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), self._codes[-2])
             if not self.exact:
@@ -274,6 +276,7 @@ class Boolean(Coded):
         codes = np.array([0.0, 1.0, 2.0 if self.missing else np.nan])
 
         def truths(cells: Array) -> Array:
+            """Return the code of false, true or missing for each cell."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), codes[2])
             if cells.dtype.kind in "biufc":
@@ -324,6 +327,7 @@ class Text(Kind):
         """Return the text of each cell; None where it is missing, too long or not allowed."""
 
         def texts(cells: Array) -> Array:
+            """Return each cell's text, None for one that is missing or not allowed."""
             if cells.dtype.kind in _UNREADABLE:
                 return as_objects([None] * len(cells))
             if cells.dtype.kind in "biu":
@@ -333,6 +337,7 @@ class Text(Kind):
             place_of_text: dict[str | None, int] = {None: 0}
 
             def place(cell: Any) -> int:
+                """Return the place of a cell's text among the distinct texts so far."""
                 text = self._text(cell)
                 if text not in place_of_text:
                     place_of_text[text] = len(known)

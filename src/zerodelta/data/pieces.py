@@ -132,6 +132,7 @@ def _mapped(file: Any) -> Any:
     """Return the contents of the file as a read-only memory map."""
 
     def mapped() -> Any:
+        """Flush the file and map it into memory; empty bytes if it has no row."""
         file.flush()
         if not file.tell():  # blocks without a row
             return b""
@@ -455,6 +456,7 @@ def tally_blocks(
     shared = _SharedBlocks(pieces)
 
     def work() -> Tally:
+        """Add blocks from the shared iterator to a tally of this thread until none remain."""
         tally = begin()
         with quiet():
             try:

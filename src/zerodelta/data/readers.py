@@ -196,6 +196,7 @@ def computed_once(compute: Callable[[], T]) -> Callable[[], T]:
     lock = threading.Lock()
 
     def get() -> T:
+        """Return the result, computed by the first caller while others wait."""
         with lock:
             if not results:
                 results.append(compute())

@@ -233,6 +233,7 @@ def _width(
     errors: list[BaseException] = []
 
     def tried(rows: Block, watch: Watch) -> npt.NDArray[Any] | None:
+        """Return the values of a block, None if they fail; note errors and their width."""
         try:
             values = np.asarray(function(rows.copy()))
         except BaseException as error:  # also a KeyboardInterrupt of its own

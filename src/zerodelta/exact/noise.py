@@ -531,6 +531,7 @@ def _middle(value: arb) -> Fraction:
 
 
 def _scale(scale: Rational | None, squared: Rational | None) -> Constant:
+    """Return the scale, or the square root of its square, to any precision."""
     if squared is None:
         return constant(as_positive(0 if scale is None else scale, "scale"))
     exact = as_positive(squared, "scale_squared")

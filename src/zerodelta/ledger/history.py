@@ -302,6 +302,7 @@ def _of_saved(saved: Saved) -> _Paid:
 
 
 def _of_text(text_or_path: str) -> _Paid:
+    """Read what a record paid, from a saved release or receipts, as JSON or a path."""
     try:
         is_text = text_or_path.lstrip().startswith("{")
         text = text_or_path if is_text else Path(text_or_path).read_text(encoding="utf-8")

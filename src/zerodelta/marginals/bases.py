@@ -375,6 +375,7 @@ def _sets(domain: Domain, classes: Sequence[Columns], tables: Sequence[_Counts])
     waiting: list[dict[_Key, _Sets]] = [{} for _ in range(len(classes) + 1)]
 
     def put(key: _Key, sets: _Sets, place: int) -> None:
+        """Queue sets before the first class that changes them; equal keys are merged."""
         if len(sets.tables) <= _FEW_ORBITS:
             later = [p for table in sets.tables for p, _ in tables[table] if p >= place]
             place = min(later, default=len(classes))

@@ -534,6 +534,7 @@ def count_rows(
     keyed = size > _DENSE_COUNTS
 
     def counted(values: Block) -> IntegerArray:  # may run on a cluster
+        """Return the counts of the cells of all tables in a block, or the cells themselves."""
         columns = codes_of(values)
         cells: list[Integers] = []
         for (table, shape), end in zip(shapes.items(), ends, strict=True):

@@ -275,6 +275,7 @@ def tables_plan(
     assert mechanism is not None
 
     def answer(rows: Rows | Sequence[Cells], bits: BitSource) -> Any:
+        """Count the rows in the tables, add noise, and return the value made of them."""
         data: Tabulated
         if isinstance(rows, Rows):
             data = count_rows(

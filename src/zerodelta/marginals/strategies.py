@@ -499,6 +499,7 @@ def table_strategy(
         return None
 
     def strategy(tables: tuple[Columns, ...]) -> TableStrategy:
+        """Return the noise on these tables: for each a share of ε, or one noise on all cells."""
         count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
         noises: tuple[CountNoise | PartitionNoise, ...]
         sizes = [domain.cells_of(table) for table in tables]

@@ -92,6 +92,7 @@ class ReadingsQuestion:
         error = expected_count(noise.covariance(one_count, one_count) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
+            """Release the fractions of cells used, clipped and unreadable, from noisy counts."""
             counts = rows.counts(0, 3)
             noisy = [int(count) for count in noise.apply(counts[first_cell:], bits)]
             total = sum(noisy) if n is None else n

@@ -448,6 +448,7 @@ class GridRows:
 
         # may be sent to the workers, so it must not capture `self`, which holds the rows
         def snapped(block: Block) -> Integers:
+            """Return the grid points of a block's rows that count and are present."""
             values = block[:, column]
             if inside is not None:
                 values = values[inside(block)]
@@ -544,6 +545,7 @@ class GridRows:
 
         # may be sent to the workers, so it must not capture `self`, which holds the rows
         def light(block: Block) -> Integers:
+            """Return the points of a block in the wanted cells that are not heavy."""
             part = snap(block)
             cells = part >> shift
             kept = (cells >= low) & (cells <= high)

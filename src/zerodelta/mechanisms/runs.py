@@ -136,6 +136,7 @@ class ClusterLine:
         shifts = np.maximum(0, lengths - bits)
 
         def cell_of(block: Block) -> IntegerArray:
+            """Return the narrower cell of each key that lies in a cell being split."""
             key, parent, inside = place(block)
             parent = parent[inside]
             offset = key[inside] - starts[parent]
@@ -156,6 +157,7 @@ class ClusterLine:
         keys, starts, widths = self._keys, self._starts[cells], self._widths[cells]
 
         def place(block: Block) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
+            """Return keys, the cell each falls in, and whether it is inside that cell."""
             key = keys(block)
             cell = np.maximum(np.searchsorted(starts, key, side="right") - 1, 0)
             distance = key - starts[cell]
@@ -546,6 +548,7 @@ class GroupedColumn:
 
         # sent to the workers, so it must not capture `self`, which holds the rows
         def on_a_line(block: Block) -> Integers:
+            """Return group times size plus point for each row of a block that has both."""
             codes, kept = keys.codes(block[:, places])
             values = block[:, place]
             if skip:

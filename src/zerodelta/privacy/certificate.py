@@ -461,6 +461,7 @@ def _sentence(item: Any) -> str:
 
 
 def _from_data(data: Mapping[str, Any]) -> Certificate:
+    """Read a certificate from its JSON object; another format is refused."""
     if data["schema"] != SCHEMA:
         raise CertificateError(other_format(data["schema"], SCHEMA, "certificate"))
     check_work(data["claim"], data["parts"])
@@ -484,6 +485,7 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
 
 
 def _part(entry: Mapping[str, Any], place: int, total: int) -> Part:
+    """Read one part of a certificate: its stated ε and its steps, in order."""
     _check_place("part", entry["part"], f"{place} of {total}")
     numbers = read_numbers(
         "a part", {"epsilon": entry["epsilon"]} if "epsilon" in entry else {}, _STATED, _STATED

@@ -127,6 +127,7 @@ class Composed(Claim):
         )
 
     def _renyi_log_delta(self, epsilon: Fraction) -> float:
+        """Return ln δ at an ε from the Rényi curve, at the best order; 0 if unbounded."""
         curve = self.curve()
         order = best_order(curve, epsilon)
         divergence = curve.value(order)

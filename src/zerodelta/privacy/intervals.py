@@ -355,6 +355,7 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float
     noise = sums.law.noise
 
     def excluded(m: Floats) -> npt.NDArray[np.bool_]:
+        """Tell for each entry whether the quotient m is outside of Fieller's set."""
         coefficients = up - m[:, None] * down
         rounding = np.abs(coefficients).sum(axis=1) / 2
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))

@@ -202,6 +202,7 @@ def _unreadable(error: Exception) -> RecordError:
 
 
 def _read_data(data: Any) -> Saved:
+    """Check format, names and digest of a saved release, and return its parts."""
     if type(data) is not dict or type(data.get("schema")) is not str:
         raise RecordError("this is not a saved release: pass a file that release.save wrote.")
     schema = data["schema"]
@@ -229,6 +230,7 @@ def _read_data(data: Any) -> Saved:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of a saved release's content; NaN and infinity refused."""
     try:
         json.dumps(content, allow_nan=False)
     except ValueError:
@@ -324,6 +326,7 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
 
     @staticmethod
     def _form(length: int, places: list[tuple[int, str]]) -> tuple[Fraction, ...]:
+        """Return the coefficients of a linear form that is stored as its nonzero places."""
         coefficients = [Fraction(0)] * length
         for place, text in places:
             coefficients[place] = read_fraction(text)

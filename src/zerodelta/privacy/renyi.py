@@ -270,6 +270,7 @@ def best_order(curve: Curve, epsilon: Fraction) -> Fraction:
     t = saturated(epsilon)
 
     def bound(order: float) -> float:
+        """Return the estimate of ln δ at an order, infinite where the curve has no value."""
         divergence = curve.estimate(order)
         if math.isnan(divergence):
             return math.inf

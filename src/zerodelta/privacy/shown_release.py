@@ -290,6 +290,7 @@ def _is_count(release: Release, chosen: str) -> bool:
 
 
 def _draw_values(ax: Any, values: Any, ends: Any, places: Any, *, bars: bool) -> None:
+    """Draw the values as bars or points, and lines for their intervals."""
     if bars:
         ax.barh(places, values, color=_LIGHT, alpha=0.5, height=0.7)
         ax.axvline(0, color=_INK, linewidth=0.8)

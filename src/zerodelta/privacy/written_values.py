@@ -177,6 +177,7 @@ def reader(classes: Mapping[str, Callable[..., Any]]) -> Callable[[Any], Any]:
     file_reader = _Reader(classes)
 
     def read(data: Any) -> Any:
+        """Read a value from JSON; any error becomes one message about the file."""
         try:
             return file_reader.value(data, 0)
         except RecordError:

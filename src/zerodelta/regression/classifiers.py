@@ -158,6 +158,7 @@ class ClassifierQuestion:
         chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
+            """Quantize the rows, publish a noisy minimum of the loss, and return the model."""
             integers, places = features.integers(rows, signed=outputs == 1)
             loss: CertifiedLoss
             if outputs == 1:

@@ -132,6 +132,7 @@ class Features:
         """
 
         def integer_rows(block: Block) -> Block:
+            """Return a block's integer features and labels; unusable rows are zero rows."""
             values, label = np.empty((len(block), self.width + 1)), block[:, -1]
             part = np.empty((len(block), self.dimension))
             unusable = self.quantize(block[:, :-1], part) | np.isnan(label)

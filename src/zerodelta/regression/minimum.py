@@ -116,6 +116,7 @@ class Objective:
         ]
 
         def product(step: Floats) -> Floats:
+            """Return the Hessian of the objective times a step."""
             small, total = step / STEPS, np.zeros(step.shape)
             for part, curvature in curved:
                 total += (self.loss.hessian_product(curvature, (part @ small).T) @ part).T

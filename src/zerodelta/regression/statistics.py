@@ -158,6 +158,7 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
     d, width = features.dimension, features.width
 
     def products(block: Floats) -> IntegerArray:  # may run on a cluster
+        """Return XᵀX, Xᵀy and yᵀy of a block, as exact integers."""
         total = np.zeros((width + 1, width + 1), dtype=np.int64)
         for start in range(0, len(block), _EXACT_ROWS):
             chunk = block[start : start + _EXACT_ROWS]

@@ -515,6 +515,7 @@ def inside_same_release(verb: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(verb)
     def nested(*args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the verb, marked as a part of the release of the verb that calls it."""
         token = _NESTED.set(True)
         try:
             return verb(*args, **kwargs)
@@ -540,6 +541,7 @@ def debited(
 
     @functools.wraps(function)
     def paid(*args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the verb with ledger= and again= applied, and its arguments noted for the record."""
         ledger, again = kwargs.pop("ledger", None), kwargs.pop("again", False)
         for name in kwargs:
             if name not in names:

@@ -437,6 +437,7 @@ class InternalQueries(ABC):
         d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm") / GRAM_STEPS)
 
         def moments(source: Rows, taken: Fraction) -> Floats:
+            """Return the noisy second moment, less the product of noisy means if centered."""
             part = taken / 2 if centered else taken
             if self._may_miss:
                 number, gram = query.present_gram(source)
@@ -494,6 +495,7 @@ class InternalQueries(ABC):
         query = self._bounded(function, bounds, None)
 
         def chosen(source: Rows, taken: Fraction) -> int:
+            """Return the place of the option with the largest total, by exponential mechanism."""
             epsilon = self._plan.selection_epsilon(taken)
             if epsilon == 0:  # a tiny share rounds down to ε = 0: a public constant
                 return 0
@@ -554,6 +556,7 @@ class InternalQueries(ABC):
         lattice = query.lattice
 
         def summed(source: Rows, taken: Fraction) -> Floats:
+            """Return the noisy sum of the query's values over present rows, in its units."""
             if self._may_miss:
                 noise = partial(self._noised, share=taken)
                 return present_sum(query, source, noise, added=self._plan.added)

@@ -181,6 +181,7 @@ class ModeQuestion:
             )
 
         def answer(items: Any, bits: BitSource) -> Any:
+            """Return the option chosen from the counts of all options."""
             counted = tally(items, codes, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
@@ -442,6 +443,7 @@ class SelectQuestion:
         step, stated = mechanism.step(), (SENSITIVITY, *([MONOTONE] if self.monotone else []))
 
         def answer(scores: Any, bits: BitSource) -> Any:
+            """Return the option chosen from its exact score, or from sums of the columns."""
             if table:
                 exact_scores: Any = columns.totals(scores, may_miss=facts.may_miss)
             else:

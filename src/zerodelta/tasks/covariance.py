@@ -267,6 +267,7 @@ class CovarianceQuestion:
         )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return covariance or correlations from noisy sums of products of columns."""
             noisy = noise.mechanism.apply(noise.exact_sums(rows), bits)
             moments = noise.moments(noisy)
             value = moments.covariance

@@ -196,6 +196,7 @@ class CdfQuestion:
         choose(methods, self.method)
 
         def tabulated(block: Floats) -> IntegerArray:
+            """Return a block's number of rows in each interval between the asked values."""
             column = block[:, 0]
             if skip:
                 column = column[~np.isnan(column)]
@@ -204,6 +205,7 @@ class CdfQuestion:
             return np.bincount(places, minlength=cells)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return shares at or below each value, from noisy counts made monotone."""
             exact = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
             noisy = counts.noisy(exact, bits)
             (cumulative,) = counts.fitted(noisy)
@@ -446,6 +448,7 @@ class HistogramQuestion:
             )
 
         def answer(items: Any, bits: BitSource) -> Measured:
+            """Return noisy counts; with a public total, one is the rest of it."""
             counts: Any
             if self.cut is not None:
                 counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())

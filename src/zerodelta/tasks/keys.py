@@ -376,6 +376,7 @@ class TopKQuestion:
         top, columns = NoisyTop(noise=noise, size=universe.size, k=self.k), tuple(self.source.kinds)
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
+            """Return the keys with the largest noisy counts."""
             ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
             order = np.argsort(ranks)  # the order of the rows must not show
             numbers = np.fromiter(counts.values(), np.int64, len(counts))
@@ -480,6 +481,7 @@ class ScoredQuestion:
         peeled = chosen.name == "peeling"
 
         def answer(scores: Any, bits: BitSource) -> list[Any]:
+            """Return k options by score: jointly, or one after another without replacement."""
             listed = scores.values() if isinstance(scores, Mapping) else scores
             exact_scores = [exact_score(score) for score in listed]
             if not peeled:

@@ -348,6 +348,7 @@ class VoteQuestion:
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
+            """Return the option that wins, by permute-and-flip, the votes of random blocks."""
             with_units = rows.by_unit() if self.by_unit else rows
             assert with_units is not None  # `by_unit` was read off the source
             parts, width = list(with_units.blocks()), len(with_units.columns)
@@ -670,6 +671,7 @@ class ModelQuestion:
         halves = (block[::2], block[1::2])
 
         def total(model: Any) -> float:
+            """Return a model's sum of clipped scores on a block, by two-fold cross-validation."""
             # each half is scored by the model that was trained on the other half
             sum_of_scores = 0.0
             for training, scoring in (halves, halves[::-1]):
@@ -743,6 +745,7 @@ class ModelQuestion:
                 model.start(facts.columns)  # raises for unknown columns before rows are read
 
         def program(study: Study) -> str:
+            """Train each model in the study, score all, and return the best one's name."""
             mu = study.plan.mu * math.sqrt((1 - share) / len(names))
             trained = [
                 (model, self.train(study, model))
@@ -782,6 +785,7 @@ class ModelQuestion:
         assert score is not None
 
         def scores(rows: Floats) -> Floats:
+            """Return a column of scores for each candidate model, a line for each row."""
             columns = [
                 np.asarray(score(*arguments, rows.copy()), dtype=np.float64)
                 for arguments in candidates

@@ -241,6 +241,7 @@ class QuantileQuestion:
             return Aim(first=first, last=last) if private is None else private.of(count)
 
         def answer(rows: Rows, bits: BitSource) -> float:
+            """Return a grid point, drawn by its distance in rank from the quantile."""
             column = GridRows(rows=rows, points=points, skip=facts.may_miss)
             groups = column.groups(aim_of, reach=reach)
 

@@ -568,6 +568,7 @@ class _Tuned:
             return lambda rows, bits: float(release.apply(rows, bits)[0]), release.step(), None
 
         def smooth(rows: Rows, bits: BitSource) -> float:
+            """Return the trimmed mean with noise scaled to its smooth sensitivity."""
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
             # theorem C10.3: noise scaled to the smooth sensitivity of these rows is pure
@@ -575,6 +576,7 @@ class _Tuned:
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
         def laplace(rows: Rows, bits: BitSource) -> Measured:
+            """Return the trimmed mean with Laplace noise for its global sensitivity."""
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
             noisy = self.laplace.apply(total, bits)
             sums = NoisySums(

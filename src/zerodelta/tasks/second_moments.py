@@ -247,6 +247,7 @@ class ProductNoise:
         width, constant = self.products.columns + 1, self.constant
 
         def part(block: Block) -> IntegerArray:
+            """Return a block's exact products of all pairs of columns, and a constant."""
             integers = self.products.integers(block, counted=self.counted)
             extended = np.column_stack([integers, np.full(len(integers), constant, dtype=np.int64)])
             largest = max(STEPS, constant)

@@ -543,6 +543,7 @@ class MeanQuestion:
         law = noise.law(unit=unit, rows=1 if counted else n)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the mean of all columns from one noisy sum of whole rows."""
             columns = list(range(dimension))
             if counted:
                 present, totals = rows.present_sums(columns, lattice, joint=True)
@@ -642,6 +643,7 @@ def _forecast(
     fitting = _METHOD_OF_NORM[norm]
 
     def of(name: str, why: str) -> Method:
+        """Return a noise's method with its forecast error, in the norm of that name."""
         unit_error = KNorm(
             norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
         ).error()
@@ -744,6 +746,7 @@ class SumQuestion:
         law = noise.law(unit=unit)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the noisy sums of the columns, counted from their offsets."""
             noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
             sums = NoisySums(

@@ -289,6 +289,7 @@ class TableQuestion:
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the table of noisy statistics, or only the statistic that was asked for."""
             answers = TableAnswer.of(plan.parts, rows, bits)
             if self.only is not None:
                 numbers = [answers.values[column.named(self.only)][0] for column in self.columns]
@@ -329,6 +330,7 @@ class TableQuestion:
 
         # only counts: the noisy counts that passed the thresholds are the table
         def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
+            """Return the table of found keys and their noisy counts."""
             found_keys = keys.labeled(keys.apply(counts, bits))
             cells = [key if len(keys.columns) > 1 else (key,) for key in found_keys.names]
             numbers = {
@@ -340,6 +342,7 @@ class TableQuestion:
 
         # statistics: the found keys become groups, which a second part of the certificate measures
         def measured(rows: KeyedRows, bits: BitSource) -> Measured:
+            """Return the statistics of the groups whose keys were found by noisy counts."""
             groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
             found_groups = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))
             parts = [part.of_groups(found_groups) for part in plan.parts]

@@ -235,6 +235,7 @@ class _Search:
         """Return the left side of S2 at the best order 1 + `excess`, and the best τ²."""
 
         def at(log_excess: float) -> tuple[float, float]:
+            """Return S2's left side at the order 1 + e^log_excess, and the best τ² there."""
             excess = math.exp(log_excess)
             order, reach = 1 + excess, self.reach + excess * self.moved
             root = math.sqrt(reach**2 + 4 * self.dimension * sigma**2)

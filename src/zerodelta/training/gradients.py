@@ -215,6 +215,7 @@ class LinearGradients(Gradients):
         sent = self.without_rows()
 
         def part(block: Floats) -> IntegerArray:  # may run on a cluster, on at most 2^22 rows
+            """Return a block's exact sum of clipped integer gradients."""
             total = np.zeros((sent.width, sent.loss.outputs), dtype=np.int64)
             read = sent.loss.read(block[:, -1])
             counted = np.isfinite(read)

@@ -62,6 +62,7 @@ def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
         half, strength, square = ball(noise / 2), ball(lam), ball(a * a)
 
         def function(u: arb) -> tuple[arb, arb]:
+            """Return the expression in brackets at u, and its derivative."""
             slope, squared = (-u).exp(), u * u
             share = squared / (squared + square)
             curvature = slope * share
@@ -84,6 +85,7 @@ def _huber(noise: Fraction, lam: Fraction) -> Fraction:
         half, strength = ball(noise / 2), ball(lam)
 
         def function(t: arb) -> tuple[arb, arb]:
+            """Return the expression in brackets at t, and its derivative."""
             sine, cosine = t.sin_cos_pi()
             curvature = cosine**3
             derivative = half * cosine - 3 * cosine**2 * sine / (strength + curvature)

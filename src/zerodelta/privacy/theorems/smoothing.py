@@ -112,6 +112,7 @@ def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fract
     radius, sensitivity = float(step.radius), float(step.sensitivity)
 
     def cost(log_excess: float) -> float:
+        """Return what the order 1 + e^log_excess costs: the terms of S2 that depend on it."""
         excess = math.exp(log_excess)
         order = 1 + excess
         reach = radius + excess * sensitivity
@@ -227,6 +228,8 @@ def log_transport_radius(
     require(t >= 0, "epsilon", epsilon, "at least 0", "pass 0 or more")
 
     def radius(shrink: bool) -> float:
+        """Return ln D_q plus the logarithm of the minimum's second term, or of its 1."""
+
         def log() -> arb:
             tv = ball((1 - w) / w).log() - (1 + ball(t).exp()).log() + ball(log_delta)
             return ball(width).log() + (tv / d if shrink else 0)

@@ -116,6 +116,7 @@ class _Tested(PureTheorem):
         """Return the theorem with the smallest τ >= 0 for which it holds, rounded up."""
 
         def solution() -> arb:
+            """Return the real τ for which the slack of the condition is 0."""
             log_odds = self.log_odds()
             if self.noise == "discrete":
                 return (log_odds - ball(-self.rate).exp().log1p()) / ball(self.rate) - 1
