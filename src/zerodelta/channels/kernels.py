@@ -205,7 +205,7 @@ class KernelMix(Mixing):
 
     @property
     def theorem(self) -> KNormKernel | LaplaceCubeKernel:
-        """Theorem K, or its exact form on a cube."""
+        """Theorem K; on a cube with Laplace noise, its exact form for the cube."""
         width, d = 2 * self.body.radius, self.dimension
         if self.noise_norm == self.body.norm:
             return KNormKernel(

@@ -197,7 +197,7 @@ class Plan:
         )
 
     def _publish(self, value: Any, bits: BitSource) -> Any:
-        """Return the element of the space to publish."""
+        """Project a value on the space, apply the channel, and project what it draws."""
         if isinstance(self.purifier, SmoothMix):  # projecting first would void Theorem S
             published = self.purifier.apply(self.purifier.on_lattice(value), bits)
         else:

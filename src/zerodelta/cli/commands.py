@@ -113,7 +113,7 @@ class _TaskCommand(TyperCommand):
 
 
 def task_command(name: str) -> Any:
-    """Return the command of a task with all its arguments."""
+    """Return a task as a command with a typer option for each of its arguments."""
     task = COMMANDS[name]
     command = TASKS[task].command
     assert command is not None

@@ -46,7 +46,7 @@ class GuardedGroup(TyperGroup):
     """The group of all commands; an exception of one becomes a line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Accept `--debug` at any place before `--`."""
+        """Accept `--debug` at any place before `--`, by moving it to the front."""
         end = args.index("--") if "--" in args else len(args)
         debug = "--debug" in args[:end]
         rest = [word for word in args[:end] if word != "--debug"] + args[end:]

@@ -300,7 +300,7 @@ def one_center(problem: Problem) -> ReleasePlan[Rows]:
     quanta = quantum if isinstance(quantum, tuple) else (quantum,) * d
 
     def shifts(rows: Rows, bits: BitSource) -> Floats:
-        """Return the noisy mean less the middle of the bounds."""
+        """Return the noisy mean of all rows, less the middle of the bounds."""
         if problem.counted:
             noisy = noise.apply(rows.sum(Rowwise(frame.rows), lattice), bits)
             return lattice.dequantize(noisy, rows=n) / n - sides / 2

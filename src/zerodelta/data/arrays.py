@@ -201,7 +201,7 @@ class ArraySource(Source):
         return [partial(self._blocks, parts, start) for start in range(0, self._rows, self._batch)]
 
     def _blocks(self, parts: list[Array], start: int) -> Iterator[Block]:
-        """Yield one block."""
+        """Yield the block of rows from `start`, as floats; missing cells are filled if declared."""
         stop = min(start + self._batch, self._rows)
         block = np.empty((len(parts), stop - start)).T  # each column in one piece
         for i, part in enumerate(parts):
@@ -414,7 +414,7 @@ _CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
 def reader_of(
     source: Any, file: Mapping[str, Any] | None = None, *, declared: Sequence[str] = ()
 ) -> Reader:
-    """Return the reader of a source.
+    """Return the reader of a file, frame, array or query, chosen by its type.
 
     Parameters
     ----------

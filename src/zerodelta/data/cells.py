@@ -502,7 +502,7 @@ class OptionIndex:
         return key if type(key) is int and 0 <= key < self._size else -1
 
     def _integer_places(self, cells: Array) -> Places:
-        """Return the places of an array of integers or booleans."""
+        """Return the place of the option each integer or boolean equals, -1 if none."""
         unsigned = cells.dtype == np.uint64
         integers = cells if unsigned else cells.astype(np.int64, copy=False)
         if self._size is not None:
@@ -520,7 +520,7 @@ class OptionIndex:
         return places
 
     def _floats(self, cells: Array) -> Places:
-        """Return the places of an array of floats."""
+        """Return the place of the option each float equals, -1 if none, and that of NaN."""
         if self._size is not None:
             limit = min(self._size, _INTEGERS_BELOW[cells.dtype.itemsize])
             known = (cells >= 0) & (cells < limit) & (cells == np.floor(cells))

@@ -132,7 +132,7 @@ def _bounded(bounding: Bounding, batches: Iterator[tuple[int, Cells]]) -> Bounde
 def _query_pieces(
     chosen: ChosenColumns, bounding: Bounding, batches: Iterator[tuple[int, Cells]]
 ) -> Sequence[Piece]:
-    """Return the rows of a query that count.
+    """Return the rows of a query that count, after running it once into a copy.
 
     A query may yield its rows in another order when it is run again. So it is run once, and the
     columns read from its result are copied until it is known which rows count.

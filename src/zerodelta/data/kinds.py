@@ -369,7 +369,7 @@ class Text(Kind):
 
 
 def skips(kind: Kind) -> bool:
-    """Tell whether cells of the column may be ignored."""
+    """Tell whether some cells have no value of the kind: missing, or an unknown option."""
     if isinstance(kind, Number):
         return kind.missing == "skip"
     if isinstance(kind, Category):

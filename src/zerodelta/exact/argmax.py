@@ -324,7 +324,7 @@ class _BoundedOptions:
         self._gap, self._count, self._best, self._rest = gap, count, best, rest
 
     def play(self, contest: _Contest, bits: BitSource) -> int:
-        """Return the winner of one round."""
+        """Return the index of the largest noisy score, drawing noises in descending order."""
         winner, noises = contest.champion(bits), BitStrings(np.zeros(0, dtype=np.uint64))
         last, taken = contest.size, set[int]()
         for i in range(1, self._count + 1):

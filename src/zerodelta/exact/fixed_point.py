@@ -158,7 +158,7 @@ class RowRounding:
         return scaled
 
     def _scaled_to_bound(self, rows: npt.NDArray[np.generic]) -> _Floats:
-        """Scale finite rows down to the bound, in quanta."""
+        """Scale finite rows to exactly the norm bound, in quanta, keeping directions."""
         floats: _Floats = rows.astype(np.float64, copy=False)
         direction: _Floats
         if self._small:

@@ -215,7 +215,7 @@ class _Block:
         return self if self.functions is None else _Block(self.rows, self.functions.T)
 
     def applied(self, values: Floats) -> Floats:
-        """Multiply along the middle of three axes."""
+        """Multiply values by the block's functions along the middle of three axes."""
         if self.functions is None:
             return _reflected(values)
         if values.shape[2] == 1:  # one product of matrices is faster than many with vectors

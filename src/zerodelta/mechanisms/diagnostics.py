@@ -77,7 +77,7 @@ class ReadingsQuestion:
     """Question for the fractions of rows that were used, clipped and unreadable."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise on the counts.
+        """Calibrate the noise on the counts of used, clipped and unreadable rows.
 
         Where n is public and all rows count, only clipped and unreadable rows are counted: the used
         ones are the rest.

@@ -244,7 +244,7 @@ class PlacedCell:
         return rows
 
     def _placed_rows(self, point: int, count: int) -> Integers:
-        """Return the fine rows of a point in order.
+        """Place the rows of one point at random in its fine places, in order.
 
         Of more than `MAXIMUM_BATCH` rows return instead the number of rows up to each fine place.
         """

@@ -257,7 +257,7 @@ class ClusterRuns:
 def cluster_runs(
     line: ClusterLine, bits: BitSource, *, read_first: Callable[[int], Sequence[Ranks]]
 ) -> Iterator[ClusterRuns]:
-    """Yield the runs of each group.
+    """Yield the runs of each group, fetching the rows of many groups in one pass.
 
     `read_first` returns, for a number of rows, the ranks that a draw reads first: the rows around
     them are fetched for many groups in one pass.

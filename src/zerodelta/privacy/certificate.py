@@ -289,7 +289,7 @@ class Certificate:
         return f"{explain_claim(self.claim)}: {self._conditions()}"
 
     def _conditions(self) -> str:
-        """Say under which conditions the claim holds."""
+        """Say how far the claim is proven: "proven", under assumptions, or asserted."""
         conditional = f"conditional on {_counted(self.assertions, 'caller assertion')}"
         if self.status is Status.IDEALIZED:
             return "for real arithmetic only" + (f", and {conditional}" if self.assertions else "")

@@ -440,7 +440,7 @@ def claim_from_numbers(numbers: Mapping[str, Any], neighbors: Neighbors) -> Clai
 
 
 def explain_numbers(numbers: Mapping[str, Any]) -> str:
-    """Return one sentence about a claim with these numbers."""
+    """Return one sentence that states a claim with these numbers."""
     shown = {name: value for name, value in numbers.items() if name != "kind"}
     if not shown.get("bounded_range"):
         shown.pop("bounded_range", None)

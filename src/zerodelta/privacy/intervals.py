@@ -268,7 +268,7 @@ class LineIntervals:
         return _widened(low, high, radius, -1.0, 1.0)
 
     def _deviation(self, forms: Sequence[Form]) -> Ends:
-        """Return the intervals of the deviation of y."""
+        """Return the intervals of the standard deviation of y, the values scaled to [-1, 1]."""
         if not self.level.population:
             return self._sample_deviation(forms, self.a)
         share = self.a / (_events(forms) + 2)

@@ -247,7 +247,7 @@ def _certificate(data: Any) -> Certificate:
 
 
 def _check_together(record: Record, certificate: Certificate) -> None:
-    """Refuse a record that is not about this certificate."""
+    """Refuse a record that states another claim, time or premises than the certificate."""
     same_claim = canonical(record.claim) == canonical(certificate.body()["claim"])
     if not same_claim or record.public != list(certificate.public):
         raise RecordError(

@@ -475,7 +475,7 @@ class CentroidQuestion:
     block: str = "max"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate one block of noise for each class."""
+        """Calibrate noise for each class's sums, and plan the model of class means."""
         norm = as_block(self.block)
         ball = norm == 2
         name = "nearest centroid" + ", l2" * ball

@@ -226,7 +226,7 @@ class ClassifierQuestion:
         epsilon: Rational,
         diagnostics: Rational | None = None,
     ) -> Release:
-        """Plan the fit, and run the plan on these rows."""
+        """Plan and run the fit; a plan without steps means descent in a study instead."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
         row_epsilon = as_usable_epsilon(epsilon) / source.protection.max_rows

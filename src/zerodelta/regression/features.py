@@ -80,7 +80,7 @@ class Features:
         length: int = STEPS,
         bounds: ColumnBounds | None = None,
     ) -> Features:
-        """Check the public shape and bound of the rows."""
+        """Return the map of rows to integer features; refuse a bad number of columns or bound."""
         require(
             1 <= columns < _MAXIMUM_COLUMNS,
             "rows",

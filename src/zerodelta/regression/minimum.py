@@ -99,7 +99,7 @@ class Objective:
         )
 
     def gradient(self, theta: Floats) -> Floats:
-        """Return the gradient."""
+        """Return the gradient of the objective at θ, in floats."""
         scaled, total = theta / STEPS, np.zeros(theta.shape)
         for where, part in self.rows.blocks():
             total += (self.loss.slope((part @ scaled).T, where) @ part).T
@@ -224,7 +224,7 @@ def _newton(objective: Objective, theta: Floats, enough: float) -> tuple[Floats,
 
 
 def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enough: float) -> Floats:
-    """Return the point that quasi-Newton steps end at.
+    """Return the point where quasi-Newton steps reach the tolerance, or stop to descend.
 
     The Hessian is computed anew when a step does not halve the gradient and, where it is cheap,
     once after `_REFRESHED_STEP` steps.

@@ -273,7 +273,7 @@ def error_in_words(task: Task | None, error: float | str) -> str:
 
 
 def number_shown(value: Any) -> str:
-    """Return a cell as people read it.
+    """Return a cell as people read it: five digits, thousands separated, texts escaped.
 
     >>> number_shown(12345), number_shown(0.123456789), number_shown("oslo")
     ('12,345', '0.12346', 'oslo')

@@ -166,7 +166,7 @@ class Facts:
 
     @property
     def planned_rows(self) -> int:
-        """The number of rows to plan with."""
+        """The public number of rows, or `expected_rows` where it is private; refused without."""
         planned = self.expected_rows if self.rows is None else self.rows
         if planned is None:
             raise ParameterError(

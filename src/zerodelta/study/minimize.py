@@ -369,7 +369,7 @@ def _farthest(space: Ball) -> Fraction:
 
 
 def _noiseless_step(objective: Objective, gradients: Gradients, space: Ball, count: int) -> float:
-    """Return the first step length that is best without noise.
+    """Return the first step length that would be best if gradients had no noise.
 
     1/(curvature · norm²) for a smooth loss, the classical diameter/(lipschitz · √T) otherwise; the
     steps of a network add up to the path that it names.

@@ -124,7 +124,7 @@ class Lifecycle:
 
     @contextmanager
     def rehearsing(self) -> Iterator[None]:
-        """Refuse every use of the study until the block ends."""
+        """Mark the study as in rehearsal until the block ends: every use is refused."""
         self._rehearsing = True
         try:
             yield

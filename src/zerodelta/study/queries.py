@@ -166,7 +166,7 @@ Noise: TypeAlias = Callable[[IntegerArray, int], IntegerArray]
 
 
 def present_sum(query: RowQuery, source: Rows, noise: Noise, *, added: bool = False) -> Floats:
-    """Return the noisy sum of the present values.
+    """Return the noisy sum of present values; a noisy count of them is added if 0 is no end.
 
     If an end or the middle of the bounds is 0, integers are counted from there: a missing value is
     0, and a change is at most 2s (s, if a row is `added` to a sum from the middle). Otherwise the

@@ -178,7 +178,7 @@ class ProposeTestReleaseQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate test and noise."""
+        """Calibrate the test of stability and the noise; a failed test draws at random."""
         exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
         remedy = "pass proposed_bound=, by how much one row may change the answer"
         proposed, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
