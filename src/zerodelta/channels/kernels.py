@@ -1,4 +1,4 @@
-"""Channels that add noise to a vector and mix (Theorems K, B4, S2)."""
+"""Define channels that add noise to a vector and mix (Theorems K, B4, S2)."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ class PriorMix(_FiniteMixing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        exact = [as_positive(p, "prior") for p in _one_for_each(self.prior, "prior", self.space)]
+        exact = [as_positive(p, "prior") for p in _per_element(self.prior, "prior", self.space)]
         object.__setattr__(self, "prior", _integer_proportions(exact))
 
     def draw(self, bits: BitSource) -> int:
@@ -320,7 +320,7 @@ class ProfileMix(Purifier):
     rests_on_claim = False
 
     def __post_init__(self) -> None:
-        entries = _one_for_each(self.profile, "profile", self.space)
+        entries = _per_element(self.profile, "profile", self.space)
         exact = tuple(as_rational(entry, "profile") for entry in entries)
         require(
             min(exact) >= 0 and max(exact) > 0,
@@ -381,7 +381,7 @@ def _integer_proportions(exact: Sequence[Fraction]) -> tuple[int, ...]:
     return tuple(int(entry * unit) for entry in exact)
 
 
-def _one_for_each(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
+def _per_element(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
     """Return a list of numbers, refusing other than one for each element of a finite space."""
     try:
         entries = [] if isinstance(numbers, str) else list(numbers)

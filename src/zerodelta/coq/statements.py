@@ -117,7 +117,7 @@ class Mixture:
 def mixture_theorem(
     channel: ChannelTheorem, base: Composed | None, epsilon: Fraction, name: str
 ) -> Mixture | None:
-    """Return a channel as a theorem for Coq that claims this ε; None if Coq has none for it."""
+    """Write: mixing makes a base of this (ε, δ), or profile, pure; None if Coq lacks the theorem."""
     if isinstance(channel, ProfileMixing):
         return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
     if not isinstance(channel, MixingTheorem) or base is None:

@@ -560,10 +560,11 @@ def is_trusted_code(value: Any) -> bool:
         return bool(value.dtype.kind in "biufc")  # objects may be functions
     if kind in (tuple, list):
         return all(map(is_trusted_code, value))
-    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_trusted_code, _held(value))))
+    return kind in _PLAIN or (_is_library_class(kind) and all(map(is_trusted_code, _held(value))))
 
 
-def _is_class_of_ours(kind: type) -> bool:
+def _is_library_class(kind: type) -> bool:
+    """Tell whether a module of this library has exactly this class under its name."""
     name = str(kind.__module__)
     names = _names_of(name) if name.startswith("zerodelta.") else None
     return names is not None and names.get(kind.__name__) is kind

@@ -151,9 +151,9 @@ class Number(Kind):
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
                 return cells
             values: Array = one_cell.numbers(cells)
-            return values if cells.dtype.kind in "biu" else self._whole(values)
+            return values if cells.dtype.kind in "biu" else self._rounded(values)
 
-        return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
+        return read_column(column, numbers, lambda texts: self._rounded(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
         """Return the numbers with missing ones replaced as declared, by a number or the center."""
@@ -161,9 +161,10 @@ class Number(Kind):
             return values
         center = (self.lower + self.upper) / 2
         instead = float(center if self.missing is None else self.missing)
-        return self._whole(np.where(absent, instead, values))
+        return self._rounded(np.where(absent, instead, values))
 
-    def _whole(self, values: Array) -> Array:
+    def _rounded(self, values: Array) -> Array:
+        """Return the values, rounded to the nearest integers if the column is one of integers."""
         return np.rint(values) if self.integer else values
 
 

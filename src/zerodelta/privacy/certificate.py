@@ -1,7 +1,7 @@
-"""The certificate of a release: its claim, and the steps from which anyone can re-derive the claim.
+"""Define certificates: the claim of a release, and steps from which anyone can re-derive it.
 
-It is plain JSON and a function of the public plan only: never of data, draws or the mixing coin.
-`verify` (in `privacy/verify.py`) checks it from its numbers alone.
+A certificate is plain JSON and a function of the public plan only: never of data, draws or the
+mixing coin. `verify` (in `privacy/verify.py`) checks it from its numbers alone.
 """
 
 from __future__ import annotations

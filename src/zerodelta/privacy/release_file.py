@@ -1,4 +1,4 @@
-"""A release as a file: value, certificate and record, with one SHA-256 over all of it.
+"""Write and read releases as files: value, certificate, record, and one SHA-256 over all of it.
 
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
@@ -64,7 +64,7 @@ class Saved:
     signatures: tuple[Signature, ...]
 
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-        """Return the fields of the release; `classes` as for `read_value`.
+        """Return the fields of the release; refuse a file that is not written exactly like them.
 
         The release must be written exactly as the file again, so nothing in the file goes unread,
         and its value must follow from its noisy sums.

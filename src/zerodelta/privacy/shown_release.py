@@ -133,13 +133,13 @@ def note_of(release: Release) -> str:
     if isinstance(note, str):
         return note
     plan: Any = release.plan
-    discovery = getattr(plan, "found", None)  # how the keys of a table were discovered
+    discovery = getattr(plan, "keys_plan", None)  # how the keys of a table were discovered
     if discovery is None:
         return ""
     other_lines = 1 if plan.parts else 0  # statistics have a line for all rows of no key
     warning: str = discovery.warning
     if len(release.value) <= other_lines:
-        warning = discovery.none_found
+        warning = discovery.no_keys_sentence
     return warning
 
 

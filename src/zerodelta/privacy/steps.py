@@ -1,4 +1,4 @@
-"""The steps and parts of a proof, and the domains of the numbers in them.
+"""Define the steps and parts of a proof, and the domains of the numbers in them.
 
 A file is checked before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
 ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next

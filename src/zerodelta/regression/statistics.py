@@ -1,4 +1,4 @@
-"""Linear regression from XᵀX and Xᵀy with K-norm noise (C10.5).
+"""Fit a linear regression from XᵀX and Xᵀy with K-norm noise (C10.5).
 
 Rows are integers, so the statistics are exact; statistics and noise are rounded as one sum to a
 public lattice (Lemma R). The penalty and the solution are computed from noisy numbers only.

@@ -411,10 +411,10 @@ def _signed_words(releases: Sequence[Release]) -> str:
 
 def _assumed_words(certificates: Sequence[Certificate]) -> str:
     """Return the assumptions of certificates, and the questions that no program can answer."""
-    to_be_asked = dict.fromkeys(
+    premises = dict.fromkeys(
         question for c in certificates for question in to_ask(unit=c.unit, counted=True)
     )
-    questions = "; ".join(map(plain_text, to_be_asked))
+    questions = "; ".join(map(plain_text, premises))
     sentences = list(dict.fromkeys(sentence for c in certificates for sentence in c.assumed))
     if not sentences:
         return f"What no program can check, so you have to ask: {questions}."

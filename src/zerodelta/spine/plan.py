@@ -1,4 +1,4 @@
-"""Public facts about rows, questions, methods, and plans: everything before a row is read."""
+"""Define public facts about rows, questions, methods and plans: all that precedes the first row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common parts of verbs: the keywords of payment, the request as JSON, and shared docstrings.
+"""Provide what verbs share: the keywords of payment, the request as JSON, shared docstrings.
 
 The decorator `debited` gives every verb the keywords `ledger` and `again`. It keeps them, with the
 verb's arguments, until the runner makes the one release of that verb. A verb that calls another

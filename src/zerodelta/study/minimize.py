@@ -1,4 +1,4 @@
-"""`minimize`: exact noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
+"""Minimize by noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
 
 Built-in losses and networks are proven to treat rows one by one; of a function or a torch module
 that is caller-asserted.

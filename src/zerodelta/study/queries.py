@@ -1,4 +1,4 @@
-"""The internal queries of a study: counts, sums, histograms, second moments, gradients, choices.
+"""Answer internal queries of a study: counts, sums, histograms, moments, gradients, choices.
 
 Each is an exact integer sum with exactly rounded Gaussian noise (theory R), or a noisy argmax, and
 takes a share of what was planned (R2).
@@ -102,7 +102,7 @@ class Declared:
         return np.where(integer, np.floor(rows), rows) if any(integer) else rows
 
     def _all_bounds(self) -> Bounds | None:
-        """Return the bounds of all columns; codes get one more, because they are rounded down."""
+        """Return the declared bounds of all columns, codes' upper ones plus 1; None for arrays."""
         if not self.kinds:
             return None
         kinds = [self.kinds[name] for name in self.names]

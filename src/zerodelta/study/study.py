@@ -1,4 +1,4 @@
-"""Study: many internal noisy queries, one small pure release (theory C8, R2)."""
+"""Run a study: many internal noisy queries, one small pure release (theory C8, R2)."""
 
 from __future__ import annotations
 

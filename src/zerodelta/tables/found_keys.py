@@ -213,7 +213,7 @@ class KeysPlan:
         return self.labeled([]).warning
 
     @property
-    def none_found(self) -> str:
+    def no_keys_sentence(self) -> str:
         """The sentence for a release in which no key was found."""
         return self.labeled([]).note
 

@@ -274,10 +274,10 @@ class TableQuestion:
         if self.only is not None:
             errors = plan.errors
             return float(np.mean([errors[column.named(self.only)][0] for column in self.columns]))
-        if plan.found is None:
+        if plan.keys_plan is None:
             return forecast_text(plan)
         selected = "" if self.columns else "; no interval, as small counts are not shown"
-        return f"{forecast_text(plan)}{selected}; {plan.found.warning}"
+        return f"{forecast_text(plan)}{selected}; {plan.keys_plan.warning}"
 
     def _answer(self, plan: TablePlan, total: int | None) -> Callable[[Rows, BitSource], Measured]:
         """Return the function from opened rows to the table, or to the numbers of one statistic."""
@@ -353,7 +353,7 @@ class TableQuestion:
                 groups=len(labels),
                 total=total,
                 frame=self.frame,
-                note=keys.warning if len(labels) > 1 else keys.none_found,
+                note=keys.warning if len(labels) > 1 else keys.no_keys_sentence,
             )
             return Measured(value=shown, sums=answer.sums)
 

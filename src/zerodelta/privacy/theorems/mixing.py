@@ -1,4 +1,4 @@
-"""Theorems of channels that mix with a public distribution (B1, B2, R(v), Theorem K, B4).
+"""State the theorems of channels that mix with a public distribution (B1, B2, R(v), Theorem K, B4).
 
 All these channels output (1-w)·T(y) + w·Q and differ in one number only: an upper bound M on
 sup_z T(z|y)/Q(z), the *mass ratio*. They are pure t-DP if

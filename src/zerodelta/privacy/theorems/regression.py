@@ -1,4 +1,4 @@
-"""Theorems of private regression: noise in its objective (C9), or on its statistics (A9, C6).
+"""State the theorems of regression: noise in its objective (C9) or on its statistics (A9, C6).
 
 Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
 is left of the regularization, its `strength` Λ. The minimizer of

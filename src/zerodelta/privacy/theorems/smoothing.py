@@ -1,4 +1,4 @@
-"""Theorems that smooth with the last Gaussian step (S), or pay for small displacements (N, B3).
+"""State theorems that smooth with the last Gaussian step (S), or pay for displacements (N, B3).
 
 A transcript of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g has sensitivity Δ between
 neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1

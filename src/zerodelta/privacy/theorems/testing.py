@@ -1,4 +1,4 @@
-"""Theorems of releases after a test, whose failure is the mixing (C3-C5), and C10.3."""
+"""State the theorems of releases after a test, whose failure is the mixing (C3-C5), and C10.3."""
 
 from __future__ import annotations
 
