@@ -105,7 +105,7 @@ def _value_of(outcome: Any) -> Any:
 
 
 def joined(samples: Sequence[Sample]) -> Sample:
-    """Return several samples as one."""
+    """Return several samples as one: their coins, and outcomes as one array if types agree."""
     coins = np.concatenate([sample.coins for sample in samples])
     arrays = [s.outcomes for s in samples if isinstance(s.outcomes, np.ndarray)]
     same_shape = len({(array.dtype, array.shape[1:]) for array in arrays}) == 1

@@ -206,7 +206,7 @@ class Plan:
         return self.space.project(published)
 
     def _assumed(self) -> tuple[str, ...]:
-        """Return the premises that the caller asserts besides the claim."""
+        """Return what the channel needs of the value or profile besides the claim, in words."""
         if isinstance(self.purifier, SmoothMix):
             return (
                 "the value handed in is the raw vector: an element of the space plus Gaussian "

@@ -279,7 +279,7 @@ def _table_text(grid: ReportTable) -> str:
 
 
 def say_release(job: Job, done: FinishedJob, written: Written) -> None:
-    """Print a release for people."""
+    """Print a release's tables, certificate summary, ledger line and written files."""
     release = done.release
     say(asked_words(release))
     for grid in grids_of(release):
@@ -394,7 +394,7 @@ def _with_texts(data: Any) -> Any:
 
 
 def run_jobs(jobs: Sequence[Job], *, dry_run: bool, as_json: bool, alone: bool) -> None:
-    """Plan or run jobs in order, and print their plans or releases."""
+    """Plan jobs or run them in order, check ledgers first, and print plans or releases."""
     funds = Funds()
     if not dry_run:
         for job in jobs:

@@ -67,7 +67,7 @@ class ProofFile:
 
 
 def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
-    """Return the file for Coq that proves a pure certificate.
+    """Return the text of a file for Coq that proves a pure certificate, part by part.
 
     >>> import zerodelta as zd
     >>> claim = zd.ApproxDP(1, -100.0)

@@ -117,7 +117,7 @@ class Mixture:
 def mixture_theorem(
     channel: ChannelTheorem, base: Composed | None, epsilon: Fraction, name: str
 ) -> Mixture | None:
-    """Write: mixing makes a base of this (ε, δ), or profile, pure; None if Coq lacks the theorem."""
+    """Write that mixing makes a base with this δ or profile pure; None if Coq lacks the proof."""
     if isinstance(channel, ProfileMixing):
         return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
     if not isinstance(channel, MixingTheorem) or base is None:

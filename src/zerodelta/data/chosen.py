@@ -206,7 +206,7 @@ class _Parser:
         self.named: list[str] = []
 
     def condition(self, node: ast.expr) -> _Test:
-        """Return the test of an expression that is true or false."""
+        """Return the test of a boolean expression: and, or, not, comparison, boolean column."""
         if isinstance(node, ast.BoolOp):
             every = isinstance(node.op, ast.And)
             tests = [self.condition(part) for part in node.values]

@@ -211,7 +211,7 @@ _inside: list[object] = []
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show no warning inside the block, floating-point warnings of NumPy included.
+    """Show no warning of any thread inside the block, NumPy's included.
 
     >>> with quiet():
     ...     warnings.warn("a value says so")

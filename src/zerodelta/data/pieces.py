@@ -249,7 +249,7 @@ class StoredColumn:
         return len(self._places)
 
     def counts(self, size: int, invalid: int | None) -> npt.NDArray[np.int64]:
-        """Return the number of rows with each key 0..size-1.
+        """Return the number of rows with each key 0..size-1, from stored values.
 
         Other keys count as the key `invalid`, or not at all if that is None.
 

@@ -68,7 +68,7 @@ def matching_files(source: Any) -> tuple[Path, ...]:
 
 
 def _matching(name: str) -> list[Path]:
-    """Return the files that a path or pattern names."""
+    """Return the file of a path, or the existing files that a pattern matches."""
     path = Path(name).expanduser()
     if path.is_file():
         return [path]

@@ -203,7 +203,7 @@ def public_rows(
 
 
 def primes(count: int) -> list[int]:
-    """Return the first primes.
+    """Return the first `count` primes.
 
     >>> primes(4)
     [2, 3, 5, 7]

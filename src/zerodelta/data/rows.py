@@ -391,7 +391,7 @@ class Rows:
         invalid: int | None = None,
         rowwise: bool = False,
     ) -> npt.NDArray[np.int64]:
-        """Return the number of rows with each key 0..size-1.
+        """Return the number of rows with each key 0..size-1, a function of a row or a column.
 
         `keys` maps an (n, columns) array to n numbers, or names a column. A key that is not one of
         the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) counts as the

@@ -308,7 +308,7 @@ class Cluster:
         return one_part(self.rows, columns, batch, numbers)
 
     def rows(self, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
-        """Yield the cells of the partitions, one after the other."""
+        """Yield the cells of all partitions on this machine, one partition after the other."""
         distinct = tuple(dict.fromkeys(columns))
         for part in streamed(self.mapped(distinct, serialize, "batch binary")):
             for start in range(0, part.num_rows, batch):

@@ -216,7 +216,7 @@ class _Contest:
         return self._settle(survivors, bits)
 
     def _survivors(self, rounds: int, bits: BitSource) -> Sequence[int | list[_Survivor]]:
-        """Return for each round the scores that float balls do not exclude.
+        """Draw noise for all scores, and return for each round those that may be the largest.
 
         If each of several rounds has only one, return these winners. (For a single round the
         survivor is returned with its noise, which `champion` needs.)

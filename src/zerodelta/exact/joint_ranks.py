@@ -318,7 +318,7 @@ def _messages(
     *,
     exact: bool,
 ) -> tuple[list[Numbers], list[Numbers], list[int]]:
-    """Return the fields `entered`, `left` and `scales` of `Messages`."""
+    """Return the forward sums over rising sequences of ranks: `entered`, `left`, `scales`."""
     entered: list[Numbers] = []
     left: list[Numbers] = []
     scales = [0]

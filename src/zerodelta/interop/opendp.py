@@ -169,7 +169,7 @@ def _is_stuck(base: Claim) -> bool:
 
 
 def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
-    """Return a function that reads the claims of a measurement's map at a distance."""
+    """Return a function from a distance to what an OpenDP measurement claims there."""
     import opendp.prelude as dp
 
     measure = measurement.output_measure

@@ -154,7 +154,7 @@ class _Paid:
 
 
 def verify_entries(store: Store, records: Sequence[Any]) -> int:
-    """Check all entries and records, and return the number of entries."""
+    """Check the chain of all entries, and that it paid for the records; count the entries."""
     releases = [_read(record) for record in records]  # may take long: before a lock is held
     store.check()
     with store.reading():

@@ -188,7 +188,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the only write transaction."""
+        """Hold the only write transaction; fail if the file was replaced meanwhile."""
         with _in_plain_words(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             yield from self._until("COMMIT")

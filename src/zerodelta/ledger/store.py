@@ -458,7 +458,7 @@ def open_account(
     neighbors: Neighbors | None,
     unit: str | None,
 ) -> None:
-    """Write the entry of a new account."""
+    """Write the entry that opens an account; an analyst's must fit the data set's."""
     data, analyst = key
     relation = neighbors or Neighbors.REPLACE
     if analyst is None:

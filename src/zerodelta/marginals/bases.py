@@ -363,7 +363,7 @@ class _Sets:
 
 
 def _sets(domain: Domain, classes: Sequence[Columns], tables: Sequence[_Counts]) -> Iterator[_Sets]:
-    """Return all nonempty subsets of tables, with equivalent sets merged.
+    """Yield every nonempty set of columns that a table contains, with equivalent sets merged.
 
     Sets grow class by class. Sets of equal sizes that are in the same tables are merged.
     """
@@ -430,7 +430,7 @@ def _orbit(domain: Domain, sets: _Sets, tables: Sequence[tuple[Columns, int]]) -
 
 
 def _classes(domain: Domain, workload: TableWorkload) -> list[Columns]:
-    """Return the classes of columns that are alike (see Orbits above).
+    """Return classes of columns that may be exchanged without changing the set of tables.
 
     Either no two columns of a class share a table; then removing them from their tables leaves the
     same sets, the `remainders`. Or all do; then a column is compared with the first column of each

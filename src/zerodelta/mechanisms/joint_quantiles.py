@@ -66,7 +66,7 @@ class JointExponential(PureMechanism):
         groups: int = 1,
         neighbors: Neighbors = Neighbors.REPLACE,
     ) -> JointExponential:
-        """Return the mechanism with exactly this ε."""
+        """Return the mechanism for these rising levels with exactly this ε."""
         exact = tuple(Fraction(level) for level in levels)
         rising = all(a < b for a, b in itertools.pairwise(exact))
         require(

@@ -408,7 +408,7 @@ class CumulativeCounts:
         return edges | {self.cells + block for block in range(first, last)}
 
     def _fitted(self, noisy: Floats) -> Floats:
-        """Return the monotone cumulative counts of one group, by least squares."""
+        """Return rising cumulative counts of one group, fitted to cell and block counts."""
         cells, k = noisy[: self.cells], self.width
         starts = np.arange(0, self.cells, k)
         sizes = np.diff(np.append(starts, self.cells)).astype(np.float64)

@@ -345,7 +345,7 @@ def _width(parts: Mapping[str, Any]) -> int:
 
 
 def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
-    """Read noisy sums, refusing unknown laws and statistics."""
+    """Read noisy sums from JSON; unknown laws, sizes and statistics are refused."""
     try:
         parts = [{n: read(p) for n, p in entry.items() if n != "forms"} for entry in data]
         all_sums = tuple(

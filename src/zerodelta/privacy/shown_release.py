@@ -195,7 +195,7 @@ _INK, _LIGHT = "#1f3d5c", "#4878a8"
 
 
 def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any) -> Any:
-    """Draw one statistic of each line, with its intervals; return the axes.
+    """Draw the values of one statistic, a line for each key, with their intervals.
 
     Counts are bars from 0. Quantiles of a column are ranges between pairs of levels, with the
     middle one as a mark; they are drawn with the column's mean, too.

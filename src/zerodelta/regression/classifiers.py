@@ -143,7 +143,7 @@ class ClassifierQuestion:
         return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the place of the label's class is the last column.
+        """Choose noise in the objective, or a descent in a study, by forecast.
 
         The plan of a descent has no steps: its study plans them. An unusable row is the zero row,
         so the number of rows is a public parameter of the plan.

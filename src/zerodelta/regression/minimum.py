@@ -125,7 +125,7 @@ class Objective:
         return lambda gradient: _conjugate_gradients(product, gradient)
 
     def _factored(self, theta: Floats) -> Solve:
-        """Return the Newton step by the inverse of the Hessian matrix at `theta`."""
+        """Return the function gradient -> Newton step, by the inverse Hessian at `theta`."""
         d, outputs = theta.shape
         scaled, hessian = theta / STEPS, np.zeros((outputs, d, outputs, d))
         for where, part in self.rows.blocks():

@@ -119,7 +119,7 @@ class _NotWritable(Exception):  # noqa: N818
 
 
 def _as_json(value: Any, name: str = "") -> Any:
-    """Return a public argument as JSON; equal arguments become equal JSON."""
+    """Return a public argument as JSON for the record; equal arguments become equal JSON."""
     if name == "epsilon":
         return str(decimal_meant(value, name))
     if isinstance(value, np.number):

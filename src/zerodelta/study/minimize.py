@@ -211,7 +211,7 @@ def _planned(
 def _new_plan(
     study: Study, objective: Objective, options: DescentOptions
 ) -> tuple[Descent, Gradients]:
-    """Plan a descent on the study's ball, with its default step from public numbers."""
+    """Plan a descent on the study's ball, whose step is the best for the noise, or stated."""
     study_plan, mixing_probability = study._plan, study._mixing_probability
     space = _as_ball(study_plan.publishing.space)
     steps = study_plan.rounds if options.steps is None else options.steps

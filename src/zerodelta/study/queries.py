@@ -411,7 +411,7 @@ class InternalQueries(ABC):
         centered: bool = True,
         share: Share = None,
     ) -> Internal:
-        """Return the covariance matrix of rows, like `np.cov(bias=True)`: an internal answer.
+        """Return the noisy covariance matrix of rows, or second moment, as an internal answer.
 
         Parameters
         ----------

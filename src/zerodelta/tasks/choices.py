@@ -155,7 +155,7 @@ class ModeQuestion:
     expected_gap: Rational | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the method and calibrate it."""
+        """Choose and calibrate permute-and-flip, asymmetric noise, or a test for a clear lead."""
         exact, related = as_usable_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         unknown = None if self.coded else unknown_index(self.unknown, space)
@@ -264,7 +264,7 @@ def _noise(epsilon: Fraction, size: int, expected_gap: Rational | None) -> KeyNo
 
 @lru_cache(maxsize=64)
 def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
-    """Return the largest expected gap over data with two items, one ahead of the other by g rows.
+    """Return the largest expected gap of a lead test that may fail, over leads of two items.
 
     A failed test publishes the second item with probability 1/N, and an item that does not occur
     with probability 1 - 2/N.
@@ -420,7 +420,7 @@ class SelectQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate the selection; `facts` are those of the table, if there is one."""
+        """Calibrate permute-and-flip on the scores of options, or on sums of a table's columns."""
         exact, count, table = as_usable_epsilon(epsilon), len(self.options), self.bounds is not None
         if table:
             lower, upper = as_bounds(self.bounds)

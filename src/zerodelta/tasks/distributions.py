@@ -410,7 +410,7 @@ class HistogramQuestion:
     """The bins that are the items of a column of numbers: then rows hold the numbers."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the noise and calibrate it."""
+        """Choose noise on all counts by forecast; with a public total, one of them needs none."""
         exact, related = _as_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         codes = Finite(space.size) if self.coded else space

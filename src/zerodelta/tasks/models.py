@@ -341,7 +341,7 @@ class VoteQuestion:
         )
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the number of blocks, and calibrate permute-and-flip on the votes."""
+        """Plan permute-and-flip on the votes of random blocks of rows, one option each."""
         exact = as_usable_epsilon(epsilon)
         facts.rows_in_memory(2 * 8 * facts.width)
         blocks = self._blocks(facts, exact)
@@ -427,7 +427,7 @@ class VoteQuestion:
         return blocks_for(len(self.options), epsilon, facts.planned_rows, least_rows)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
-        """Return the error that a release states, as a sentence."""
+        """Say how many votes the winner is behind, and warn if so few cannot decide."""
         sentence = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
         if not can_decide(len(self.options), epsilon, blocks):
             sentence += ": so few votes cannot decide; pass a larger epsilon, or more rows"
@@ -684,7 +684,7 @@ class ModelQuestion:
         return self._names[int(np.argmax([total(model) for model in self.candidates.values()]))]
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan a choice by total scores of known sensitivity.
+        """Plan permute-and-flip on the candidates' total scores; nothing is trained.
 
         Scores are measured from the middle of the bounds, so that an added or removed row changes a
         total by half as much as a replaced row.

@@ -450,7 +450,7 @@ class TrimmedMeanQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method."""
+        """Choose Laplace noise for the global, or noise for the smooth sensitivity, by forecast."""
         one_column(facts)
         facts.rows_in_memory(BYTES_HELD)
         exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)

@@ -233,7 +233,7 @@ class TableQuestion:
     false_keys: Rational = "1/100"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose what is measured together, share ε, and calibrate the noise."""
+        """Plan the parts of the table, split ε between them, and forecast each column's error."""
         exact = as_usable_epsilon(epsilon)
         keys_plan = self._keys_plan(facts, exact)
         total = facts.rows if self.complete else None
@@ -401,7 +401,7 @@ def _plan(numbers: Numbers) -> ReleasePlan[Any]:
 
 
 def _blind(numbers: Numbers) -> float:
-    """Return the relative error of a table that is guessed without rows."""
+    """Return the relative error of guesses without rows: the least of all, or their l2 sum."""
     statistics = [name for names in as_statistics(numbers["of"]).values() for name in names]
     # a guessed quantile is off by half of the rows of the group
     errors = [

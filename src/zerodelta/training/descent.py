@@ -152,7 +152,7 @@ class Iterates:
         self._mean, self._averaged = ball.middle(), 0
 
     def step(self, noisy: IntegerArray) -> None:
-        """Take one step along a noisy gradient sum."""
+        """Move by a noisy gradient sum with momentum, project to the ball, and average."""
         with np.errstate(all="ignore"):  # a point that overflows is projected to the center
             gradient = noisy.astype(np.float64) * self._unit
             self._velocity = self._keep * self._velocity + (1 - self._keep) * gradient
@@ -523,7 +523,7 @@ def plan_descent(
     protection: Protection | None = None,
     rows_bound: bool = True,
 ) -> Descent:
-    """Return the descent whose published point is predicted to have the least noise.
+    """Choose, of several endings, the descent whose published point has the least noise.
 
     Only public numbers of the gradients are used. Where a unit of several rows is protected, a
     gradient sum may move by all of them (theory V). The raw last step is considered for single rows

@@ -410,7 +410,7 @@ def frank_wolfe_pure(
     diagnostics: Rational | Diagnosis | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release an approximate minimizer of the mean loss over a polytope conv(S) under pure DP.
+    """Release a minimizer of the mean loss over a polytope, by T private choices of a vertex.
 
     Use it for sparse solutions over an l1 ball, or over any polytope with few vertices.
 

@@ -407,7 +407,7 @@ class CallableGradients(Gradients):
             try_gradient(gradient, origin, examples.columns, self.dimension, probe=probe)
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
-        """Return the exact sum of the quantized gradients."""
+        """Return the exact integer sum of clipped gradients at θ, over all or chosen rows."""
         blanks = self.examples.source.may_miss  # then a row of missing cells must add nothing
         if chosen is not None:
             if self._loaded is None:

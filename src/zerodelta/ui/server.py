@@ -511,7 +511,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def do_GET(self) -> None:
-        """Answer one request."""
+        """Send a static file or a computed answer; refuse requests from other hosts and pages."""
         parts = urlsplit(self.path)
         names = {f"{host}:{self.server.server_port}" for host in (HOST, "localhost")}
         if self.headers.get("Host") not in names:  # DNS rebinding: another name for this address

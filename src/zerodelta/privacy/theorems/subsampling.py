@@ -125,7 +125,7 @@ class _SampledCurve(Curve):
         return _LARGEST_ORDER
 
     def value(self, order: Fraction) -> Fraction:
-        """Return a certified bound on R(order), at the order rounded up to an integer."""
+        """Return a bound on R(order): at the next integer order, or without sampling if less."""
         integer_order = max(math.ceil(order), 2)
         unsampled = order * self.mu_squared / 2
         if not self._amplified or integer_order > _LARGEST_ORDER:
