@@ -343,7 +343,7 @@ class _BoundedOptions:
 
 
 def _draw_unused(taken: set[int], count: int, bits: BitSource) -> int:
-    """Draw a uniformly random place below `count` that is not taken, and add it to `taken`."""
+    """Draw a uniform place among those below `count` not yet taken, and add it to `taken`."""
     place = int(uniform_below(count - len(taken), size=1, bits=bits)[0])
     for other in sorted(taken):
         place += place >= other

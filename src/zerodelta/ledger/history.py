@@ -197,7 +197,7 @@ def receipts_in(folder: str | os.PathLike[str]) -> list[_SavedReceipts]:
 
 
 def count_paid(store: Store, balances: Balances, data: str, saved: Sequence[_SavedReceipts]) -> int:
-    """Return the number of receipts of this ledger; refuse it if it lacks one of their entries.
+    """Count a data set's receipts in this ledger; refuse a ledger that lacks or did not pay them.
 
     Also refuse a ledger if a release of the same data was paid for with another one: whoever puts
     a new ledger in the place of the old one would get a second budget.
@@ -229,7 +229,7 @@ def _names(saved: Any) -> tuple[Any, ...]:
 
 
 def _check(release: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:
-    """Refuse a ledger that lacks an entry which paid for a release, or holds a different one."""
+    """Refuse a ledger without the entries that paid for a release, or with them taken back."""
     here = [receipt for receipt in release.receipts if receipt["ledger"] == balances.id]
     if not here:
         raise LedgerError(

@@ -463,7 +463,7 @@ class SelectQuestion:
         )
 
     def _check_table(self) -> None:
-        """Refuse arguments that do not fit a table of rows."""
+        """Refuse `monotone`, and a table with fewer than two columns to choose from."""
         expected = "False for rows, because replacing a row moves scores up and down"
         monotone = self.monotone
         require(not monotone, "monotone", monotone, expected=expected, remedy="leave it out")
