@@ -157,7 +157,7 @@ class PriorMixing(MixingTheorem):
             q * self.size <= 1,
             "smallest_probability",
             q,
-            "at most 1/size: no distribution on so many points has a larger one",
+            "at most 1/size: no distribution on size points has a larger one",
             "pass the smallest probability of the prior",
         )
         return upper(lambda: -ball(q).log())
