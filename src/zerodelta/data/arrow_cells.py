@@ -270,7 +270,7 @@ class ArrowChunks:
         return read_lines(_lines(chunk), form, self._wanted) if columns is None else columns
 
     def _columns(self, plain: bytes, chunk: bytes) -> tuple[Any, ...] | None:
-        """Parse a chunk in UTF-8; None if PyArrow's rows are not the lines."""
+        """Parse a chunk at once, odd lines one by one; None if PyArrow's rows are not the lines."""
         lines, odd = newlines(plain), self._irregular_lines(plain)
         even = _with_lines_emptied(plain, odd)
         typed = self._form.delimiter == "\t" or b"\t" not in plain  # it would trim tabs too

@@ -133,7 +133,7 @@ def note_of(release: Release) -> str:
     if isinstance(note, str):
         return note
     plan: Any = release.plan
-    discovery = getattr(plan, "keys_plan", None)  # how the keys of a table were discovered
+    discovery = getattr(plan, "found", None)  # how the keys of a table were discovered
     if discovery is None:
         return ""
     other_lines = 1 if plan.parts else 0  # statistics have a line for all rows of no key

@@ -86,7 +86,7 @@ class TablePlan:
     goal: str
     parts: tuple[TablePart, ...]
     group_rows: float
-    keys_plan: KeysPlan | None = None
+    found: KeysPlan | None = None
     """The plan for finding the groups, if nobody listed them."""
     alone: Mapping[str, float] = field(default_factory=dict)
     """The error that each column would have if nothing else shared the ε of the parts."""
@@ -94,8 +94,8 @@ class TablePlan:
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
         """For each column its expected absolute error, and the size that errors are relative to."""
-        if self.keys_plan is not None and not self.parts:
-            return {"count": (self.keys_plan.error, self.group_rows)}
+        if self.found is not None and not self.parts:
+            return {"count": (self.found.error, self.group_rows)}
         return _merged([part.errors for part in self.parts])
 
     @property
@@ -106,19 +106,19 @@ class TablePlan:
     def __str__(self) -> str:
         named = [name for name in self.keys.columns if name is not PRESENT]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
-        if self.keys_plan is not None:
+        if self.found is not None:
             groups = f"the keys of {', '.join(named)} that are found"
         of = f"{self.group_rows:.0f} rows" + (" each" if named else "")
         lines = [f"table of {groups}, planned for {of}"]
         if len(self.parts) > 1:
             lines.append(f"goal: {self.goal}")
-        if self.keys_plan is not None:
+        if self.found is not None:
             lines.append(
-                f"  keys, of which half of those with {self.keys_plan.found_from} rows are found: "
-                + self._share(self.keys_plan.epsilon)
+                f"  keys, of which half of those with {self.found.found_from} rows are found: "
+                + self._share(self.found.epsilon)
             )
             if not self.parts:
-                lines.append(f"    count ± {self.keys_plan.error:.3g}")
+                lines.append(f"    count ± {self.found.error:.3g}")
         for part in self.parts:
             lines.append(f"  {part.text}: {self._share(part.epsilon)}")
             for name, (error, unit) in part.errors.items():
@@ -213,7 +213,7 @@ def plan_table(
         goal=goal,
         parts=best,
         group_rows=group_rows,
-        keys_plan=keys_plan,
+        found=keys_plan,
         alone=alone if shares_epsilon else {},
     )
 
@@ -473,8 +473,8 @@ def forecast_text(plan: TablePlan) -> str:
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:
     """Return the table's plan as one method: its parts, their ε, and its worst error."""
     spends = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
-    if plan.keys_plan is not None:
-        spends.insert(0, f"keys at ε = {_short(plan.keys_plan.epsilon)}")
+    if plan.found is not None:
+        spends.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
     if len(spends) == 1:
         name, why = "together", "measured together: nothing shares ε"
     else:

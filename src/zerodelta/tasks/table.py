@@ -274,10 +274,10 @@ class TableQuestion:
         if self.only is not None:
             errors = plan.errors
             return float(np.mean([errors[column.named(self.only)][0] for column in self.columns]))
-        if plan.keys_plan is None:
+        if plan.found is None:
             return forecast_text(plan)
         selected = "" if self.columns else "; no interval, as small counts are not shown"
-        return f"{forecast_text(plan)}{selected}; {plan.keys_plan.warning}"
+        return f"{forecast_text(plan)}{selected}; {plan.found.warning}"
 
     def _answer(self, plan: TablePlan, total: int | None) -> Callable[[Rows, BitSource], Measured]:
         """Return the function from opened rows to the table, or to the numbers of one statistic."""
