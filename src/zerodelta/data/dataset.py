@@ -55,6 +55,7 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
     plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
+        """Yield the blocks of a part as columns of floats, only the rows kept for each unit."""
         start = 0
         for batch in part():
             if plain and (column := chosen.read_plainly(batch[0], distinct[needed[0]])):
@@ -131,7 +132,7 @@ def _bounded(bounding: Bounding, batches: Iterator[tuple[int, Cells]]) -> Bounde
 def _query_pieces(
     chosen: ChosenColumns, bounding: Bounding, batches: Iterator[tuple[int, Cells]]
 ) -> Sequence[Piece]:
-    """Return the rows of a query that count.
+    """Return the rows of a query that count, after running it once into a copy.
 
     A query may yield its rows in another order when it is run again. So it is run once, and the
     columns read from its result are copied until it is known which rows count.

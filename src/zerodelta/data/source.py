@@ -118,7 +118,7 @@ class Protection:
 
     @property
     def words(self) -> str | None:
-        """The protected unit in the words of the certificate."""
+        """What is protected, as the certificate says it: a row, or a unit and its largest size."""
         if self.unit is None:
             return self.row
         rows = "its one row" if self.max_rows == 1 else f"at most {self.max_rows} of its rows"
@@ -340,7 +340,7 @@ class Source(ABC):
         return Protection()
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows, for one release.
+        """Return the rows that a paid ticket opens, for one release.
 
         With `keep` they are read once, at the first query, into a copy from which all answers come,
         so that changes to the data in between have no effect. Sums of named columns are kept too.

@@ -376,7 +376,7 @@ class GeometricLaw(_Independent):
     family = "geometric"
 
     def tail(self, t: Fraction) -> arb:
-        """Return P(|z_j| > t)."""
+        """Return P(|z_j| > t) of two-sided geometric noise."""
         if t < 0:
             return arb(1)
         rate = ball(1 / self.scale)

@@ -77,7 +77,7 @@ class ReadingsQuestion:
     """Question for the fractions of rows that were used, clipped and unreadable."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise on the counts.
+        """Calibrate the noise on the counts of used, clipped and unreadable rows.
 
         Where n is public and all rows count, only clipped and unreadable rows are counted: the used
         ones are the rest.
@@ -92,6 +92,7 @@ class ReadingsQuestion:
         error = expected_count(noise.covariance(one_count, one_count) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
+            """Release the fractions of cells used, clipped and unreadable, from noisy counts."""
             counts = rows.counts(0, 3)
             noisy = [int(count) for count in noise.apply(counts[first_cell:], bits)]
             total = sum(noisy) if n is None else n

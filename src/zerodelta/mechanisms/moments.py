@@ -155,7 +155,7 @@ class MomentPlan:
         return replace(self, groups=groups, noise=noise, expected_rows=rows)
 
     def noisy(self, sums: npt.NDArray[Any], bits: BitSource) -> IntegerArray:
-        """Return the measured sums with fresh noise, as one vector."""
+        """Add noise to all sums but those that the public number of rows implies."""
         free = np.asarray(sums)
         if self.known_rows is not None:
             free = np.delete(free, self._implied_sum, axis=1)

@@ -90,7 +90,7 @@ class StableQuery(ABC):
 
 
 def order_of(ordered: Integers, *, steps: int) -> Order:
-    """Return the order statistics of sorted rows in -steps..steps."""
+    """Return the function i -> i-th smallest row; ±steps beyond the first and last."""
     count = len(ordered)
 
     def order(positions: Integers) -> Integers:

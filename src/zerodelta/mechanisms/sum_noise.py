@@ -339,7 +339,7 @@ class RoundedGaussian(SumNoise):
 def noisy_gram(
     gram: IntegerArray, on_diagonal: RoundedGaussian, off_diagonal: RoundedGaussian, bits: BitSource
 ) -> npt.NDArray[np.float64]:
-    """Return a symmetric matrix with symmetric noise.
+    """Add Gaussian noise to a symmetric matrix, so that it stays symmetric.
 
     In the Frobenius norm each off-diagonal entry counts twice, so its noise has half the variance
     of the noise on the diagonal.

@@ -268,7 +268,7 @@ class LineIntervals:
         return _widened(low, high, radius, -1.0, 1.0)
 
     def _deviation(self, forms: Sequence[Form]) -> Ends:
-        """Return the intervals of the deviation of y."""
+        """Return the intervals of the standard deviation of y, the values scaled to [-1, 1]."""
         if not self.level.population:
             return self._sample_deviation(forms, self.a)
         share = self.a / (_events(forms) + 2)
@@ -355,6 +355,7 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float
     noise = sums.law.noise
 
     def excluded(m: Floats) -> npt.NDArray[np.bool_]:
+        """Tell for each entry whether the quotient m is outside of Fieller's set."""
         coefficients = up - m[:, None] * down
         rounding = np.abs(coefficients).sum(axis=1) / 2
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))

@@ -1,4 +1,4 @@
-"""A published value with its certificate, its record and its signatures, and nothing else."""
+"""Define releases: a published value with its certificate, record and signatures, and no more."""
 
 from __future__ import annotations
 

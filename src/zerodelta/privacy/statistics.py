@@ -144,7 +144,7 @@ class Integers(Statistic):
         return line.integers()
 
     def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
-        """Return integers times units."""
+        """Return the noisy integers in units of the data, and their absolute values."""
         units = sums.law.unit
         flat = [int(k) for k in sums.integers.reshape(-1).tolist()]
         units = units if isinstance(units, tuple) else (units,) * len(flat)

@@ -43,7 +43,7 @@ def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> boo
 
 
 def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
-    """Refuse a part whose steps do not prove the claim."""
+    """Refuse a part whose steps, computed again, do not prove its claim."""
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
     *earlier, last = (theorem_of(step) for step in steps)
@@ -336,7 +336,7 @@ def as_neighbors(neighbors: Any) -> Neighbors:
 
 
 def _check(certificate: Certificate) -> None:
-    """Refuse a certificate whose parts do not prove the claim."""
+    """Refuse a certificate whose parts do not add up to its claim."""
     claim, parts = certificate.claim, certificate.parts
     if not parts:
         raise CertificateError("a step is missing: the certificate has no steps.")

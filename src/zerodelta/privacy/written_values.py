@@ -177,6 +177,7 @@ def reader(classes: Mapping[str, Callable[..., Any]]) -> Callable[[Any], Any]:
     file_reader = _Reader(classes)
 
     def read(data: Any) -> Any:
+        """Read a value from JSON; any error becomes one message about the file."""
         try:
             return file_reader.value(data, 0)
         except RecordError:
@@ -198,7 +199,7 @@ class _Reader:
         self._text_bytes = 0
 
     def value(self, data: Any, depth: int) -> Any:
-        """Return the value of JSON at a depth of nesting."""
+        """Return the Python value of a JSON value, which may nest lists, arrays and classes."""
         if depth > _MAX_DEPTH:
             raise RecordError(
                 f"the value is nested more than {_MAX_DEPTH} deep: take the file as it was saved."
@@ -521,7 +522,7 @@ def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
 
 
 def _ends(record: Record) -> tuple[Any, Any] | None:
-    """Return the bounds of the one column, or of each, that the request is about."""
+    """Return the bounds in the request, else those declared for its columns, if known."""
     bounds = record.parameters.get("bounds")
     if bounds is not None:
         return _pair(bounds)

@@ -143,7 +143,7 @@ class ClassifierQuestion:
         return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the place of the label's class is the last column.
+        """Choose noise in the objective, or a descent in a study, by forecast.
 
         The plan of a descent has no steps: its study plans them. An unusable row is the zero row,
         so the number of rows is a public parameter of the plan.
@@ -158,6 +158,7 @@ class ClassifierQuestion:
         chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
+            """Quantize the rows, publish a noisy minimum of the loss, and return the model."""
             integers, places = features.integers(rows, signed=outputs == 1)
             loss: CertifiedLoss
             if outputs == 1:
@@ -225,7 +226,7 @@ class ClassifierQuestion:
         epsilon: Rational,
         diagnostics: Rational | None = None,
     ) -> Release:
-        """Plan the fit, and run the plan on these rows."""
+        """Plan and run the fit; a plan without steps means descent in a study instead."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
         row_epsilon = as_usable_epsilon(epsilon) / source.protection.max_rows

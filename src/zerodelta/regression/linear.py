@@ -97,7 +97,7 @@ class LinearQuestion:
         return Targets.of(self.bounds_y, self.intercept)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the target is the last column.
+        """Choose noise in a Huber objective or in XᵀX and Xᵀy, by forecast, and calibrate it.
 
         An unusable row is the zero row, so the number of rows is a public parameter of the plan.
         """

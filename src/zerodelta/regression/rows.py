@@ -78,7 +78,7 @@ class Targets:
 
     @staticmethod
     def of(bounds: tuple[Rational, Rational] | None, intercept: bool) -> Targets:
-        """Check the public bounds and return the map."""
+        """Return the map of targets to [-1, 1]; refuse bounds that floats cannot work with."""
         pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
         low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
         require(
@@ -304,7 +304,7 @@ class LabeledRows(DerivedSource):
         )
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows for one release.
+        """Return rows with their labels as the last column, for one release.
 
         Rows are kept for later passes if they are prepared, or bounded by unit: which rows of a
         unit count is chosen once.

@@ -1,4 +1,4 @@
-"""Linear regression from XᵀX and Xᵀy with matrix Laplace noise (W2) or K-norm noise (C10.5).
+"""Fit a linear regression from XᵀX and Xᵀy with matrix Laplace (W2) or K-norm noise (C10.5).
 
 Rows are integers, so the statistics are exact; statistics and noise are rounded as one sum to a
 public lattice (Lemma R). The penalty and the solution are computed from noisy numbers only.
@@ -252,6 +252,7 @@ def exact_products(
     target_length = float(LENGTH * target_weight)
 
     def products(block: Floats) -> IntegerArray:  # may run on a cluster
+        """Return XᵀX, Xᵀy and yᵀy of a block, as exact integers."""
         total = np.zeros((width + 1, width + 1), dtype=np.int64)
         for start in range(0, len(block), _EXACT_ROWS):
             chunk = block[start : start + _EXACT_ROWS]

@@ -295,7 +295,7 @@ class SparseRegression(PrivateRegressor):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
-        """Publish coefficients, the one release that the certificate covers."""
+        """Publish sparse coefficients by private Frank-Wolfe, the certificate's one release."""
         epsilon = required_epsilon(self.epsilon)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
         rows, targets = check_examples(self, X, y)

@@ -98,6 +98,7 @@ class Box(EuclideanSpace):
         power = as_norm(norm)
 
         def evaluate() -> arb:
+            """Return the norm of the box's widths as an interval."""
             widths = [ball(high) - ball(low) for low, high in self.ends()]
             repeats = self.dimension // len(widths)
             if power == 1:

@@ -1,4 +1,4 @@
-"""Public facts about rows, questions, methods, and plans: everything before a row is read."""
+"""Define public facts about rows, questions, methods and plans: all that precedes the first row."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Facts:
 
     @property
     def planned_rows(self) -> int:
-        """The number of rows to plan with."""
+        """The public number of rows, or `expected_rows` where it is private; refused without."""
         planned = self.expected_rows if self.rows is None else self.rows
         if planned is None:
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""Study: many internal noisy queries, one small pure release (theory C8, R2)."""
+"""Run a study: many internal noisy queries, one small pure release (theory C8, R2)."""
 
 from __future__ import annotations
 
@@ -214,6 +214,7 @@ class Study(InternalQueries):
         self._begin(source.open(self._opened.ticket, keep=True), None)
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
+        """Reset the study to its state before the program runs, on these rows."""
         self._source, self._rehearsal = source, rehearsal
         self._shares = Shares(self._plan.schedule)
         self._lifecycle, self._guarded = Lifecycle(), False

@@ -150,6 +150,7 @@ class Table:
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
+        """Return the table as HTML, escaped, its middle lines left out if it is long."""
         names, lines, hidden = self._texts()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         rows = [

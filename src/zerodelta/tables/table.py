@@ -417,7 +417,7 @@ class TableAnswer:
 
     @classmethod
     def of(cls, parts: Sequence[TablePart], rows: Rows, bits: BitSource) -> TableAnswer:
-        """Measure opened rows."""
+        """Let each part measure the rows, and join their columns of values and errors."""
         answers = [(part, part.answer(rows, bits)) for part in parts]
         values: dict[str, Any] = {}
         for part, answer in answers:
@@ -471,7 +471,7 @@ def forecast_text(plan: TablePlan) -> str:
 
 
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:
-    """Return the plan as the only method, for the advisor."""
+    """Return the table's plan as one method: its parts, their ε, and its worst error."""
     spends = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
     if plan.found is not None:
         spends.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")

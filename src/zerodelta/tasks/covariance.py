@@ -262,13 +262,14 @@ class CovarianceQuestion:
     correlations: bool = False
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the norm of the noise, and calibrate it."""
+        """Plan noisy sums of products of columns, in the norm with the least error."""
         products = Products.of(facts.width, bounds=self.bounds, data_norm=self.data_norm)
         noise, methods = ProductNoise.best(
             products, facts, epsilon, self.method, off_diagonal=self.correlations
         )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return covariance or correlations from noisy sums of products of columns."""
             noisy = noise.mechanism.apply(noise.exact_sums(rows), bits)
             moments = noise.moments(noisy)
             value = moments.covariance
@@ -423,7 +424,7 @@ class ComponentsQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the norm of the noise, and calibrate it."""
+        """Plan a noisy covariance matrix, of which the components are then computed."""
         columns = facts.width
         components = columns if self.components is None else self.components
         count = as_count(components, "components", minimum=1)

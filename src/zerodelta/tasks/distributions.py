@@ -196,6 +196,7 @@ class CdfQuestion:
         choose(methods, self.method)
 
         def tabulated(block: Floats) -> IntegerArray:
+            """Return a block's number of rows in each interval between the asked values."""
             column = block[:, 0]
             if skip:
                 column = column[~np.isnan(column)]
@@ -204,6 +205,7 @@ class CdfQuestion:
             return np.bincount(places, minlength=cells)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return shares at or below each value, from noisy counts made monotone."""
             exact = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
             noisy = counts.noisy(exact, bits)
             (cumulative,) = counts.fitted(noisy)
@@ -408,7 +410,7 @@ class HistogramQuestion:
     """The bins that are the items of a column of numbers: then rows hold the numbers."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the noise and calibrate it."""
+        """Choose noise on all counts by forecast; with a public total, one of them needs none."""
         exact, related = _as_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         codes = Finite(space.size) if self.coded else space
@@ -446,6 +448,7 @@ class HistogramQuestion:
             )
 
         def answer(items: Any, bits: BitSource) -> Measured:
+            """Return noisy counts; with a public total, one is the rest of it."""
             counts: Any
             if self.cut is not None:
                 counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())

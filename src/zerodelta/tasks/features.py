@@ -321,7 +321,7 @@ class FeaturesQuestion:
     """Whether features are published by their positions, not by their names."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
-        """Choose the method; both are forecast for "auto" only."""
+        """Choose a study of noisy products, or one noisy choice for each feature, by forecast."""
         # both methods divide by a public number: a row that does not count is the zero row
         exact, n, counted = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
         table = FeatureTable.of(

@@ -212,7 +212,7 @@ class QuantileQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the ranks to aim at, and calibrate the selection."""
+        """Aim at public ranks around q·n, and calibrate permute-and-flip over the grid."""
         one_column(facts)
         exact, level = as_usable_epsilon(epsilon), as_level(self.q)
         points = as_points(self.bounds, self.grid)
@@ -241,6 +241,7 @@ class QuantileQuestion:
             return Aim(first=first, last=last) if private is None else private.of(count)
 
         def answer(rows: Rows, bits: BitSource) -> float:
+            """Return a grid point, drawn by its distance in rank from the quantile."""
             column = GridRows(rows=rows, points=points, skip=facts.may_miss)
             groups = column.groups(aim_of, reach=reach)
 
@@ -288,7 +289,7 @@ def quantile_methods(
     q: Rational = "1/2",
     margin: int | None = None,
 ) -> tuple[Method, ...]:
-    """Return the only method that releases a quantile.
+    """Return the only method for one quantile, with its expected rank error in rows.
 
     Its error is the expected rank error in rows, for rows that lie evenly in a hundredth of the
     bounds or more. Near the ends it includes the distance from the wanted rank to the aim of
@@ -437,7 +438,7 @@ class QuantilesQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method and the levels to draw."""
+        """Plan all quantiles together, or one alone; see `plan_quantiles`."""
         one_column(facts)
         exact = as_usable_epsilon(epsilon)
         if len(set(self.q)) == 1 and is_name(self.method, ("auto", "permute-and-flip")):

@@ -178,7 +178,7 @@ class ProposeTestReleaseQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate test and noise."""
+        """Calibrate the test of stability and the noise; a failed test draws at random."""
         exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
         remedy = "pass proposed_bound=, by how much one row may change the answer"
         proposed, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
@@ -450,7 +450,7 @@ class TrimmedMeanQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method."""
+        """Choose Laplace noise for the global, or noise for the smooth sensitivity, by forecast."""
         one_column(facts)
         facts.rows_in_memory(BYTES_HELD)
         exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)
@@ -568,6 +568,7 @@ class _Tuned:
             return lambda rows, bits: float(release.apply(rows, bits)[0]), release.step(), None
 
         def smooth(rows: Rows, bits: BitSource) -> float:
+            """Return the trimmed mean with noise scaled to its smooth sensitivity."""
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
             # theorem C10.3: noise scaled to the smooth sensitivity of these rows is pure
@@ -575,6 +576,7 @@ class _Tuned:
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
         def laplace(rows: Rows, bits: BitSource) -> Measured:
+            """Return the trimmed mean with Laplace noise for its global sensitivity."""
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
             noisy = self.laplace.apply(total, bits)
             sums = NoisySums(

@@ -129,7 +129,7 @@ class Products:
         return STEPS**2 * (self.columns if self.lattice.norm == math.inf else 1)
 
     def integers(self, rows: Block, *, counted: bool) -> npt.NDArray[np.int64]:
-        """Return integer rows.
+        """Return rows quantized on the lattice, missing cells left out or at the center.
 
         A row with a missing cell is left out if rows are `counted`, else it is at the center.
         """
@@ -265,6 +265,7 @@ class ProductNoise:
         width, constant = self.products.columns + 1, self.constant
 
         def part(block: Block) -> IntegerArray:
+            """Return a block's exact products of all pairs of columns, and a constant."""
             integers = self.products.integers(block, counted=self.counted)
             extended = np.column_stack([integers, np.full(len(integers), constant, dtype=np.int64)])
             largest = max(STEPS, constant)
@@ -296,7 +297,7 @@ class ProductNoise:
         return self.moments(self.mechanism.apply(self.exact_sums(rows), bits))
 
     def moments(self, noisy_sums: IntegerArray) -> NoisyMoments:
-        """Return means and covariances from the noisy weighted triangle."""
+        """Return means and covariances from the noisy sums of products of columns."""
         noisy = noisy_sums.astype(np.float64) * float(self.quantum)
         width, steps = self.products.columns + 1, float(STEPS)
         count = float(self.expected_rows)

@@ -152,7 +152,7 @@ class CountQuestion:
     rows_only: bool = False
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise; a public number gets none."""
+        """Plan a noisy count of rows or present cells; a public number is released as it is."""
         exact = as_usable_epsilon(epsilon)
         some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
@@ -494,7 +494,7 @@ class MeanQuestion:
         )
 
     def _of_complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan the noisy sum of the rows, with their number first where cells may be missing.
+        """Plan noise on the sum of whole rows, and on their number where cells may be missing.
 
         If rows are counted, a row k adds the vector (s, k), s being the steps of the lattice, and
         (0, 0) if a cell of it is missing. Two rows are then 2s apart, the same as without counting,
@@ -543,6 +543,7 @@ class MeanQuestion:
         law = noise.law(unit=unit, rows=1 if counted else n)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the mean of all columns from one noisy sum of whole rows."""
             columns = list(range(dimension))
             if counted:
                 present, totals = rows.present_sums(columns, lattice, joint=True)
@@ -638,10 +639,11 @@ def mean_methods(
 def _forecast(
     epsilon: Fraction, count: int, d: int, norm: float, size: float
 ) -> tuple[Method, ...]:
-    """Return the methods of `mean_methods`, for checked arguments."""
+    """Return noise in the l1, l2 and l∞ norms as methods for a mean, by forecast error."""
     fitting = _METHOD_OF_NORM[norm]
 
     def of(name: str, why: str) -> Method:
+        """Return a noise's method with its forecast error, in the norm of that name."""
         unit_error = KNorm(
             norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
         ).error()
@@ -721,7 +723,7 @@ class SumQuestion:
     bounds: tuple[Any, Any] | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the lattice, and calibrate noise in the l∞ norm."""
+        """Choose the lattice of the columns, and calibrate l∞ noise on their sums."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
         exact, ends = as_usable_epsilon(epsilon), bounds_by_column(self.bounds, facts.width)
         wanted = wanted_steps(facts.planned_rows, exact)
@@ -744,6 +746,7 @@ class SumQuestion:
         law = noise.law(unit=unit)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the noisy sums of the columns, counted from their offsets."""
             noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
             sums = NoisySums(

@@ -233,7 +233,7 @@ class TableQuestion:
     false_keys: Rational = "1/100"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose what is measured together, share ε, and calibrate the noise."""
+        """Plan the parts of the table, split ε between them, and forecast each column's error."""
         exact = as_usable_epsilon(epsilon)
         keys_plan = self._keys_plan(facts, exact)
         total = facts.rows if self.complete else None
@@ -289,6 +289,7 @@ class TableQuestion:
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the table of noisy statistics, or only the statistic that was asked for."""
             answers = TableAnswer.of(plan.parts, rows, bits)
             if self.only is not None:
                 numbers = [answers.values[column.named(self.only)][0] for column in self.columns]
@@ -329,6 +330,7 @@ class TableQuestion:
 
         # only counts: the noisy counts that passed the thresholds are the table
         def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
+            """Return the table of found keys and their noisy counts."""
             found_keys = keys.labeled(keys.apply(counts, bits))
             cells = [key if len(keys.columns) > 1 else (key,) for key in found_keys.names]
             numbers = {
@@ -340,6 +342,7 @@ class TableQuestion:
 
         # statistics: the found keys become groups, which a second part of the certificate measures
         def measured(rows: KeyedRows, bits: BitSource) -> Measured:
+            """Return the statistics of the groups whose keys were found by noisy counts."""
             groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
             found_groups = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))
             parts = [part.of_groups(found_groups) for part in plan.parts]
@@ -350,7 +353,7 @@ class TableQuestion:
                 groups=len(labels),
                 total=total,
                 frame=self.frame,
-                note=keys.warning if len(labels) > 1 else keys.none_found,
+                note=keys.warning if len(labels) > 1 else keys.no_keys_sentence,
             )
             return Measured(value=shown, sums=answer.sums)
 
@@ -398,7 +401,7 @@ def _plan(numbers: Numbers) -> ReleasePlan[Any]:
 
 
 def _blind(numbers: Numbers) -> float:
-    """Return the relative error of a table that is guessed without rows."""
+    """Return the relative error of guesses without rows: the least of all, or their l2 sum."""
     statistics = [name for names in as_statistics(numbers["of"]).values() for name in names]
     # a guessed quantile is off by half of the rows of the group
     errors = [

@@ -485,6 +485,7 @@ def tree_of(index: int, splits: Splits, classes: tuple[float, ...]) -> DecisionT
     """Return the tree whose score has this index in the flattened `tree_scores`."""
 
     def side(option: int) -> Split:
+        """Return the split, and the class on each side of it, that an option stands for."""
         place, labels = divmod(option, len(_LABELS))
         below, above = (classes[c] for c in _LABELS[labels])
         _, column, threshold = splits[place]

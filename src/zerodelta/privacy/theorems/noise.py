@@ -1,4 +1,4 @@
-"""Theorems of noise on exact sums, tables and keys, of quantiles and selection (R, R2, P, U, Q).
+"""State the theorems of noise on sums, tables and keys, of quantiles and selection (R, P, U, Q).
 
 Sensitivities and scales are in the same unit, usually quanta of the integer lattice; both are
 exact, and so is the result.
@@ -319,7 +319,7 @@ class JointQuantiles(PureTheorem):
     groups: Cells
 
     def cost(self, neighbors: Neighbors) -> Fraction:
-        """Return 4γ(1 - min g), twice that, or 4γ."""
+        """Return ε: 4γ(1 - min g) for add/remove, twice that for replace, 4γ in one group."""
         if self.least_gap * (self.levels + 1) > 1:
             raise GuaranteeError(
                 "the gaps between levels add up to 1: not all of them can be so wide."
