@@ -292,7 +292,9 @@ def test_the_tail_of_a_law_is_that_of_its_sampler(family: str, norm: float) -> N
     radius = law.integer_radius(Fraction(3, 10))
     outside = sum(abs(each) > radius for each in _drawn(law, _DRAWS))
     expected = float(law.tail(radius + Fraction(1, 2)).mid())
-    assert abs(outside - _DRAWS * expected) < 5 * math.sqrt(_DRAWS * expected * (1 - expected))
+    above = (outside - _DRAWS * expected) / math.sqrt(_DRAWS * expected * (1 - expected))
+    assert above < 5
+    assert above > -5 or family == "matrix", "the tail is a bound for all forms, not an equality"
 
 
 @pytest.mark.parametrize(("family", "norm"), NOISE_LAWS)

@@ -280,9 +280,9 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center")),
     "decision_tree": (TABLE, TREE, ()),
     "select_features": (TABLE, CHOICE, ("gram", "stepwise")),
-    "covariance": (TABLE, UNIT, ("frobenius", "max")),
-    "correlation": (TABLE, UNIT, ("frobenius", "max")),
-    "pca": (TABLE, UNIT, ("frobenius", "max")),
+    "covariance": (TABLE, UNIT, ("matrix", "frobenius", "max")),
+    "correlation": (TABLE, UNIT, ("matrix", "frobenius", "max")),
+    "pca": (TABLE, UNIT, ("matrix", "frobenius", "max")),
 }
 """Every verb that reads a `Source`: rows, public inputs, and all of its methods."""
 

@@ -1,4 +1,4 @@
-"""Matrix Laplace noise: its law in one and two dimensions, its loss, and the two ways to round it."""
+"""Matrix Laplace noise: its law in one and two dimensions, its loss, and how it is rounded."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def log_density(matrices: Any) -> Any:
     return np.log(density(values.sum(axis=-1), values[..., 1] - values[..., 0]))
 
 
-GRID = np.array(
-    [[[a, c], [c, b]] for a, b, c in itertools.product((-3, -1, 0, 0.5, 2), repeat=3)]
-)
+GRID = np.array([[[a, c], [c, b]] for a, b, c in itertools.product((-3, -1, 0, 0.5, 2), repeat=3)])
 SQUARES = np.array(
     [np.outer(row, row) for row in itertools.product((-1.0, -0.5, 0.0, 1.0), repeat=2)]
 )
@@ -119,9 +117,10 @@ def test_draws_in_two_dimensions_have_that_density(degrees: int, matrices: int, 
         found = np.stack([z[:, 0, 0], z[:, 0, 1], z[:, 1, 1]], axis=1)
     trace = found[:, 0] + found[:, 2]
     apart = np.hypot(found[:, 0] - found[:, 2], 2 * found[:, 1])
-    edges = ([-40, -2, -0.5, 0.5, 2, 40], [0, 1, 2, 4, 40])
+    edges: tuple[list[float], list[float]] = ([-40, -2, -0.5, 0.5, 2, 40], [0, 1, 2, 4, 40])
     counts = np.histogram2d(trace, apart, bins=edges)[0].ravel()
-    wanted = np.array([_mass(*cell) for cell in itertools.product(*map(itertools.pairwise, edges))])
+    cells = itertools.product(itertools.pairwise(edges[0]), itertools.pairwise(edges[1]))
+    wanted = np.array([_mass(traces, gaps) for traces, gaps in cells])
     assert (goodness_of_fit([int(x) for x in counts], list(wanted / wanted.sum())) > 1e-3) is fits
 
 
@@ -178,9 +177,7 @@ def test_entries_have_their_variances_and_are_uncorrelated() -> None:
 def test_a_center_is_added_before_rounding() -> None:
     tiny = Fraction(1, 10**9)
     center = [Fraction(1, 4), Fraction(3, 4), Fraction(9, 10)]
-    draw = rounded_matrix_laplace(
-        dimension=2, scale=tiny, center=center, bits=ReplayBits("center")
-    )
+    draw = rounded_matrix_laplace(dimension=2, scale=tiny, center=center, bits=ReplayBits("center"))
     assert draw.tolist() == [0, 1, 1]
 
 
@@ -243,9 +240,7 @@ def test_a_rounded_entry_is_pure_on_small_integers() -> None:
     scale = noise.scale * DIAGONAL
 
     def law(total: int) -> dict[int, Any]:
-        return {
-            k: rounded_laplace_pmf(k - DIAGONAL * total, scale=scale) for k in range(-300, 600)
-        }
+        return {k: rounded_laplace_pmf(k - DIAGONAL * total, scale=scale) for k in range(-300, 600)}
 
     pairs = [(0, square) for square in (1, 4)]
     assert_pure(law, pairs, epsilon=epsilon, tight=epsilon * Fraction(999, 1000))

@@ -19,6 +19,7 @@ from sampling import Replace
 from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_k_norm
+from zerodelta.mechanisms.sum_noise import MatrixLaplace
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems import explain_step
@@ -30,7 +31,13 @@ from zerodelta.privacy.verify import verify
 from zerodelta.regression.features import Features
 from zerodelta.regression.objective import Shape
 from zerodelta.regression.rows import LabeledRows
-from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
+from zerodelta.regression.statistics import (
+    LENGTH,
+    exact_statistics,
+    plan_k_norm,
+    plan_matrix,
+    plan_statistics,
+)
 from zerodelta.spine.plan import issue
 
 fit_statistics = partial(fit_linear, method="statistics")
@@ -115,6 +122,7 @@ def noised(replace: Replace, rows: Any, targets: Any, **options: Any) -> Drawn:
         wholes.append(sums)
         return sums + noise
 
+    replace("plan_statistics", plan_k_norm)
     replace("rounded_k_norm", draw)
     replace("add_exactly", add)
     fit_statistics(rows, targets, epsilon=EPSILON, data_norm=1, bounds_y=(-1, 1), **options)
@@ -167,6 +175,41 @@ def test_less_noise_on_one_kind_of_entry_is_found(replace: Replace) -> None:
     for places in ([0, 2], [3, 4]):
         halved = [s / 2 if i in places else s for i, s in enumerate(scales)]
         assert loss((one[0], halved), (two[0], halved)) > EPSILON**2
+
+
+@pytest.mark.parametrize("target_weight", [Fraction(1, 2), Fraction(1)])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_all_neighbors_of_the_matrix_of_products_are_within_epsilon(
+    replace: Replace, intercept: bool, target_weight: Fraction
+) -> None:
+    """The sum of the sizes of the eigenvalues by which it moves is at most ε times the scale."""
+    handed: list[Any] = []
+
+    def apply(self: MatrixLaplace, sums: Any, bits: Any) -> Any:
+        handed.append((self, [Fraction(int(s), int(w)) for s, w in zip(sums, self.weights)]))
+        return sums // self.quantum
+
+    replace("plan_statistics", partial(plan_matrix, target_weight=target_weight))
+    replace("MatrixLaplace.apply", apply)
+    for row, target in HARD:
+        options: dict[str, Any] = {"data_norm": 1, "bounds_y": (-1, 1), "intercept": intercept}
+        fit_statistics(
+            np.array([row, [0.3, -0.2]]), np.array([target, 0.5]), epsilon=EPSILON, **options
+        )
+    noise = handed[0][0]
+    losses = [
+        _sizes(noise.dimension, [float(a - b) for a, b in zip(one, two, strict=True)])
+        for (_, one), (_, two) in itertools.permutations(handed, 2)
+    ]
+    assert max(losses) / float(noise.scale) <= EPSILON
+    assert max(losses) / float(noise.scale) > EPSILON * Fraction(9, 10)
+    assert noise.epsilon == EPSILON
+
+
+def _sizes(dimension: int, triangle: list[float]) -> float:
+    moved = np.zeros((dimension, dimension))
+    moved[np.triu_indices(dimension)] = triangle
+    return float(np.abs(np.linalg.eigvalsh(moved + np.triu(moved, 1).T)).sum())
 
 
 def test_stretched_noise_has_the_law_of_its_scale() -> None:
@@ -246,12 +289,12 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
     assert certificate.status.value == "proven"
     assert certificate.claim == zd.purification.PureDP(EPSILON)
     (step,) = certificate.steps
-    assert step.theorem == "k-norm-sufficient-statistics"
-    assert "theorem C10.5" in explain_step(step)
+    assert step.theorem == "matrix-laplace"
+    assert "theorem W2" in explain_step(step)
 
 
 def test_a_step_with_too_little_noise_does_not_verify() -> None:
-    plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=EPSILON))
+    plan = plan_k_norm(Shape.of(rows=10, dimension=2, epsilon=EPSILON))
     numbers = {"target_weight": Fraction(25, 16), "scale": plan.scale / 2}
     with pytest.raises(zd.errors.ZeroDeltaError):
         issue(
@@ -265,8 +308,9 @@ def test_a_step_with_too_little_noise_does_not_verify() -> None:
 @pytest.mark.parametrize("bad", [0, 10**200])
 def test_whatever_is_published_can_be_solved(bad: int) -> None:
     plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=1))
-    noisy = np.array([bad] * plan.dimension, dtype=object)
-    assert np.isfinite(plan.solve(noisy)).all()
+    for either in (plan, plan_k_norm(Shape.of(rows=10, dimension=2, epsilon=1))):
+        noisy = np.array([bad] * either.dimension, dtype=object)
+        assert np.isfinite(either.solve(noisy)).all()
 
 
 @pytest.mark.parametrize("rows", [np.zeros((0, 2)), np.ones((1, 2))])

@@ -18,7 +18,7 @@ ROWS = np.random.default_rng(6).uniform(-1, 1, size=(300, 2)) @ np.array([[1, 0.
 
 
 @pytest.mark.parametrize("missing", [None, "skip"])
-@pytest.mark.parametrize("method", ["frobenius", "max"])
+@pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
 @pytest.mark.parametrize("verb", [zd.covariance, zd.correlation])
 def test_they_cover(verb: Any, method: str, missing: Any) -> None:
     truth = np.cov(ROWS.T, ddof=0)

@@ -106,7 +106,7 @@ RELEASES: dict[str, Any] = {
         np.sort(FRAME.age)[N // 10 : N - N // 10].mean(),
     ),
 }
-for _method in ("frobenius", "max"):
+for _method in ("matrix", "frobenius", "max"):
     for _missing in (None, "skip"):
         RELEASES[f"covariance {_method} {_missing}"] = lambda method=_method, missing=_missing: (
             zd.covariance(BALL, bounds=(-2, 3), method=method, missing=missing, epsilon=1),

@@ -13,10 +13,10 @@ import pytest
 import zerodelta as zd
 from tasks.spying import first, recorded
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL, KNorm, MatrixLaplace
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
-from zerodelta.tasks.second_moments import DIAGONAL, OFF_DIAGONAL, STEPS
+from zerodelta.tasks.second_moments import STEPS
 from zerodelta.testing import replayed
 
 pandas = pytest.importorskip("pandas")
@@ -25,7 +25,7 @@ EPSILON = Fraction(3, 4)
 CELLS = [-9.0, -1.0, 0.0, 0.5, 1.0, math.inf, math.nan]
 ROWS = list(itertools.product(CELLS, repeat=2))
 OTHER = (0.5, -1.0)
-methods = pytest.mark.parametrize("method", ["frobenius", "max"])
+methods = pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
 relations = pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
 
 
@@ -63,11 +63,29 @@ def pairs(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
     return list(itertools.combinations(found, 2))
 
 
-def length(change: Any, norm: float) -> Fraction:
-    """The norm, or for l2 its square: exact integers."""
-    if norm == math.inf:
-        return Fraction(max(abs(int(x)) for x in change))
-    return Fraction(sum(int(x) ** 2 for x in change))
+def recorded_noise(monkeypatch: pytest.MonkeyPatch, method: str) -> list[Any]:
+    """What the mechanism of a method was handed; no noise is drawn."""
+    if method != "matrix":
+        return recorded(monkeypatch, KNorm, "apply", first)
+    monkeypatch.setattr(MatrixLaplace, "quantum", 1)
+    return recorded(monkeypatch, MatrixLaplace, "apply", first)
+
+
+def length(change: Any, mechanism: Any) -> Fraction:
+    """The norm, or for l2 and for the sizes of two eigenvalues its square: exact integers."""
+    moved = [int(x) for x in change]
+    if isinstance(mechanism, MatrixLaplace):
+        a, b, c, d, e, f = (
+            Fraction(x, int(w)) for x, w in zip(moved, mechanism.weights, strict=True)
+        )
+        # of rank 2, with eigenvalues of both signs or none: (Σ|λ|)² = 2 Σλ² - (Σλ)², or (Σλ)²
+        squares = a * a + d * d + f * f + 2 * (b * b + c * c + e * e)
+        sizes = np.abs(np.linalg.eigvalsh(np.array([[a, b, c], [b, d, e], [c, e, f]], float)))
+        certain = Fraction(float(sizes.sum())) ** 2 * (1 - Fraction(1, 10**12))  # of any rank
+        return max(2 * squares - (a + d + f) ** 2, (a + d + f) ** 2, certain)
+    if mechanism.norm == math.inf:
+        return Fraction(max(map(abs, moved)))
+    return Fraction(sum(x**2 for x in moved))
 
 
 @methods
@@ -76,16 +94,18 @@ def length(change: Any, norm: float) -> Fraction:
 def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
     monkeypatch: pytest.MonkeyPatch, method: str, relation: str, missing: Any
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
+    calls = recorded_noise(monkeypatch, method)
     found = []
     for rows in datasets(relation):
         release = zd.covariance(opened(rows, relation, missing), epsilon=EPSILON, method=method)
-        found.append(calls[-1][1])
+        found.append(list(calls[-1][1]) + [0] * (method == "matrix" and len(calls[-1][1]) == 5))
     mechanism = calls[-1][0]
-    assert mechanism.norm == (2 if method == "frobenius" else math.inf)
-    most = max(length(a - b, mechanism.norm) for a, b in pairs(found, relation))
+    most = max(
+        length(np.array(a, dtype=object) - np.array(b, dtype=object), mechanism)
+        for a, b in pairs(found, relation)
+    )
     limit = EPSILON * mechanism.scale
-    limit = limit**2 if method == "frobenius" else limit
+    limit = limit if method == "max" else limit**2
     assert most <= limit
     assert most > Fraction(1, 2) * limit
     unit = "who" if relation == "unit" else None
@@ -110,7 +130,7 @@ def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
 def test_what_is_handed_over_is_the_triangle_of_the_sums(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
+    calls = recorded_noise(monkeypatch, method)
     rows = np.array([[1.0, -1.0], [0.5, 0.25], [0.0, 1.0]])
     zd.covariance(rows, bounds=(-1, 1), epsilon=1, method=method)
     k = np.round(rows * STEPS).astype(int)
@@ -127,6 +147,7 @@ def test_what_is_handed_over_is_the_triangle_of_the_sums(
             OFF_DIAGONAL * gram[0][2],
             DIAGONAL * gram[1][1],
             OFF_DIAGONAL * gram[1][2],
+            *[DIAGONAL * gram[2][2]] * (method == "matrix"),
         ]
     assert [int(x) for x in calls[-1][1]] == wanted
 
@@ -136,7 +157,7 @@ def test_what_is_handed_over_is_the_triangle_of_the_sums(
 def test_without_noise_values_are_those_of_numpy(
     monkeypatch: pytest.MonkeyPatch, method: str, skip: bool
 ) -> None:
-    recorded(monkeypatch, KNorm, "apply", first)
+    recorded_noise(monkeypatch, method)
     rng = np.random.default_rng(5)
     rows = rng.uniform(-1, 3, size=(200, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 0.3]])
     rows = np.clip(rows, -1, 3)
@@ -161,14 +182,18 @@ def test_without_noise_values_are_those_of_numpy(
 def test_rows_of_bounded_length_have_noise_for_it(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
+    calls = recorded_noise(monkeypatch, method)
     rows = np.array([[3.0, 4.0], [30.0, 40.0], [0.0, -5.0]])
     cov = zd.covariance(rows, data_norm=5, epsilon=1, method=method).value
     shown = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, -5.0]])
     np.testing.assert_allclose(cov, np.cov(shown.T, ddof=0), atol=1e-3)
     square = STEPS**2 + (STEPS // 2) ** 2
-    wanted = OFF_DIAGONAL * square if method == "frobenius" else 2 * STEPS**2
-    assert calls[-1][0].sensitivity == wanted
+    mechanism = calls[-1][0]
+    if method == "matrix":
+        assert mechanism.squared_length == square
+    else:
+        wanted = OFF_DIAGONAL * square if method == "frobenius" else 2 * STEPS**2
+        assert mechanism.sensitivity == wanted
 
 
 @pytest.mark.parametrize("epsilon", ["1/1000", 1, 100])
@@ -209,10 +234,12 @@ def test_the_forecast_is_within_a_factor_of_one_and_a_half(case: str) -> None:
     assert 1 / 1.5 < np.mean(errors) / forecast < 1.5
 
 
-def test_the_better_norm_is_taken() -> None:
+def test_the_best_noise_is_taken() -> None:
     box = CovarianceQuestion(bounds=(0, 1)).plan(_facts(5), 1)
+    pair = CovarianceQuestion(data_norm=1).plan(_facts(2), 1)
     ball = CovarianceQuestion(data_norm=1).plan(_facts(20), 1)
-    assert [box.methods[0].name, ball.methods[0].name] == ["max", "frobenius"]
+    found = [plan.methods[0].name for plan in (box, pair, ball)]
+    assert found == ["max", "frobenius", "matrix"]
 
 
 def _facts(width: int) -> Facts:
@@ -266,4 +293,4 @@ def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None
         "max"
     )
     assert errors["frobenius"] < errors["max"]
-    assert all(2 / 3 < errors[name] / told[name] < 1.5 for name in told)
+    assert all(2 / 3 < errors[name] / told[name] < 1.5 for name in errors)

@@ -76,7 +76,7 @@ def rounded_matrix_laplace(
                 int(first[place]),
                 int(second[place]),
                 factor=factors[weighted[place]],
-                shift=Fraction(0) if center is None else center[place],
+                shift=Fraction(0) if center is None else center[int(place)],
             )
     return drawn
 

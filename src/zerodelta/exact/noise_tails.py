@@ -551,7 +551,7 @@ class CountsLaw(Law):
 class MatrixLaw(Law):
     """Entries of a symmetric matrix of matrix Laplace noise, on weighted integers (theory W2).
 
-    The entries off the diagonal are multiplied by `matrix_noise.ROOT`, about √2, so that a form with
+    Entries off the diagonal are multiplied by `matrix_noise.ROOT`, about √2, so that a form with
     coefficients c is tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm, up to `_ROOT_EXCESS`.
     `dimension` is the width w of the matrix.
 
@@ -578,9 +578,7 @@ class MatrixLaw(Law):
         if t <= 0:
             return arb(1)
         tau = to_float_down(ball(t) / ball(self.scale) / ball(_ROOT_EXCESS))
-        return self._diagonal.tail(t / _ROOT_EXCESS) + arb(
-            _above_the_tangent(self.dimension, tau)
-        )
+        return self._diagonal.tail(t / _ROOT_EXCESS) + arb(_above_the_tangent(self.dimension, tau))
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
         """Decide by the l2 norm of the coefficients."""
@@ -629,8 +627,9 @@ _RATIOS = np.exp2(np.arange(4097) / 512)
 """Variances, as multiples of x²/3, between which the distance of `_TANGENT` is bounded."""
 
 _TANGENT = np.maximum(
-    (_FLAT := erfc(math.sqrt(1.5))) + (_SLOPE := math.sqrt(1.5 / math.pi) * math.exp(-1.5))
-    * (_RATIOS - 1) - erfc(np.sqrt(1.5 / _RATIOS)),
+    (_FLAT := erfc(math.sqrt(1.5)))
+    + (_SLOPE := math.sqrt(1.5 / math.pi) * math.exp(-1.5)) * (_RATIOS - 1)
+    - erfc(np.sqrt(1.5 / _RATIOS)),
     0.0,
 )
 """How far the tangent at x²/3 lies above φ (`MatrixLaw`), at these variances: it is rising."""

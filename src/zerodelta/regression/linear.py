@@ -39,9 +39,9 @@ _ELSEWHERE = {
 class LinearQuestion:
     """Ask for a `LinearModel` with one line, for rows of bounded length and bounded targets.
 
-    `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (matrix Laplace
-    or K-norm noise on XᵀX and Xᵀy), or "auto", the one with the smaller predicted error. `zerodelta.paper` has
-    regression by purified Gaussian statistics, `lattice_adassp`.
+    `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (matrix
+    Laplace or K-norm noise on XᵀX and Xᵀy), or "auto", the one with the smaller predicted error.
+    `zerodelta.paper` has regression by purified Gaussian statistics, `lattice_adassp`.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5 or W2).

@@ -107,7 +107,7 @@ class StatisticsPlan:
 
 @value
 class MatrixStatisticsPlan:
-    """Matrix Laplace noise on the products of all numbers of a row, its weighted target included."""
+    """Matrix Laplace noise on the products of all numbers of a row, its target included."""
 
     columns: int
     noise: MatrixLaplace
@@ -180,7 +180,8 @@ def plan_statistics(shape: Shape) -> StatisticsPlan | MatrixStatisticsPlan:
     >>> [type(plan).__name__ for plan in plans]
     ['StatisticsPlan', 'MatrixStatisticsPlan']
     """
-    plans = [plan_k_norm(shape), *(plan_matrix(shape, weight) for weight in _TARGET_WEIGHTS)]
+    plans: list[StatisticsPlan | MatrixStatisticsPlan] = [plan_k_norm(shape)]
+    plans += [plan_matrix(shape, weight) for weight in _TARGET_WEIGHTS]
     return min(plans, key=lambda plan: plan.predicted_error)
 
 
