@@ -1,7 +1,7 @@
 """A kernel's noise, and a uniform point with noise, are drawn from the laws that are judged.
 
-Elsewhere `test_apply_on_every_path` compares exactly, each sampler having its exact test. The sum of
-a uniform point and noise has its closed form here only: chi-square on replayed bits.
+Elsewhere `test_apply_on_every_path` compares exactly, each sampler having its exact test. The sum
+of a uniform point and noise has its closed form here only: chi-square on replayed bits.
 """
 
 from __future__ import annotations
