@@ -40,10 +40,10 @@ def test_each_bet_is_fair_at_best_if_the_claim_is_true(epsilon: float, worse: fl
 def test_a_true_claim_is_ever_refuted_with_probability_at_most_alpha(
     epsilon: float, alpha: float
 ) -> None:
-    """All paths of 220 bets, by dynamic programming: whoever looks after every bet."""
+    """All paths of 300 bets, by dynamic programming: whoever looks after every bet."""
     accuracy, crossed = 1 / (1 + math.exp(-epsilon)), 0.0
     alive = np.ones(1)  # probability of each number of right guesses, not refuted yet
-    for guesses in range(1, 221):
+    for guesses in range(1, 301):
         alive = np.append(alive * (1 - accuracy), 0) + np.append(0, alive * accuracy)
         refuted = [wealth(guesses, right, epsilon) >= 1 / alpha for right in range(guesses + 1)]
         crossed += alive[refuted].sum()
