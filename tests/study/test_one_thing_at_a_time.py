@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -133,33 +132,11 @@ def test_a_fork_inside_a_descent_publishes_nothing() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
 
 
-def test_a_subclass_of_a_network_is_the_caller_s_word() -> None:
-    class Other(TanhNetwork):
-        pass
-
-    rows = np.column_stack([np.zeros((20, 2)), np.zeros(20)])
-    other = Other(lower=(0, 0), upper=(1, 1))
-    study = Stage(rows, Ball(other.parameters, 1, center=other.start()), rounds=2)
-    assert study.minimize(other).certificate.status is Status.ASSERTED
-
-
 def test_a_network_refuses_other_columns() -> None:
     network = TanhNetwork(lower=(0, 0), upper=(1, 1))
     study = Stage(np.zeros((20, 4)), Ball(network.parameters, 1), rounds=2)
     with pytest.raises(ParameterError, match="3 features"):
         study.minimize(network)
-
-
-def test_a_bad_gradient_is_refused_before_data_is_read() -> None:
-    def failing(theta: Any, rows: Any) -> Any:
-        return 1 / 0
-
-    def centered(theta: Any, rows: Any) -> Any:
-        return (rows - rows.mean(axis=0))[:, :2]
-
-    for gradient, words in ((failing, "ZeroDivisionError"), (centered, "with the other rows")):
-        with pytest.raises(ParameterError, match=words):
-            Stage(line_data(50), Ball(2, 1)).minimize(gradient)
 
 
 def test_a_row_by_row_study_minimizes_row_by_row() -> None:
@@ -189,33 +166,11 @@ def test_the_last_base_is_whole_beyond_64_bits() -> None:
         assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2
 
 
-def test_a_with_block_lets_no_warning_out() -> None:
-    study = study_of(np.ones((5, 1)))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with study as inside:
-            np.log(np.asarray(inside.mean(0)) - 1e6)
-            warnings.warn("hidden", stacklevel=1)
-    assert caught == []
-
-
 def test_ten_tenths_are_ten_questions() -> None:
     study = study_of(np.ones((5, 1)), rounds=10)
     answers = [float(study.mean(0, share=0.1)) for _ in range(10)]
     assert 0.5 not in answers
     assert float(study.mean(0, share=0.1)) == 0.5
-
-
-def test_errors_after_the_first_answer_do_not_quote_the_program() -> None:
-    study = study_of(np.ones((5, 1)))
-    secret = float(study.mean(0))
-
-    def failing(rows: Any) -> Any:
-        raise ValueError(secret)
-
-    with pytest.raises(ParameterError) as raised:
-        study.mean(failing)
-    assert str(secret) not in str(raised.value)
 
 
 def test_a_tiny_internal_share_selects_without_raising() -> None:

@@ -175,8 +175,10 @@ def test_a_subclass_of_a_stable_query_is_asserted() -> None:
         (lambda theta, rows: np.ones(len(rows)), "1 numbers a row"),
         (lambda theta, rows: "text", "0 numbers|numbers a row|real numbers"),
         (lambda theta, rows: None, "real numbers"),
+        (lambda theta, rows: 1 / 0, "ZeroDivisionError"),
+        (lambda theta, rows: (rows - rows.mean(axis=0))[:, :2], "with the other rows"),
     ],
-    ids=["NameError", "too wide", "too narrow", "text", "nothing"],
+    ids=["NameError", "too wide", "too narrow", "text", "nothing", "failing", "centered"],
 )
 def test_a_gradient_that_cannot_work_is_refused_before_rows_are_read(
     gradient: Any, words: str
