@@ -42,7 +42,8 @@ class Encoder:
 @pytest.mark.parametrize("rowwise", [False, True])
 @pytest.mark.parametrize("function", [first, Encoder()], ids=["plain", "with a state"])
 def test_a_study_that_may_ask_functions_is_asserted(rowwise: bool, function: Any) -> None:
-    certificate = made(rowwise=rowwise).run(lambda s: s.mean(function), rehearse=False).certificate
+    options: dict[str, Any] = {"rowwise": rowwise, "functions": np.True_}
+    certificate = made(**options).run(lambda s: s.mean(function), rehearse=False).certificate
     assert certificate.status is Status.ASSERTED
     assert FUNCTIONS in certificate.assumed
 
