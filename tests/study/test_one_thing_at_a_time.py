@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from data.opening import opened
 from study.stages import Stage, line_data
-from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import internal_array
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
-from zerodelta.training.descent import Iterates, StepSizes
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.losses import Logistic
 from zerodelta.training.models import TanhNetwork
@@ -153,19 +149,6 @@ def test_a_row_by_row_study_minimizes_row_by_row() -> None:
     assert sizes == {1, 7}  # 7: the made-up rows of the trial
 
 
-def test_the_last_base_is_whole_beyond_64_bits() -> None:
-    for side in range(2, 30):
-        ball = Ball(3, 1)
-        spacing = Fraction(1, (1 << 63) + side * (1 << 59))
-        iterates = Iterates(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
-        iterates.theta = np.array([0.9999999, -0.0004, 0.0])
-        iterates._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
-        iterates._averaged = 1
-        base = iterates.base(spacing)
-        assert all(type(entry) is int for entry in base)
-        assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2
-
-
 def test_ten_tenths_are_ten_questions() -> None:
     study = study_of(np.ones((5, 1)), rounds=10)
     answers = [float(study.mean(0, share=0.1)) for _ in range(10)]
@@ -190,14 +173,6 @@ def test_named_columns_are_not_read_row_by_row(monkeypatch: Any) -> None:
     study.mean(0)
     study.mean(lambda block: block[:, 0])
     assert seen == [False, True]
-
-
-def test_bytes_and_single_precision_complex_change_no_other_row() -> None:
-    clean = next(iter(opened(ArraySource(np.array([True, True, False, False]))).blocks()))
-    mixed = next(iter(opened(ArraySource(np.array([True, True, False, b"x"]))).blocks()))
-    assert np.array_equal(clean[:3], mixed[:3])
-    column = np.array([1 + 0j, 2 + 1j], dtype=np.complex64)
-    assert np.isnan(next(iter(opened(ArraySource(column)).blocks()))[1, 0])
 
 
 def test_no_columns_and_no_function_are_named() -> None:
