@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +43,7 @@ from zerodelta.privacy.steps import Status
 from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.testing import replayed
 
+F = Fraction
 RELEASES = [
     case
     for case in CASES
@@ -122,10 +124,89 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
                 zd.verify(changed)
 
 
+# -- mistakes in public inputs --------------------------------------------------------------------
+
+_NUMBER = (0, -1, math.nan, "x")
+WRONG: dict[str, tuple[Any, ...]] = {
+    "epsilon": (*_NUMBER, None),
+    "base_epsilon": (0, -1),
+    "rho": _NUMBER,
+    "delta": (0.0, -1),
+    "log_delta": (0.5, 1.0, -math.inf),
+    "mixing_weight": (0, 1, -1, 2),
+    "mixing_probability": (0, 1),
+    **dict.fromkeys(("radius", "data_norm", "target_bound", "lipschitz"), (0, -1)),
+    **dict.fromkeys(("iterations", "rounds", "steps", "sample_size", "measurements"), (0, 2.5)),
+    "batch": (0, 10**6),
+    "regularization": (-1,),
+    "proposed_bound": (0,),
+    **dict.fromkeys(("bound_share", "test_share"), (0, 1)),
+}
+"""By the name of a parameter: values that no release takes."""
+_PLANE, _BALL = np.zeros((9, 3)), zd.Ball(3, 1)
+_WOLFE: list[dict[str, Any]] = [
+    *({"domain": wrong} for wrong in (_BALL, "ball", [[math.nan, 1.0, 0.0]])),
+    {"domain": zd.Ball(3, 1, norm=1, center=1)},
+    *({"loss": wrong} for wrong in (3, lambda theta, rows: rows[:, 0])),
+    {"loss": zd.models.Squared(label_bound=1)},
+    {"labels": np.zeros(7)},
+    {"features": np.zeros((0, 3))},
+]
+MISTAKES: dict[str, list[dict[str, Any]]] = {
+    "paper.purify_ball": [{"delta": "1e-9"}, {"log_delta": None}, {"base_epsilon": F(3, 2)}],
+    "paper.purify_choice": [{"base_epsilon": 2}, {"log_delta": 0.5}],
+    "paper.approximate_frank_wolfe": _WOLFE,
+    "paper.frank_wolfe_pure": [*_WOLFE, {"smoothness": None, "iterations": None}],
+    "paper.pure_frank_wolfe": [
+        *_WOLFE,
+        *({"sketch": wrong} for wrong in (np.ones((1, 4)), np.full((1, 3), np.inf))),
+        {"sketch": np.ones((1, 3)), "measurements": 4},
+        *({"composition": "none"}, {"base_epsilon": 1}),
+        {"domain": [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]},
+    ],
+    "paper.dp_sgd": [{"log_delta": 0.0, "delta": None}, {"radius": 0}],
+    "paper.adassp": [
+        {"log_delta": 0.0, "delta": None},
+        {"features": _PLANE[:, :0]},
+        {"target": np.zeros(3)},
+    ],
+    "paper.mode": [{"universe": 0}, {"unknown": 77}],
+    "bounded_local_sensitivity": [
+        {"query": CustomQuery(function=len, grid=zd.Box(0, 1).grid(5), local=lambda rows: 1)},
+    ],
+}
+
+
+def refused(case: str, **changes: Any) -> bool:
+    """Assert that a golden call is refused with other options."""
+    called, options = asked(case)
+    names = list(inspect.signature(called).parameters)
+
+    def mistaken(*given: Any, **named: Any) -> Any:
+        arguments = {**dict(zip(names, given, strict=False)), **named, **changes}
+        with pytest.raises(zd.errors.ParameterError):
+            called(**arguments)
+
+    CASES[case](mistaken, **options)
+    return True
+
+
+@releases
+def test_a_number_that_no_release_takes_is_refused(case: str) -> None:
+    parameters = inspect.signature(asked(case)[0]).parameters
+    for name in WRONG.keys() & parameters.keys():
+        alone = {"delta": {"log_delta": None}, "log_delta": {"delta": None}}.get(name, {})
+        assert all(refused(case, **alone, **{name: wrong}) for wrong in WRONG[name]), name
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_a_public_input_is_refused(case: str) -> None:
+    assert all(refused(case, **changes) for changes in MISTAKES[case])
+
+
 # -- results lie in their space -------------------------------------------------------------------
 
 
-F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), ("1/10", "7/10")]
 PURE: dict[str, Any] = {"epsilon": 3, "mixing_weight": "1/4", "delta": "1e-3"}
 STABLE: dict[str, Callable[..., zd.records.Release]] = {
