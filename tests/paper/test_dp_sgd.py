@@ -15,11 +15,10 @@ from flint import arb, ctx
 from mpmath import mp, mpf
 
 from channels.channel_laws import mixed
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
 from study.stages import read
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
     rounded_gaussian_pmf,
@@ -245,14 +244,8 @@ def one_dimensional(scale: Fraction) -> dict[Any, dict[int, arb]]:
 def test_one_dimensional_descent_on_the_lattice_is_exactly_pure() -> None:
     laws = one_dimensional(F(1))
     assert len(laws) == 16
-    pairs = list(neighbors(laws))
-    assert len(pairs) == 48
-    assert all(certainly_pure(laws[a], laws[b], 1) for a, b in pairs)
-
-
-def test_one_dimensional_descent_with_too_little_noise_is_caught() -> None:
-    laws = one_dimensional(F(1, 12))
-    assert any(certainly_impure(laws[a], laws[b], 1) for a, b in neighbors(laws))
+    assert len(list(neighbors(laws))) == 48
+    assert_pure(laws, epsilon=1, mistake=one_dimensional(F(1, 12)))
 
 
 # --- parameters, batches, utility, failures ------------------------------------------------------

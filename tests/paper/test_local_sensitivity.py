@@ -14,6 +14,8 @@ from flint import arb, ctx
 
 import zerodelta as zd
 from channels.channel_laws import row
+from channels.noise_laws import as_ball
+from purity import assert_pure
 from sampling import Replace
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -198,17 +200,11 @@ def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors() -> None:
         drafted = projected_law(d, epsilon, margin)
         with ctx.workprec(512):
             laws[d] = {
-                z: sum((drafted[y] * as_arb(matrix[y][z]) for y in drafted), arb(0))
+                z: sum((drafted[y] * as_ball(matrix[y][z]) for y in drafted), arb(0))
                 for z in matrix[0]
             }
     pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
-    assert all(certainly_pure(laws[a], laws[b], 3) for a, b in pairs)
-
-
-def as_arb(value: Any) -> arb:
-    return (
-        value if isinstance(value, arb) else value.ball() if hasattr(value, "ball") else ball(value)
-    )
+    assert_pure(laws, pairs, epsilon=3)
 
 
 def projected_law(rows: Any, epsilon: Fraction, margin: int) -> Any:

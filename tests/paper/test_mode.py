@@ -160,7 +160,7 @@ def test_release_has_the_law() -> None:
     expected = [float(p) for p in law(rows, size, epsilon, tau, "real").values()]
     bits = ReplayBits("mode has the law")
     drawn = Counter(
-        replayed(bits)(mode)(list(rows), universe=size, epsilon=epsilon).value for _ in range(3000)
+        replayed(bits)(mode)(list(rows), universe=size, epsilon=epsilon).value for _ in range(600)
     )
     assert goodness_of_fit([drawn[i] for i in range(size)], expected) > 1e-4
 
