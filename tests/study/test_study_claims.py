@@ -146,8 +146,8 @@ def test_a_callers_gradient_is_asserted(rowwise: bool) -> None:
     study = Study(rows, epsilon=1, publish=Ball(2, 1), rounds=2, rowwise=rowwise)
     certificates = [
         study.minimize(gradient).certificate,
-        laplace_noisy_descent(rows, epsilon=1, steps=2, **descends).certificate,
-        dp_sgd(rows, epsilon=1, log_delta=-10.0, steps=2, **descends).certificate,
+        laplace_noisy_descent(rows, epsilon=1, **descends).certificate,
+        dp_sgd(rows, epsilon=1, log_delta=-10.0, **descends).certificate,
         frank_wolfe_pure(
             rows,
             loss=gradient,
