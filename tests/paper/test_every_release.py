@@ -198,6 +198,17 @@ def test_a_number_that_no_release_takes_is_refused(case: str) -> None:
         assert all(refused(case, **alone, **{name: wrong}) for wrong in WRONG[name]), name
 
 
+WITH_DELTA = {"paper.dp_sgd", "paper.approximate_frank_wolfe", "paper.adassp"} | {
+    *("paper.propose_test_release", "paper.approximate_mwem", "paper.purify_ball"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(WITH_DELTA))
+def test_exactly_one_delta_is_given(case: str) -> None:
+    assert refused(case, delta=None, log_delta=None)
+    assert refused(case, delta=1e-9, log_delta=-20.0)
+
+
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_in_a_public_input_is_refused(case: str) -> None:
     assert all(refused(case, **changes) for changes in MISTAKES[case])

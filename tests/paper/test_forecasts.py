@@ -218,16 +218,6 @@ def test_the_parts_of_epsilon_in_algorithms_10_and_11() -> None:
             split_in_three(total, base)
 
 
-@pytest.mark.parametrize("both", [{}, {"delta": 1e-9, "log_delta": -20.0}, {"delta": 0.0}])
-def test_exactly_one_delta_is_given(both: dict[str, Any]) -> None:
-    with pytest.raises(zd.errors.ParameterError, match="delta"):
-        propose_test_release([0.0], **MEDIAN, proposed_bound=1, epsilon=1, **both)
-    with pytest.raises(zd.errors.ParameterError, match="delta"):
-        approximate_mwem(np.ones((9, 6)), workload=WORKLOAD, rounds=2, epsilon=1, **both)
-    with pytest.raises(zd.errors.ParameterError, match="delta"):
-        adassp([[0.0]], [0.0], epsilon=1, **LINEAR, **both)
-
-
 def test_delta_and_its_logarithm_mean_the_same() -> None:
     pairs = [
         [

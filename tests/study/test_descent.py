@@ -308,6 +308,33 @@ def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.Monkey
         assert drawn == listed
 
 
+@pytest.mark.parametrize("epsilon", [1, 50])
+@pytest.mark.parametrize("count", [1, 20])
+def test_the_channel_has_the_last_word(
+    epsilon: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step cannot end raw; with twenty either ending may be planned."""
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, size=(300, 2))
+    gradients = gradients_of(rows, rows[:, 0], loss=Squared(label_bound=1), radius=1, data_norm=1)
+    descent = plan_descent(
+        gradients,
+        ball=Ball(2, 1),
+        epsilon=epsilon,
+        mixing_probability="1/100",
+        sizes=StepSizes(count=count, first="1/2"),
+    )
+    handed: list[Any] = []
+
+    def marked(self: Any, value: Any, bits: Any) -> Any:
+        handed.append(value)
+        return np.array([0.25, -0.125])
+
+    monkeypatch.setattr(type(descent.channel), "apply", marked)
+    published = descent.run(read(gradients), ReplayBits("descent"))
+    assert published.tolist() == [0.25, -0.125]
+    assert len(handed) == 1
+
+
 # --- minimize ----------------------------------------------------------------------------------
 
 

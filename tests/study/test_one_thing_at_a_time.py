@@ -17,7 +17,6 @@ from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.losses import Logistic
 from zerodelta.training.models import TanhNetwork
 
 
@@ -80,15 +79,6 @@ def test_a_value_cannot_publish_while_it_is_published() -> None:
     release = study.publish(greedy)
     assert greedy.releases == []
     assert study.release is release
-
-
-def test_a_generator_is_no_program() -> None:
-    def program(study: Study) -> Any:
-        study.publish(0)
-        yield 1
-
-    with pytest.raises(ParameterError, match="plain function"):
-        study_of(np.ones((5, 1))).run(program)
 
 
 def test_a_gradient_cannot_publish_an_iterate() -> None:
@@ -186,12 +176,6 @@ def test_clip_beside_layers_is_refused() -> None:
     study = Stage(line_data(50), Ball(2, 1))
     with pytest.raises(ParameterError, match="layers"):
         study.minimize(lambda theta, rows: rows[:, :2], clip=1, layers=[(2, 1)])
-
-
-def test_descents_in_a_program_are_internal_too() -> None:
-    study = Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
-    release = study.run(lambda s: s.minimize(Logistic(), data_norm=1))
-    assert study.release is release
 
 
 @pytest.mark.parametrize("end", [-1.0, 0.0, math.nan, math.inf, -math.inf, 1e-320, 1e300])
