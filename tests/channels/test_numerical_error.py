@@ -81,14 +81,14 @@ def test_the_price_of_an_error_is_exactly_two_r_over_b(
     error: Fraction, scale: Fraction, spacing: Fraction
 ) -> None:
     """One ideal value, errors in opposite directions: 1e-30 less is caught, and half the noise."""
-    whole, half = (
+    (p, q), (one, two) = (
         [output(built(error, b, spacing), (F(1), F(0), F(0)), (sign, 1, 1)) for sign in (-1, 1)]
         for b in (scale, scale / 2)
     )
     price = 2 * error / scale
-    assert certainly_pure(*whole, price)
-    assert certainly_impure(*whole, price - F(1, 10**30))
-    assert certainly_impure(*half, price)
+    assert certainly_pure(p, q, price)
+    assert certainly_impure(p, q, price - F(1, 10**30))
+    assert certainly_impure(one, two, price)
 
 
 def test_rounding_before_the_noise_is_caught() -> None:

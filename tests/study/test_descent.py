@@ -142,8 +142,8 @@ def bases(
     ball: Ball, spacings: Iterable[Fraction], sums: Iterable[Any], unit: float = 1e-6
 ) -> None:
     """Assert that S2's radius ⌊r/s⌋ holds in integers, whatever came before."""
-    schedules = itertools.product((0, "1/2"), repeat=2)
-    for noisy, spacing, (momentum, average) in itertools.product(sums, spacings, [*schedules]):
+    halves: tuple[Any, ...] = (0, "1/2")
+    for noisy, spacing, momentum, average in itertools.product(sums, spacings, halves, halves):
         sizes = StepSizes(count=4, first=3, momentum=momentum, average=average)
         iterates = Iterates(ball=ball, sizes=sizes, unit=unit)
         for factor in (1, -3, 1):
