@@ -186,7 +186,8 @@ def test_all_neighbors_of_the_matrix_of_products_are_within_epsilon(
     handed: list[Any] = []
 
     def apply(self: MatrixLaplace, sums: Any, bits: Any) -> Any:
-        handed.append((self, [Fraction(int(s), int(w)) for s, w in zip(sums, self.weights, strict=True)]))
+        entries = zip(sums, self.weights, strict=True)
+        handed.append((self, [Fraction(int(entry), int(weight)) for entry, weight in entries]))
         return sums // self.quantum
 
     replace("plan_statistics", partial(plan_matrix, target_weight=target_weight))
