@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from ledger.spenders import as_a_new_process, charge
-from zerodelta.ledger.balances import Balance, Balances, Row, booked, seal
+from zerodelta.ledger.balances import Balance, booked
 from zerodelta.ledger.ledger import Ledger, reading
-from zerodelta.ledger.store import close_all, first_entries
+from zerodelta.ledger.store import close_all
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spine.plan import Facts
 from zerodelta.spine.run import preview
@@ -54,23 +54,6 @@ def test_a_float_allows_the_decimal_that_it_prints_as(epsilon: float) -> None:
     stated = release.certificate.claim.exact_epsilon  # type: ignore[attr-defined]
     assert stated == Fraction(str(epsilon))
     zd.verify(release.certificate, epsilon=epsilon)
-
-
-@given(st.lists(st.fractions(min_value="1/1000", max_value=1, max_denominator=10**9), max_size=20))
-def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
-    account = Balance(limit=None, neighbors=Neighbors.REPLACE, unit=None)
-    rows = first_entries(("data", None), Fraction(20), None, None)
-    for amount in amounts:
-        cost = booked(amount, neighbors=Neighbors.REPLACE, unit=None, account=account)
-        body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(cost)}
-        body |= {"epsilon": str(amount), "neighbors": "replace", "unit": None, "task": "mean"}
-        body |= {"certificate": "", "record": "", "time": "9999-01-01T00:00:00Z"}
-        rows.append(seal(len(rows) + 1, body, rows[-1][3]))
-    found: dict[int, Row] = {row[0]: row for row in rows}
-    balances = Balances(name="x")
-    for row in rows:
-        balances.add(row, found.get)
-    assert balances.accounts["data", None].spent == sum(amounts, Fraction(0))
 
 
 def test_reopening_with_another_budget_raises(path: str, ledger: Ledger) -> None:

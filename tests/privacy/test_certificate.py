@@ -386,7 +386,7 @@ def test_garbage_is_a_certificate_error(text: str) -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, b"{}", [], {}, object(), zd.purification.PureDP(1)])
 def test_what_is_no_certificate_is_a_certificate_error(thing: Any) -> None:
-    refused(thing, "no certificate")
+    refused(thing, "not a certificate")
 
 
 def test_names_that_occur_twice_and_names_nobody_reads_are_refused() -> None:
