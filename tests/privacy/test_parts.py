@@ -88,7 +88,9 @@ def test_only_pure_parts_add_up_and_only_to_a_pure_claim() -> None:
         zd.ApproxDP(1, -1.0),
         zd.purification.PureDP(1, bounded_range=True),
     ):
-        refused(zd.records.Certificate(claim=claim, parts=parts), "several parts prove plain pure DP")
+        refused(
+            zd.records.Certificate(claim=claim, parts=parts), "several parts prove plain pure DP"
+        )
 
 
 def test_a_real_minimum_needs_theorem_n_in_its_own_part() -> None:
