@@ -18,11 +18,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import zerodelta
 from public_names import public_names
-from zerodelta.cli import app
 from zerodelta.errors import ParameterError, ZeroDeltaError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -132,12 +130,6 @@ def test_import_loads_nothing_heavy() -> None:
     loaded = set(done.stdout.split())
     assert "zerodelta" in loaded
     assert not loaded & HEAVY
-
-
-def test_version_command_prints_the_version() -> None:
-    result = CliRunner().invoke(app, ["version"])
-    assert result.exit_code == 0
-    assert result.output == f"zerodelta {zerodelta.__version__}\n"
 
 
 def test_errors_survive_pickling() -> None:

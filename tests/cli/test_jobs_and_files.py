@@ -213,15 +213,6 @@ def test_a_key_that_is_a_formula_or_an_escape_is_harmless(tmp_path: Path) -> Non
     assert "&lt;script&gt;" in page
 
 
-def test_a_release_is_signed_and_its_signature_checked(people: Path) -> None:
-    pytest.importorskip("cryptography")
-    assert run("keys", people / "ana")[0] == 0
-    out = people / "o"
-    words = [*asked(people, "mean", "-", "income"), "--out", out, "--sign", people / "ana.key"]
-    assert run(*words)[0] == 0
-    assert run("verify", out / "release.json", "--signed-by", people / "ana.pub")[0] == 0
-
-
 def test_verify_reads_the_standard_input(people: Path) -> None:
     assert run(*asked(people, "mean", "-", "income"), "--out", people / "o")[0] == 0
     text = (people / "o" / "release.json").read_text(encoding="utf-8")

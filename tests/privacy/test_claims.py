@@ -399,16 +399,6 @@ def test_zcdp_costs() -> None:
             zcdp_cost(none)
 
 
-def test_permute_and_flip_is_not_a_bounded_range_step() -> None:
-    """Scores (0, 0) against (1, -1): its KL divergence is above ε²/8 and within ε·tanh(ε/2)."""
-    for epsilon in (0.1, 1.0, 3.0):
-        win = 1 - math.exp(-epsilon) / 2  # P(first) = 1 - x/2 with x = e^-(2/b), b = 2/ε
-        divergence = 0.5 * math.log(0.5 / win) + 0.5 * math.log(0.5 / (1 - win))
-        assert divergence == pytest.approx((epsilon - math.log(2 - math.exp(-epsilon))) / 2)
-        assert divergence > float(zcdp_cost(PureDP(epsilon, bounded_range=True)))
-        assert divergence <= float(zcdp_cost(PureDP(epsilon)))
-
-
 def test_exponential_mechanism_steps_stay_within_their_cost() -> None:
     """Random pairs whose loss has range ε, at many orders, against ε²a/8 and the curve."""
     rng = random.Random(8)

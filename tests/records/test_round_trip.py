@@ -271,28 +271,6 @@ def test_what_was_paid_for_is_not_written_over(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["income.json"]
 
 
-def test_a_file_is_there_as_a_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = zd.mean([1.0], bounds=(0, 1), epsilon=1)
-
-    def full(_: int) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("zerodelta.privacy.readable.os.fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        release.save(tmp_path / "x.json")
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.undo()
-
-    def no_links(*_: Any) -> None:
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr("zerodelta.privacy.readable.os.link", no_links)
-    release.save(tmp_path / "x.json")
-    assert zd.load(tmp_path / "x.json").value == release.value
-
-
 def test_only_classes_of_ours_are_made() -> None:
     """Each is one of ours, which stores what it is given and does nothing else."""
     assert {made.__module__.partition(".")[0] for made in CLASSES.values()} == {"zerodelta"}
