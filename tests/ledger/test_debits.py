@@ -527,32 +527,6 @@ def test_a_verb_that_runs_a_study_pays_once(tmp_path: Path) -> None:
     assert ledger.history[-1]["task"] == "kmeans()"
 
 
-def test_an_account_of_a_unit_or_another_relation(tmp_path: Path) -> None:
-    table = np.zeros(100, dtype=[("age", np.float64), ("id", np.int64)])
-    path = tmp_path / "units.ledger"
-    options: dict[str, Any] = {"columns": {"age": zd.number(0, 120)}, "ledger": path}
-    rows = zd.open(table, budget=5, name="rows", **options)
-    units = zd.open(table, budget=5, name="units", unit="id", max_rows=2, units=9, **options)
-    added = zd.open(
-        table, budget=5, name="added", neighbors="add-remove", expected_rows=100, **options
-    )
-    for data in (rows, units, added):
-        zd.sum(data, "age", epsilon=1)
-        assert zd.Ledger(path, data=data.name).spent == 1
-    assert zd.Ledger(path, data="units").unit == "id"
-    other = zd.open(table, name="rows", neighbors="add-remove", expected_rows=100, **options)
-    zd.sum(other, "age", epsilon=1, again=True)
-    assert zd.Ledger(path, data="rows").spent == 3  # twice one, for replace
-    others: list[tuple[str, dict[str, Any]]] = [
-        ("added", {}),
-        ("rows", {"unit": "id", "max_rows": 2, "units": 9}),
-        ("units", {}),
-    ]
-    for name, more in others:
-        with pytest.raises(zd.errors.ParameterError):
-            zd.sum(zd.open(table, name=name, **more, **options), "age", epsilon=1, again=True)
-
-
 def test_an_analyst_is_not_charged_twice(tmp_path: Path) -> None:
     data = people(tmp_path)
     ana = zd.Ledger(tmp_path / "people.ledger", data="people", analyst="ana", budget=3)
