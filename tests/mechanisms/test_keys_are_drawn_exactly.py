@@ -164,8 +164,8 @@ def test_keys_of_a_universe_of_1024_are_published_as_if_it_were_listed() -> None
     universe = RangeKeys(lower=0, upper=1023)
     found = UnknownKeys.for_epsilon(epsilon=2, universe=universe, false_keys=4)
     gaps, listed = ReplayBits("by gaps"), ReplayBits("listed")
-    ours = [found.apply(COUNTS, gaps) for _ in range(4000)]
-    theirs = [brute_force(found, listed) for _ in range(4000)]
+    ours = [found.apply(COUNTS, gaps) for _ in range(2500)]
+    theirs = [brute_force(found, listed) for _ in range(2500)]
 
     def alike(one: list[int], two: list[int], most: int) -> float:
         table = np.stack([np.bincount(np.minimum(x, most), minlength=most + 1) for x in (one, two)])

@@ -32,6 +32,7 @@ def distance(aim: Aim, below: int, not_above: int) -> int:
     return max(0, right, left)
 
 
+@settings(max_examples=40)
 @given(levels, st.integers(0, 40), st.sampled_from([2, 10]), st.booleans())
 def test_a_row_more_moves_every_distance_by_the_stated_sensitivity(
     q: Fraction, margin: int, parts: int, follows: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -160,6 +161,37 @@ def test_a_single_point_and_a_full_window_need_no_nats() -> None:
     assert mass(UniformMixing, size=1) == 0
     assert mass(GridMixing, cells=1, dimension=7) == 0
     assert mass(LocalUniformKernel, cells=9, kernel_cells=9, dimension=5) == 0
+
+
+def test_gaussian_net_mass_covers_every_point_of_small_nets() -> None:
+    for dimension, bound, variance in itertools.product(
+        (1, 2, 3), (0, 1, 5, 9), (Fraction(1), Fraction(3), Fraction(1, 2))
+    ):
+        claimed = mpf(mass(GaussianNet, dimension=dimension, bound=bound, variance=variance))
+        sigma = mp.sqrt(real(variance))
+        reach = math.isqrt(bound)
+        pmf = {
+            k: mp.ncdf((k + mpf(1) / 2) / sigma) - mp.ncdf((k - mpf(1) / 2) / sigma)
+            for k in range(-reach, reach + 1)
+        }
+        for point in itertools.product(pmf, repeat=dimension):
+            if sum(k * k for k in point) <= bound:
+                assert -sum(mp.log(pmf[k]) for k in point) <= claimed
+
+
+def test_laplace_net_mass_covers_every_point_of_small_nets() -> None:
+    for dimension, bound, scale in itertools.product(
+        (1, 2, 3), (0, 1, 4), (Fraction(1), Fraction(3), Fraction(1, 2))
+    ):
+        claimed = mpf(mass(LaplaceNet, dimension=dimension, bound=bound, scale=scale))
+        b = real(scale)
+        pmf = {
+            k: mp.sinh(1 / (2 * b)) * mp.exp(-abs(k) / b) if k else 1 - mp.exp(-1 / (2 * b))
+            for k in range(-bound, bound + 1)
+        }
+        for point in itertools.product(pmf, repeat=dimension):
+            if sum(map(abs, point)) <= bound:
+                assert -sum(mp.log(pmf[k]) for k in point) <= claimed
 
 
 def test_what_delta_may_be_is_never_overstated_and_loses_nothing() -> None:

@@ -134,9 +134,9 @@ def _other_steps(certificate: Any, text: str) -> bool:
     return bool(json.loads(certificate.to_json())["parts"] != steps)
 
 
-def test_a_thousand_mutants_of_releases(tmp_path_factory: Any) -> None:
-    accepted, _ = check(1000, 7, tmp_path_factory.mktemp("mutants"))
-    assert accepted < 500  # else they were hardly changed
+def test_mutants_of_releases(tmp_path_factory: Any) -> None:
+    accepted, _ = check(400, 7, tmp_path_factory.mktemp("mutants"))
+    assert accepted < 200  # else they were hardly changed
 
 
 @pytest.mark.slow
