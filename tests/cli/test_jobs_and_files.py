@@ -225,21 +225,6 @@ def test_verify_reads_the_standard_input(people: Path) -> None:
     assert not json.loads(output)["verified"]
 
 
-def test_several_releases_are_reported_on_one_page_with_their_total(people: Path) -> None:
-    paying = ["--ledger", people / "l", "--budget", 1]
-    assert run(*asked(people, "mean", "-", "income"), *paying, "--out", people / "a")[0] == 0
-    assert run(*asked(people, "mode", "-", "city"), *paying, "--out", people / "b")[0] == 0
-    files = [people / name / "release.json" for name in "ab"]
-    page = people / "r.html"
-    code, output = run("report", *files, "--ledger", people / "l", "--out", page, "--json")
-    assert code == 0, output
-    assert json.loads(output) == {"report": str(page), "releases": 2}
-    text = page.read_text(encoding="utf-8")
-    assert "2 releases, together pure ε = 0.5 (replace)" in text
-    assert "The budget of the data set so far" in text
-    assert run("report", people / "people.toml", "--out", page)[0] == 1
-
-
 # -- ledger, advise, version, help ---------------------------------------------------------------
 
 

@@ -415,7 +415,11 @@ def people(tmp_path: Path, **options: Any) -> Any:
     table["age"] = np.arange(1000) % 90
     table["city"] = np.where(np.arange(1000) % 3 > 0, "oslo", "rome")
     table["id"] = np.arange(1000) // 2
-    kinds = {"age": zd.number(0, 120), "city": zd.category(["oslo", "rome"])}
+    kinds = {
+        "age": zd.number(0, 120),
+        "city": zd.category(["oslo", "rome"]),
+        "id": zd.number(0, 500, missing=None),
+    }
     given = {"ledger": tmp_path / "people.ledger", "budget": 100, "name": "people", **options}
     return zd.open(table, columns=kinds, **given)
 
@@ -425,23 +429,28 @@ def spent(tmp_path: Path) -> Fraction:
 
 
 ASKED: dict[str, Callable[..., Any]] = {
-    "count": lambda data, **more: zd.count(data.where("age > 3"), epsilon=1, **more),
-    "sum": lambda data, **more: zd.sum(data, "age", epsilon=1, **more),
-    "mean": lambda data, **more: zd.mean(data, "age", epsilon=1, **more),
-    "mean by": lambda data, **more: zd.mean(data, "age", by="city", epsilon=1, **more),
-    "std": lambda data, **more: zd.std(data, "age", epsilon=1, **more),
-    "median": lambda data, **more: zd.median(data, "age", epsilon=1, **more),
-    "quantiles": lambda data, **more: zd.quantiles(data, "age", q=[0.2, 0.5], epsilon=1, **more),
-    "cdf": lambda data, **more: zd.cdf(data, "age", epsilon=1, **more),
-    "mode": lambda data, **more: zd.mode(data, "city", epsilon=1, **more),
-    "histogram": lambda data, **more: zd.histogram(data, "city", epsilon=1, **more),
-    "table": lambda data, **more: zd.table(
+    "count()": lambda data, **more: zd.count(data.where("age > 3"), epsilon=1, **more),
+    "count(city)": lambda data, **more: zd.count(data, by="city", epsilon=1, **more),
+    "sum(age)": lambda data, **more: zd.sum(data, "age", epsilon=1, **more),
+    "mean(age)": lambda data, **more: zd.mean(data, "age", epsilon=1, diagnostics="1/100", **more),
+    "mean(age, city)": lambda data, **more: zd.mean(data, "age", by="city", epsilon=1, **more),
+    "mean(age, id)": lambda data, **more: zd.mean(data, ["age", "id"], epsilon=1, **more),
+    "std(age)": lambda data, **more: zd.std(data, "age", epsilon=1, **more),
+    "median(age)": lambda data, **more: zd.median(data["age"], epsilon=1, **more),
+    "quantiles(age)": lambda data, **more: zd.quantiles(
+        data, "age", q=[0.2, 0.5], epsilon=1, **more
+    ),
+    "cdf(age)": lambda data, **more: zd.cdf(data, "age", epsilon=1, **more),
+    "mode(city)": lambda data, **more: zd.mode(data, "city", epsilon=1, **more),
+    "histogram(city)": lambda data, **more: zd.histogram(data, "city", epsilon=1, **more),
+    "table(age, city)": lambda data, **more: zd.table(
         data, by=["city"], of={"age": ["mean"]}, epsilon=1, **more
     ),
-    "diagnostics": lambda data, **more: zd.mean(
-        data, "age", epsilon=1, diagnostics="1/100", **more
+    "table(id, age)": lambda data, **more: zd.table(
+        data, by={"age": zd.bins([0, 60, 120])}, of={"id": ["mean"]}, epsilon=1, **more
     ),
 }
+"""By what the history says of each."""
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -449,6 +458,8 @@ def test_a_data_set_pays_for_what_it_is_asked(tmp_path: Path, name: str) -> None
     data = people(tmp_path)
     ASKED[name](data)
     assert spent(tmp_path) == 1
+    history = zd.Ledger(tmp_path / "people.ledger", data="people").history
+    assert history[-1]["task"] == name
     with pytest.raises(zd.errors.BudgetError, match="again=True"):
         ASKED[name](data)
     other = zd.Ledger(tmp_path / "other.ledger", budget=1)
@@ -525,6 +536,9 @@ def test_a_verb_that_runs_a_study_pays_once(tmp_path: Path) -> None:
     zd.kmeans(rows, clusters=2, bounds=(-1, 1), epsilon=1, method="lloyd", ledger=ledger)
     assert ledger.spent == 1
     assert ledger.history[-1]["task"] == "kmeans()"
+    zd.Study(people(tmp_path), publish=zd.Finite(2), rounds=1, epsilon=1).publish(0)
+    history = zd.Ledger(tmp_path / "people.ledger", data="people").history
+    assert history[-1]["task"] == "Study(age, city, id)"
 
 
 def test_an_analyst_is_not_charged_twice(tmp_path: Path) -> None:

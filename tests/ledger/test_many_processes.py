@@ -14,7 +14,7 @@ import pytest
 
 import zerodelta as zd
 from ledger.contention import contend, debits, kill
-from ledger.spenders import EPSILON, charge, everything, in_a_process
+from ledger.spenders import EPSILON, charge, in_a_process
 from zerodelta.ledger import sqlite as sqlite_store
 from zerodelta.ledger.store import close_all
 
@@ -152,10 +152,3 @@ def test_a_backup_while_others_write_is_a_ledger(tmp_path: Path, path: str) -> N
     shutil.move(path, moved)
     assert not Path(path + "-wal").exists()
     assert zd.Ledger(moved).verify(records=[receipt, later]) == 4
-
-
-def test_pipes_of_spenders_are_read() -> None:
-    read, write = os.pipe()
-    os.write(write, b"3\n4\n")
-    os.close(write)
-    assert everything(read) == [3, 4]
