@@ -68,14 +68,6 @@ def test_the_error_is_the_mean_magnitude_of_the_noise(mechanism: Any) -> None:
     assert mechanism.error() == pytest.approx(noise.mean(), rel=0.01)
 
 
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
-def test_the_error_of_k_norm_noise_is_its_mean_magnitude(norm: float) -> None:
-    mechanism = KNorm(norm=norm, dimension=5, sensitivity=F(1), scale=F(100))
-    bits, zeros = ReplayBits("error"), np.zeros(5, dtype=np.int64)
-    noise = np.abs([mechanism.apply(zeros, bits) for _ in range(1500)])
-    assert mechanism.error() == pytest.approx(noise.mean(), rel=0.06)
-
-
 def test_the_error_formulas_meet_their_limits() -> None:
     deviations = [F(49999, 1000), F(50001, 1000)]
     low, high = (

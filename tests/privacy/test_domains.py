@@ -284,6 +284,14 @@ def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
             assert not accepts(resealed(data)), (field, value)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_claim_has_exactly_its_numbers(kind: str) -> None:
+    numbers = CLAIM_CASES[kind].numbers()
+    for wrong in ({}, {"kind": kind}, {**numbers, "kind": "secret"}, {**numbers, "delta": 0}):
+        with pytest.raises(ParameterError):
+            claim_from_numbers(wrong, Neighbors.REPLACE)
+
+
 @pytest.mark.parametrize(
     ("kind", "field", "bad"),
     [

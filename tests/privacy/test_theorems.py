@@ -14,8 +14,6 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real
 from zerodelta.errors import ParameterError
-from zerodelta.privacy.claims import GaussianDP
-from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems.mixing import (
     GaussianNet,
     GridMixing,
@@ -29,13 +27,6 @@ from zerodelta.privacy.theorems.mixing import (
     as_weight,
     largest_log_delta,
     smallest_weight,
-)
-from zerodelta.privacy.theorems.noise import (
-    ExponentialMechanismTheorem,
-    KNormNoiseTheorem,
-    PermuteAndFlipTheorem,
-    RoundedGaussianTheorem,
-    RoundedLaplaceTheorem,
 )
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
@@ -346,20 +337,6 @@ def test_the_transport_radius_is_rounded_up_and_capped_by_the_diameter(norm: flo
         in_one = product_laplace_radius(dimension=d, norm=norm, log_radius=value)
         assert close_above(in_one, mpf(value) + power * mp.log(d))
     assert 0 < capped < ROUNDS
-
-
-def test_mechanism_costs_are_exact() -> None:
-    moved, scale, ratio = Fraction(1, 3), Fraction(7, 5), Fraction(5, 21)
-    replaced = Neighbors.REPLACE
-    assert RoundedLaplaceTheorem(sensitivity=moved, scale=scale).cost(replaced) == ratio
-    ball = KNormNoiseTheorem(norm=2, quantum=1, sensitivity=moved, scale=scale)
-    assert ball.cost(replaced) == ratio
-    gaussian = RoundedGaussianTheorem(sensitivity_squared=moved, variance=scale)
-    assert gaussian.claim(replaced) == GaussianDP(mu_squared=ratio)
-    for kind in (ExponentialMechanismTheorem, PermuteAndFlipTheorem):
-        for monotone, times in ((True, 1), (False, 2)):
-            choice = kind(sensitivity=moved, scale=scale, monotone=monotone)
-            assert choice.cost(replaced) == times * ratio
 
 
 # Malformed input.
