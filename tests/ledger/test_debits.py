@@ -88,7 +88,7 @@ class Logged(Source):
 
 def test_whatever_makes_a_release_takes_a_ledger() -> None:
     paper = [getattr(zd.paper, name) for name in dir(zd.paper)]
-    made = [
+    made: list[Any] = [
         verb
         for verb in (*public.VERBS.values(), *paper)
         if inspect.isfunction(verb) and verb.__annotations__.get("return") == "Release"

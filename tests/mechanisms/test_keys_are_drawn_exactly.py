@@ -283,7 +283,7 @@ def test_a_search_has_the_law_of_noise_on_all(
     monkeypatch: pytest.MonkeyPatch, noise: KeyNoise, size: int, k: int, keys: Any, counts: Any
 ) -> None:
     """Among those that are tied, a key that occurs wins no more often than one that does not."""
-    top, bits, runs = NoisyTop(noise=noise, size=size, k=k), ReplayBits("tied"), 2000
+    top, bits, runs = NoisyTop(noise=noise, size=size, k=k), ReplayBits("tied"), 4000
     listed = Counter(tuple(top.apply(keys, counts, bits)) for _ in range(runs))
     search_for_all(monkeypatch)
     search = Counter(tuple(top.apply(keys, counts, bits)) for _ in range(runs))
