@@ -145,7 +145,7 @@ def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
 
 
 def test_joint_counts_noise_is_covered_too() -> None:
-    law, noise, row = drawn("counts", runs=400)
+    law, noise, row = drawn("counts", runs=200)
     y = np.random.default_rng(7).integers(-500, 501, size=50)
     sums = table(law, weights(row, y).sum(axis=0) + noise, row, "mean", joint=True)
     assert covered(intervals([sums], LEVEL), "y", float(y.mean() / 500)).mean() >= 0.93
