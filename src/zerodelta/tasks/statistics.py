@@ -429,7 +429,7 @@ def _check_numeric(source: Dataset) -> None:
         "columns",
         others,
         expected="columns that were declared as numbers or booleans",
-        remedy='name such columns only, as in zd.mean(people, "income", epsilon=1)',
+        remedy="name such columns only",
     )
 
 
