@@ -165,6 +165,29 @@ def test_an_undecided_entry_is_extended_with_its_lines(monkeypatch: pytest.Monke
     assert abs(first / deep - value / (1 << 40)) < Fraction(1, 1 << 39)
 
 
+def test_the_radius_covers_what_words_leave_open() -> None:
+    """Both ends of a line of short words: the products of the two differ by less than radii say."""
+    words = np.full((2, 6), 3 << 40, dtype=np.uint64)
+    found = [matrix_noise._products(words + np.uint64(step)) for step in (0, 1)]
+    apart = np.abs(found[0].middle - found[1].middle)
+    assert (apart <= found[0].radius + found[1].radius).all()
+    assert (apart > 2.0**-50).any(), "the words leave something open"
+
+
+def test_a_radius_covers_sums_between_the_integers() -> None:
+    """A sum at a half is rounded by up to 1/2, in either direction, after the noise."""
+    law, a = MatrixLaw(scale=Fraction(3, 10), dimension=1), Fraction(1, 4)
+    center, draws = Fraction(1, 2), 4000
+    bits, radius = ReplayBits("between"), law.integer_radius(a)
+    found = [
+        rounded_matrix_laplace(dimension=1, scale=law.scale, center=[center], bits=bits)[0]
+        for _ in range(draws)
+    ]
+    outside = sum(abs(int(k) - center) > radius for k in found)
+    assert outside <= a * draws + 4 * math.sqrt(draws * float(a))
+    assert law.integer_radius(a) >= 1
+
+
 def test_entries_have_their_variances_and_are_uncorrelated() -> None:
     d = 3
     found = drawn(d, Fraction(1000), 3000, "joint") / 1000
