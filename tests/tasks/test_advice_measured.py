@@ -229,11 +229,3 @@ def test_bins_count_as_a_universe_of_as_many() -> None:
             zd.advise("histogram", epsilon=1, **x) for x in ({"bins": cut}, {"universe": 3})
         )
         assert tuple(binned) == tuple(items)
-
-
-def test_missing_cells_cost_what_a_second_line_says() -> None:
-    asked: dict[str, Any] = {"n": N, "of": {"age": ["mean"]}, "bounds": (0, 100), "epsilon": 1}
-    skipped, complete = (zd.advise("table", missing=m, **asked) for m in ("skip", None))
-    assert skipped.complete is not None
-    assert skipped.complete.error == complete.best.error < skipped.best.error
-    assert "with missing=None" in str(skipped)

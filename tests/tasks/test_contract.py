@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import zerodelta as zd
@@ -24,8 +25,8 @@ from attacks.unreadable import Empty
 from data.odd_cells import ODD, Interrupting
 from golden import verbs
 from golden.golden import asked, call_of
+from tasks.spying import NoBits
 from zerodelta.errors import BudgetError, ParameterError
-from zerodelta.exact.bits import BitSource
 from zerodelta.models import NetworkModel
 from zerodelta.testing import replayed
 
@@ -37,13 +38,7 @@ CASES = [
 ARRAYS = list(dict.fromkeys(case.partition(", ")[0] for case in CASES if CALLS.get(case)))
 """Verbs by the fuzzed call of each, on an array or a list."""
 NAN, INF = math.nan, math.inf
-
-
-class NoBits(BitSource):
-    """Bits that nobody may read."""
-
-    def read(self, count: int) -> bytes:
-        raise AssertionError(f"{count} bytes were drawn")
+FRAME = pl.DataFrame({"a": [1.0, 2.0]})
 
 
 def mistaken(verb: Callable[..., Any], given: Sequence[Any], options: dict[str, Any]) -> str:
@@ -98,7 +93,7 @@ def test_diagnostics_are_a_part_of_epsilon(case: str) -> None:
 @taking("method")
 def test_a_method_is_one_of_those_that_there_are(case: str) -> None:
     if "method=" not in case:
-        for wrong in ("best", "Auto", None, 3, ["lloyd"], {"a": 1}, np.zeros(2)):
+        for wrong in ("best", "Auto", None, 3, ["lloyd"], {"a": 1}, np.zeros(2), FRAME):
             assert changed(case, method=wrong).startswith("method")
 
 
@@ -106,6 +101,12 @@ def test_a_method_is_one_of_those_that_there_are(case: str) -> None:
 def test_bounds_are_a_pair_of_numbers_that_rises(case: str) -> None:
     for wrong in (None, 3, "ab", (0, 1, 2), (1, 0), (0, 0), (0, NAN), (0, INF)):
         assert any(word in changed(case, bounds=wrong) for word in ("bounds", "lower", "upper"))
+    for wide in WIDE:
+        assert re.search(r"\b(bound|lower|upper).*2\^", changed(case, bounds=wide), re.DOTALL)
+
+
+WIDE: list[Any] = [(-1.7e308, 1.7e308), (0, 10**400), (-(10**400), 0), (0, "1e309")]
+"""Beyond what floats can work with."""
 
 
 def columns_of(case: str) -> list[int]:
@@ -126,7 +127,8 @@ def test_columns_are_names_of_columns(case: str) -> None:
         assert told.startswith(("columns", "of"))
 
 
-UNKNOWN = ("no such column", ["no such column"], 3.5)
+UNKNOWN: list[Any] = ["no such column", ["no such column"], 3.5, 3, True, object, [], {"0": 1}]
+UNKNOWN += [b"0", [[1]], [np.zeros(2)]]
 
 
 @pytest.mark.parametrize("parameter", ["by", "target", "label"])
@@ -168,9 +170,11 @@ CELLS = [*ODD.values(), Interrupting(), b"x", 1j, object, 5e-324, 1e308]
 TABLES = [CELLS, CELLS[::-1], [NAN], [INF], ["x"], [None]]
 WITHIN: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
-        ("mean", "median", "quantile", "quantiles", "trimmed_mean", "std"),
+        ("mean", "median", "quantile", "trimmed_mean", "std"),
         lambda value: bool(np.all((np.asarray(value) >= 0) & (np.asarray(value) <= 100))),
     ),
+    "quantiles": lambda value: bool(np.all(np.diff([0, *value, 100]) >= 0)),
+    "cdf": lambda value: bool(np.all(np.diff([0, *value, 1]) >= 0)),
     "answer_queries": lambda value: all(
         cells.min() >= 0 and math.isclose(cells.sum(), 1) for cells in value.values()
     ),
@@ -240,7 +244,7 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mean": [({"data_norm": 1}, "bounds, data_norm"), ({"norm": 3}, "norm")],
     "mean, data norm": [
         ({"data_norm": None}, "bounds, data_norm"),
-        ({"data_norm": 0}, "data_norm"),
+        *(({"data_norm": wrong}, "data_norm") for wrong in (0, np.zeros(2), FRAME)),
         *(({"norm": wrong}, "norm") for wrong in (True, 3, 0, "2")),
     ],
     "median": [
@@ -285,10 +289,15 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "correlation": [
         ({"data_norm": 1}, "bounds"),
         ({"bounds": (0, "1e101")}, "bounds"),
-        ({"bounds": None, "data_norm": "1e-101"}, "data_norm"),
-        ({"bounds": None, "data_norm": 0}, "data_norm"),
+        *(
+            ({"bounds": None, "data_norm": wrong}, "data_norm")
+            for wrong in (0, "1e-101", np.zeros(2), FRAME)
+        ),
+        ({"bounds": None}, "bounds, data_norm"),
         ({"method": "laplace"}, "method"),
     ],
+    "covariance": [({"columns": ["age", "city"]}, "columns.*numbers")],
+    "count, by": [({"columns": ["age", "income"]}, "columns.*one column")],
     "pca": [
         *(({"components": wrong}, "components") for wrong in (0, 3)),
         *(({"radius": wrong}, "radius") for wrong in (0, 2)),
@@ -297,10 +306,16 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         *(({"domain": wrong}, "domain") for wrong in (None, [2, 2], {0: 1, 1: 2})),
         ({"domain": {0: 2, 7: 2}}, "columns of the domain"),
         *(({"workload": wrong}, "workload") for wrong in (4, [], [(0, 9)], [(0, 1), (1, 0)])),
+        ({"method": "purified"}, r"method.*'mwem'\].*zerodelta\.paper\.multiset_mwem"),
     ],
     "synthesize, array": [
-        ({"domain": None}, "domain"),
+        ({"domain": None}, "domain.*known without the rows"),
+        (
+            {"rows": np.zeros((5, 25)), "domain": dict.fromkeys(range(25), 2)},
+            r"domain.*at most 2\^24.*answer_queries",
+        ),
         ({"size": 0}, "size"),
+        ({"method": "purified"}, r"method.*'mwem'\].*zerodelta\.paper\.multiset_mwem"),
     ],
     "decision_tree": [
         *(({"thresholds": wrong}, "thresholds") for wrong in WRONG_THRESHOLDS),
@@ -365,12 +380,20 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"query": sum, "bounds": (0, 1)}, "local"),
         ({"query": sum, "bounds": (0, 1), "local": len}, "change"),
     ],
-    "heavy_hitters": [({"false_keys": 0}, "false_keys"), ({"goal": "both"}, "goal")],
+    "table, text keys": [({"false_keys": wrong}, "false_keys") for wrong in (0, -1, "x", 2**25)],
+    "heavy_hitters": [
+        ({"false_keys": 0}, "false_keys"),
+        ({"goal": "both"}, "goal"),
+        ({"universe": ["a"]}, "universe"),
+    ],
     "heavy_hitters, items": [
         *(({"universe": wrong}, "universe") for wrong in (None, "abc")),
-        *(({"universe": kind}, "column") for kind in (zd.text(20), zd.number(0, 1))),
+        ({"universe": zd.text(20)}, "column.*alphabet"),
+        ({"universe": zd.number(0, 1)}, "column.*integer=True"),
+        ({"universe": zd.text(5000, alphabet="ab")}, "length.*4096 characters"),
+        ({"universe": 3, "data": np.zeros((2, 2))}, "columns"),
     ],
-    "top_k": [({"k": 0}, "k"), ({"method": "joint"}, "method")],
+    "top_k": [({"k": 0}, "k"), ({"k": 99}, "k"), ({"method": "joint"}, "method")],
     "top_k, text keys": [({"k": 0}, "k"), ({"sensitivity": 1}, "sensitivity")],
     "top_k, scores": [
         ({"sensitivity": None}, "sensitivity"),

@@ -148,17 +148,6 @@ def test_frequencies_are_those_of_the_rows_that_are_left(method: str) -> None:
     assert "the number of rows" not in str(release.certificate.public)
 
 
-def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
-    all_of_them, none = (
-        zd.answer_queries(people().where(f"age >= {age}"), ["city"], epsilon=1) for age in (0, 101)
-    )
-    assert all_of_them.error == none.error
-    assert all_of_them.certificate.to_json() == none.certificate.to_json()
-    assert float(none.value["city",].sum()) == pytest.approx(1)
-    made = zd.synthesize(people().where("age >= 101"), ["city"], epsilon=1).value
-    assert len(made["city"]) == 500  # the public size of the whole
-
-
 def test_methods_that_divide_by_the_number_of_rows_are_refused() -> None:
     for data in (people().where("age > 60"), people(unit="who", max_rows=2)):
         for method in ("k-norm", "mwem"):

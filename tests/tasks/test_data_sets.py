@@ -104,13 +104,6 @@ def test_what_is_released_is_what_the_frame_gives(task: str) -> None:
     assert (declared.error, declared.certificate.steps) == (plain.error, plain.certificate.steps)
 
 
-@pytest.mark.parametrize("task", STUDIES)
-def test_a_study_of_a_filtered_data_set_plans_with_what_is_expected(task: str) -> None:
-    ask, _ = TASKS[task]
-    some = people().where("age > 50", expected_rows=140)
-    assert zd.verify(ask(some, columns=NUMBERS).certificate, epsilon=2)
-
-
 def test_trees_are_pure_for_every_change_of_a_unit_and_half_the_noise_is_caught() -> None:
     """Exact laws of all 16 trees of one split; up to three rows of a unit, of which two count."""
     splits: Splits = [(0, "x", 0.5)]

@@ -267,13 +267,6 @@ def test_only_laplace_noise_is_for_rows_that_come_and_go() -> None:
     assert zd.verify(certificate, epsilon=1, neighbors="add-remove")
 
 
-def test_a_stray_text_and_a_mask_change_no_other_count() -> None:
-    texts, masked = np.array([1] * 200 + [2] * 499 + ["x"]), np.ma.masked_equal([1, 2, 2], 2)
-    assert histogram(texts, universe=[1, 2], epsilon=9).value == pytest.approx([200, 499], abs=9)
-    complete = histogram(masked, universe=[1, 2, 3], unknown=3, epsilon=30).value
-    assert complete.tolist() == [1, 0, 2]
-
-
 def test_large_universes_use_laplace_noise_and_larger_ones_are_refused() -> None:
     assert histogram_methods(epsilon=1, universe=10**5)[0].name == "laplace"
     assert len(histogram([5], universe=10**5, epsilon=1).value) == 10**5

@@ -260,6 +260,11 @@ def test_whole_numbers_are_exact_beyond_floats() -> None:
     assert keys_of(odd, zd.number(0, 7, integer=True)) == {3: 2, 1: 1}
 
 
+def test_more_keys_than_can_be_counted_are_refused() -> None:
+    with pytest.raises(zd.errors.ParameterError, match=r"^columns"):
+        universe_of({column: zd.text(20, alphabet="ab") for column in "xyz"})
+
+
 def test_files_give_the_same_keys(tmp_path: Any) -> None:
     hashes = [2**63 + 5, 2**63 + 6, 2**63 + 5]
     path = tmp_path / "hashes.csv"
@@ -289,50 +294,6 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     assert [key[1] for key in top.names] == [True, False]
     assert top.false_keys == 0
     assert top.warning == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "match"),
-    [
-        (zd.text(20), "alphabet"),
-        (zd.number(0, 1), "integer=True"),
-        (zd.text(5000, alphabet="ab"), "4096 characters"),
-    ],
-)
-def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
-    with pytest.raises(zd.errors.ParameterError, match=match):
-        zd.heavy_hitters(["a"], universe=kind, epsilon=1)
-
-
-def test_other_mistakes_are_refused_before_a_row_is_read() -> None:
-    people = zd.open(["ann"], columns={"0": NAMES})
-    wrong: list[tuple[Any, str]] = [
-        (lambda: zd.heavy_hitters(["a"], epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(["a"], universe="abc", epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(people, universe=NAMES, epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(people, "1", epsilon=1), "columns"),
-        (lambda: zd.heavy_hitters(people, epsilon=1, false_keys=0), "false_keys"),
-        (lambda: zd.heavy_hitters(people, epsilon=1, goal="both"), "goal"),
-        (lambda: zd.heavy_hitters(people, epsilon=0), "epsilon"),
-        (lambda: zd.heavy_hitters(np.zeros((2, 2)), universe=3, epsilon=1), "columns"),
-        (lambda: zd.top_k(people, k=0, epsilon=1), "k"),
-        (lambda: zd.top_k([1], universe=3, k=4, epsilon=1), "k"),
-        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, method="joint"), "method"),
-        (lambda: zd.top_k(people, k=1, epsilon=1, method="joint"), "method"),
-        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, sensitivity=1), "sensitivity"),
-        (lambda: zd.top_k(scores=[1, 2], k=1, epsilon=1), "sensitivity"),
-        (
-            lambda: zd.top_k(scores=[1, 2], k=1, sensitivity=1, monotone=1, epsilon=1),  # type: ignore[arg-type]
-            "monotone",
-        ),
-        (lambda: zd.top_k(scores=[1, 2], sensitivity=1, k=3, epsilon=1), "k"),
-        (lambda: zd.top_k([1], scores=[1, 2], sensitivity=1, k=1, epsilon=1), "data"),
-        (lambda: zd.top_k(scores=[1], sensitivity=1, k=1, epsilon=1, expected_gap=3), "expected"),
-        (lambda: universe_of({c: zd.text(20, alphabet="ab") for c in "xyz"}), "columns"),
-    ]
-    for ask, name in wrong:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name}"):
-            ask()
 
 
 # Values.

@@ -203,26 +203,6 @@ def test_a_row_is_in_one_block_within_the_norm() -> None:
 
 # -- values never raise, parameters do -----------------------------------------------------------
 
-UGLY = {
-    "nan": np.full((50, 2), math.nan),
-    "constant": np.full((50, 2), 0.5),
-    "infinite": np.array([[math.inf, -math.inf]] * 50),
-    "huge": np.array([[1e308, -1e308]] * 50),
-    "one row": np.array([[0.2, 0.9]]),
-    "texts": np.array([["x", "0.5"], ["0.1", None]], dtype=object),
-    "seven columns": np.full((3, 7), math.nan),
-}
-
-
-@pytest.mark.parametrize("method", ["auto", "lloyd", "one-center"])
-@pytest.mark.parametrize("kind", UGLY)
-@pytest.mark.parametrize("clusters", [1, 9])
-def test_no_value_raises(kind: str, method: str, clusters: int) -> None:
-    rows = UGLY[kind]
-    centers = centers_of(rows, method=method, clusters=clusters)
-    assert centers.shape == (clusters, rows.shape[1])
-    assert ((centers >= 0) & (centers <= 1)).all()
-
 
 def test_more_clusters_than_cells_hold_anything() -> None:
     rows = np.repeat([[0.2, 0.2], [0.8, 0.8]], 2000, axis=0)
@@ -247,14 +227,6 @@ def test_ten_columns_in_other_units() -> None:
     best = KMeans(4, n_init=5, random_state=0).fit(rows).inertia_
     release = kmeans(rows, clusters=4, epsilon=2, bounds=(-7, [33] * 10))
     assert inertia(rows, release.value) <= 1.5 * best  # a lost cluster would cost several times it
-
-
-def test_the_forecast_is_public() -> None:
-    one, two = (
-        kmeans(rows, clusters=2, epsilon=1, bounds=(0, 1)).error
-        for rows in (blobs(100, 2, 2), np.full((100, 2), math.nan))
-    )
-    assert one == two
 
 
 def scattered(columns: int, rng: np.random.Generator) -> Floats:

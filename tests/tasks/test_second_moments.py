@@ -219,36 +219,6 @@ def _facts(width: int) -> Facts:
     return Facts(rows=100, columns=("",) * width)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        {"bounds": (0, 1), "data_norm": 1},
-        {"bounds": (1, 0)},
-        {"bounds": 3},
-        {"bounds": (0, "1e101")},
-        {"data_norm": "1e-101"},
-        {"data_norm": 0},
-        {"bounds": (0, 1), "method": "laplace"},
-        {"bounds": (0, 1), "epsilon": 0},
-    ],
-    ids=str,
-)
-def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    rows = np.zeros((3, 2))
-    for verb in (zd.covariance, zd.correlation, zd.pca):
-        with pytest.raises(zd.errors.ParameterError):
-            verb(rows, **{"epsilon": 1, **wrong})
-    odd: list[dict[str, Any]]
-    odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
-    for each in odd:
-        with pytest.raises(zd.errors.ParameterError):
-            zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
-    texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
-    with pytest.raises(zd.errors.ParameterError, match="numbers"):
-        zd.covariance(texts, epsilon=1)
-
-
 def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None:
     """Of two columns the l∞ noise is less on variances, and more where a correlation needs it."""
     rng, errors = np.random.default_rng(7), {"max": 0.0, "frobenius": 0.0}

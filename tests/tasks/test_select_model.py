@@ -169,16 +169,6 @@ def test_fixed_candidates_are_pure_over_all_neighbors_and_half_the_noise_is_caug
     assert caught
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [np.full((4, 5), np.nan), np.full((4, 5), np.inf), np.array([["x", 1, None, 2, 3]] * 3)],
-    ids=["nan", "inf", "objects"],
-)
-def test_no_value_raises(garbage: Any) -> None:
-    assert select_model(garbage, networks(), epsilon=1, rounds=2).value in networks()
-    assert select_model(garbage, FIXED, epsilon=1, score=same).value in FIXED
-
-
 def test_only_our_own_models_are_proven() -> None:
     """A model or a loss of the caller's might look at other rows, so it must come as functions."""
 

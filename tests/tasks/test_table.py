@@ -724,6 +724,8 @@ BARE: dict[str, tuple[dict[str, Any], str]] = {
     "undeclared key": ({"by": "city"}, r"zd.category\(\[…\], other=True\)"),
     "no bounds": ({"by": {"city": KINDS["city"]}, "bounds": None}, "known without the rows"),
     "any text": ({"by": {"city": zd.text(9)}}, "a stated alphabet"),
+    "any long text": ({"by": {"city": zd.text(5000, alphabet="ab")}}, "4096 characters"),
+    "numbers as keys": ({"by": {"city": zd.number(0, 9)}}, "zd.bins"),
     "bins beside texts": (
         {"by": {"city": zd.text(9, alphabet="ab"), "age": zd.bins([0, 9])}},
         "nobody listed",

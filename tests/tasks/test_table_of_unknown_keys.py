@@ -353,31 +353,3 @@ def test_the_plan_depends_on_no_row() -> None:
     (plan,) = plans
     assert "the keys of name that are found" in plan
     assert "50.0% of ε" in plan
-
-
-@pytest.mark.parametrize(
-    ("kind", "match"),
-    [
-        (zd.text(20), "alphabet"),
-        (zd.number(0, 9), "zd.bins"),
-        (zd.text(5000, alphabet="ab"), "4096 characters"),
-    ],
-)
-def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
-    for of in ({"income": "mean"}, {"income": "count"}):
-        with pytest.raises(zd.errors.ParameterError, match=match):
-            zd.table(PEOPLE, by={"name": kind}, of=of, bounds=(0, 1), epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match=match):
-        zd.count(PEOPLE, by={"name": kind}, epsilon=1)
-
-
-@pytest.mark.parametrize("false_keys", [0, -1, "x", 2**25])
-def test_a_wish_for_false_keys_is_a_number_of_them(false_keys: Any) -> None:
-    with pytest.raises(zd.errors.ParameterError, match="false_keys"):
-        zd.table(
-            zd.open(PEOPLE, columns=COLUMNS),
-            by="name",
-            of={"income": "mean"},
-            epsilon=1,
-            false_keys=false_keys,
-        )
