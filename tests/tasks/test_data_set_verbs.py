@@ -57,17 +57,6 @@ def test_whole_numbers_have_their_own_grid() -> None:
     assert found <= set(range(9))
 
 
-@pytest.mark.parametrize("verb", [zd.mode, zd.histogram])
-def test_what_has_no_codes_is_refused(verb: Any) -> None:
-    rows = people()
-    for columns in ("age", ["city", "member"], None):
-        with pytest.raises(zd.errors.ParameterError, match="category, a boolean or a date"):
-            verb(rows, columns, epsilon=1)
-    for given in ({"universe": ["oslo"]}, {"unknown": "rome"}):
-        with pytest.raises(zd.errors.ParameterError, match="were declared"):
-            verb(rows, "city", epsilon=1, **given)
-
-
 def test_add_remove_needs_half_the_noise_for_counts_and_a_median() -> None:
     replaced = people().where("age < 9")
     added = people(neighbors="add-remove", expected_rows=900)

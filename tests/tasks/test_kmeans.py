@@ -15,16 +15,11 @@ import pytest
 from sklearn.cluster import KMeans
 
 import zerodelta as zd
+from purity import assert_pure
+from tasks.noise_laws import laplace, product
 from zerodelta.audit.exact import (
-    ExpRational,
-    Law,
-    certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
 from zerodelta.clustering.center_mechanisms import kmeans_methods
 from zerodelta.clustering.kmeans import Centers, Frame, Seeds, grid_for
@@ -37,7 +32,6 @@ from zerodelta.testing import replayed
 Floats = npt.NDArray[np.float64]
 VALUES = (0.1, 0.4, 0.6, 0.9, 7.0, math.nan, -math.inf)
 EPSILON = Fraction(3, 4)
-HAIR = Fraction(1, 10**30)
 
 
 @dataclass
@@ -92,22 +86,6 @@ def centers_of(rows: Floats, *, method: str = "auto", clusters: int = 2, **optio
 # -- privacy ----------------------------------------------------------------------------------
 
 
-def joint_law(counts: tuple[int, ...], scale: Fraction) -> Law:
-    pmf, tail = (
-        partial(rounded_laplace_pmf, scale=scale),
-        partial(rounded_laplace_tail, scale=scale),
-    )
-    each: list[dict[float, ExpRational]] = [
-        shifted(pmf, tail, center=count, low=-1, high=3) for count in counts
-    ]
-    return {
-        places: math.prod(
-            (law[at] for law, at in zip(each, places, strict=True)), start=Fraction(1)
-        )
-        for places in itertools.product(*each)
-    }
-
-
 def test_the_noisy_histogram_is_exactly_epsilon(spy: Spy) -> None:
     """All datasets of two rows, through `kmeans` itself.
 
@@ -125,12 +103,14 @@ def test_the_noisy_histogram_is_exactly_epsilon(spy: Spy) -> None:
         pairs = [(x, y) for x, y in zip(tables[a], tables[b], strict=True) if x != y]
         if pairs:
             moves.add(tuple(sorted(pairs)))
-    laws = [[joint_law(side, scale) for side in zip(*move, strict=True)] for move in moves]
     assert any(len(move) == 2 for move in moves)
-    assert all(certainly_pure(p, q, EPSILON) for p, q in laws)
-    assert any(certainly_impure(p, q, EPSILON - HAIR) for p, q in laws)
-    half = [[joint_law(side, scale / 2) for side in zip(*move, strict=True)] for move in moves]
-    assert any(certainly_impure(p, q, EPSILON) for p, q in half)
+
+    def joint_law(counts: tuple[int, ...], scale: Fraction = scale) -> Any:
+        return product([laplace(count, scale, high=3) for count in counts])
+
+    sides: list[Any] = [tuple(zip(*move, strict=True)) for move in moves]
+    half = partial(joint_law, scale=scale / 2)
+    assert_pure(joint_law, sides, epsilon=EPSILON, tight=True, mistake=half)
 
 
 def at_most(blocks: npt.NDArray[Any], limit: int) -> bool:

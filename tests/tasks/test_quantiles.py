@@ -271,21 +271,6 @@ def test_levels_between_those_drawn_rise_too(replace: Replace) -> None:
         assert values[-1] == plan.points.value(int(points[-1]) >> CELL_BITS)
 
 
-@pytest.mark.parametrize("m", [3, 9])
-def test_the_forecast_is_the_measured_error(m: int) -> None:
-    n, runs = 4000, 60
-    rows = np.arange(n) / n
-    asked = [F(i, m + 1) for i in range(1, m + 1)]
-    question = QuantilesQuestion(q=tuple(asked), bounds=(0, 1), margin=0)
-    plan = question.plan(Facts(rows=n), 1)
-    source = opened(ArraySource(rows))
-    bits = ReplayBits(f"forecast {m}")
-    values = np.array([plan.answer(source, bits) for _ in range(runs)])
-    measured = np.abs(values * n - [float(q) * n for q in asked]).mean()
-    assert isinstance(plan.error, float)
-    assert measured / 1.5 < plan.error < measured * 1.5
-
-
 @pytest.mark.parametrize("cells", [8, 64])
 def test_the_forecast_of_cumulative_counts_is_the_measured_error(cells: int) -> None:
     counts = CumulativeCounts.for_epsilon(epsilon="1/2", cells=cells, total=1000 * cells)
