@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -315,22 +313,6 @@ def test_no_unit_moves_a_descent_by_more_than_proven(
 
 
 # -- memory ---------------------------------------------------------------------------------------
-
-
-def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
-    """A file of 16 MB needs no more than a batch or two of it at any time."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rows, columns = 500_000, 4
-    values = np.random.default_rng(1).uniform(size=(columns, rows))
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({str(i): part for i, part in enumerate(values)}), path)
-    data = zd.open(path, columns={str(i): zd.number(0, 1) for i in range(columns)})
-    model = LinearRegression(epsilon=1, method="statistics")
-    tracemalloc.start()
-    model.fit(data[["0", "1", "2"]], data["3"])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < rows * columns * 8 / 2
 
 
 def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:

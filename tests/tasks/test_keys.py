@@ -387,10 +387,7 @@ def test_what_somebody_chose_as_a_key_is_shown_escaped() -> None:
     assert shown.to_dict()["key"] == EVIL
 
 
-def test_every_list_says_how_many_keys_may_be_invented() -> None:
-    release = zd.heavy_hitters(["ann"] * 900, universe=NAMES, epsilon=1)
-    for text in (repr(release), repr(release.value), release.value._repr_html_()):
-        assert "a key that noise invented" in text
+def test_a_list_with_more_than_one_false_key_says_how_many_may_be_invented() -> None:
     top = zd.top_k(["ann"] * 900, universe=NAMES, k=3, epsilon=1, false_keys=2)
     assert "of these keys may be invented" in repr(top)
 
