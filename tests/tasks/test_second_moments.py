@@ -1,4 +1,4 @@
-"""Covariances, correlations, principal components: sensitivity over all neighbors, and values."""
+"""Covariances, correlations, components: sensitivity over all neighbors, values, intervals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from tasks.related import BESIDE, certified_beside, opened_beside, tables_beside
 from tasks.spying import first, recorded
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL, KNorm, MatrixLaplace
+from zerodelta.privacy.intervals import correlation_ends
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
 from zerodelta.tasks.second_moments import STEPS
@@ -26,41 +28,6 @@ CELLS = [-9.0, -1.0, 0.0, 0.5, 1.0, math.inf, math.nan]
 ROWS = list(itertools.product(CELLS, repeat=2))
 OTHER = (0.5, -1.0)
 methods = pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
-relations = pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
-
-
-def opened(rows: Any, relation: str, missing: Any = "skip") -> Any:
-    table = pandas.DataFrame(list(rows), columns=["x", "z"])
-    table["keep"] = True
-    options: dict[str, Any] = {}
-    if relation == "add-remove":
-        options = {"neighbors": "add-remove", "expected_rows": 2}
-    if relation == "unit":
-        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
-        options = {"unit": "who", "max_rows": 2, "units": 2}
-    columns = {
-        "x": zd.number(-1, 1, missing=missing),
-        "z": zd.number(-1, 1, missing=missing),
-        "keep": zd.boolean(),
-    }
-    data = zd.open(table, columns=columns, **options)
-    return (data.where("x > -1") if relation == "where" else data)[["x", "z"]]
-
-
-def datasets(relation: str) -> list[Any]:
-    if relation == "add-remove":
-        return [(OTHER,), *((OTHER, row) for row in ROWS)]
-    if relation == "unit":
-        corners = list(itertools.product([-1.0, 0.0, 1.0, math.nan], repeat=2))
-        pairs = itertools.combinations_with_replacement(corners, 2)
-        return [(*pair, OTHER) for pair in pairs]
-    return [(row, OTHER) for row in ROWS]
-
-
-def pairs(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
-    if relation == "add-remove":
-        return [(found[0], one) for one in found[1:]]
-    return list(itertools.combinations(found, 2))
 
 
 def recorded_noise(monkeypatch: pytest.MonkeyPatch, method: str) -> list[Any]:
@@ -89,29 +56,27 @@ def length(change: Any, mechanism: Any) -> Fraction:
 
 
 @methods
-@relations
+@pytest.mark.parametrize("relation", BESIDE)
 @pytest.mark.parametrize("missing", ["skip", None])
 def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
     monkeypatch: pytest.MonkeyPatch, method: str, relation: str, missing: Any
 ) -> None:
-    calls = recorded_noise(monkeypatch, method)
-    found = []
-    for rows in datasets(relation):
-        release = zd.covariance(opened(rows, relation, missing), epsilon=EPSILON, method=method)
-        found.append(list(calls[-1][1]) + [0] * (method == "matrix" and len(calls[-1][1]) == 5))
+    calls, found = recorded_noise(monkeypatch, method), []
+    columns = {name: zd.number(-1, 1, missing=missing) for name in "xz"}
+    corners = list(itertools.product([-1.0, 0.0, 1.0, math.nan], repeat=2))
+    tables, neighbors = tables_beside(ROWS, OTHER, relation, of_unit=corners)
+    for rows in tables:
+        data = opened_beside(rows, columns, relation)
+        data = data.where("x > -1") if relation == "where" else data
+        release = zd.covariance(data, epsilon=EPSILON, method=method)
+        found.append(np.array(calls[-1][1], dtype=object))
     mechanism = calls[-1][0]
-    most = max(
-        length(np.array(a, dtype=object) - np.array(b, dtype=object), mechanism)
-        for a, b in pairs(found, relation)
-    )
+    most = max(length(a - b, mechanism) for a, b in neighbors(found))
     limit = EPSILON * mechanism.scale
     limit = limit if method == "max" else limit**2
     assert most <= limit
     assert most > Fraction(1, 2) * limit
-    unit = "who" if relation == "unit" else None
-    related = "add-remove" if relation == "add-remove" else "replace"
-    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
-    assert claim == zd.purification.PureDP(EPSILON, neighbors=zd.records.Neighbors(related))
+    certified_beside(release.certificate, relation, EPSILON)
 
 
 def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
@@ -246,36 +211,6 @@ def _facts(width: int) -> Facts:
     return Facts(rows=100, columns=("",) * width)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        {"bounds": (0, 1), "data_norm": 1},
-        {"bounds": (1, 0)},
-        {"bounds": 3},
-        {"bounds": (0, "1e101")},
-        {"data_norm": "1e-101"},
-        {"data_norm": 0},
-        {"bounds": (0, 1), "method": "laplace"},
-        {"bounds": (0, 1), "epsilon": 0},
-    ],
-    ids=str,
-)
-def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    rows = np.zeros((3, 2))
-    for verb in (zd.covariance, zd.correlation, zd.pca):
-        with pytest.raises(zd.errors.ParameterError):
-            verb(rows, **{"epsilon": 1, **wrong})
-    odd: list[dict[str, Any]]
-    odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
-    for each in odd:
-        with pytest.raises(zd.errors.ParameterError):
-            zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
-    texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
-    with pytest.raises(zd.errors.ParameterError, match="numbers"):
-        zd.covariance(texts, epsilon=1)
-
-
 def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None:
     """Of two columns the l∞ noise is less on variances, and more where a correlation needs it."""
     rng, errors = np.random.default_rng(7), {"max": 0.0, "frobenius": 0.0}
@@ -294,3 +229,90 @@ def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None
     )
     assert errors["frobenius"] < errors["max"]
     assert all(2 / 3 < errors[name] / told[name] < 1.5 for name in errors)
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+CORRELATED = (
+    np.random.default_rng(6).uniform(-1, 1, size=(300, 2)) @ np.array([[1, 0.6], [0, 0.8]]) / 2
+)
+
+
+@pytest.mark.parametrize("missing", [None, "skip"])
+@pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
+@pytest.mark.parametrize("verb", [zd.covariance, zd.correlation])
+def test_they_cover(verb: Any, method: str, missing: Any) -> None:
+    truth = np.cov(CORRELATED.T, ddof=0)
+    if verb is zd.correlation:
+        truth = np.array([[1.0, np.corrcoef(CORRELATED.T)[0, 1]]] * 2)
+        truth[1] = truth[1, ::-1]
+    bits, outside, widths, runs = ReplayBits("covariances"), np.zeros((2, 2)), [], 80
+    for _ in range(runs):
+        release = replayed(bits)(verb)(
+            CORRELATED, bounds=(-1, 1), epsilon=6, method=method, missing=missing
+        )
+        low, high = release.interval("0.8")
+        outside += (truth < low) | (high < truth)
+        widths.append(high - low)
+    assert outside.max() <= 0.2 * runs
+    assert 0 < np.mean(widths) < 0.8  # they say something
+
+
+def test_a_covariance_has_its_shares_of_a() -> None:
+    """n is public: the ends from the integers by hand, with 8/10 of a for yz, 1/10 for y and z."""
+    release = zd.covariance(CORRELATED, bounds=(-1, 1), epsilon=1, method="frobenius", missing=None)
+    _, pair = release.sums
+    a, steps, n = Fraction(1, 20), 1 << 16, len(CORRELATED)
+    ((one, other, product),) = pair.integers.tolist()
+    far, near = pair.law.noise.integer_radius(a * 8 / 10), pair.law.noise.integer_radius(a / 10)
+    constant = int(np.sqrt(2 * steps**2)) // 2
+
+    def ends(z: int, k: int, unit: float) -> list[float]:
+        return [max(-1.0, (z - k) / (99 * unit * n)), min(1.0, (z + k) / (99 * unit * n))]
+
+    means = [ends(z, near, constant * steps) for z in (one, other)]
+    corners = [x * y for x, y in itertools.product(*means)]
+    low, high = ends(product, far, steps**2)
+    lower, upper = release.interval()
+    moved = 2 / (2 * steps)
+    assert lower[0, 1] == pytest.approx(max(-1.0, low - max(corners) - moved), rel=1e-6)
+    assert upper[0, 1] == pytest.approx(min(1.0, high - min(corners) + moved), rel=1e-6)
+
+
+def test_the_least_deviations_make_the_widest_correlation() -> None:
+    zero, product, square = (
+        (np.array([low]), np.array([high])) for low, high in ((0.0, 0.0), (-0.1, 0.04), (0.2, 0.4))
+    )
+    low, high = correlation_ends([zero, zero, product, square, square], 0.0)
+    assert (low[0], high[0]) == pytest.approx((-0.5, 0.2))
+    away = np.array([0.04]), np.array([0.1])
+    low, high = correlation_ends([zero, zero, away, square, square], 0.0)
+    assert (low[0], high[0]) == pytest.approx((0.1, 0.5))
+
+
+def test_a_column_without_spread_may_have_any_correlation() -> None:
+    rows = np.column_stack([CORRELATED[:, 0], np.zeros(len(CORRELATED))])
+    low, high = zd.correlation(rows, bounds=(-1, 1), epsilon=1).interval()
+    assert (low[0, 1], high[0, 1]) == (-1, 1)
+    assert (low[0, 0], high[0, 0]) == (1, 1)
+
+
+def test_frames_and_files_have_them_by_the_names_of_columns(tmp_path: Any) -> None:
+    people = zd.open(CORRELATED, columns={"0": zd.number(-1, 1), "1": zd.number(-1, 1)})
+    release = zd.covariance(people, epsilon=5)
+    frame = release.to_frame()
+    assert frame["row"].tolist() == ["0", "0", "1", "1"]
+    assert frame["column"].tolist() == ["0", "1", "0", "1"]
+    assert frame["value"].tolist() == release.value.ravel().tolist()
+    release.save(tmp_path / "covariance.json")
+    again = zd.load(tmp_path / "covariance.json")
+    assert np.array_equal(again.interval(), release.interval())
+
+
+def test_a_population_has_wider_ones() -> None:
+    release = zd.covariance(np.tile(CORRELATED, (1000, 1)), bounds=(-1, 1), epsilon=5)
+    low, high = release.interval(of="population")
+    inner = release.interval()
+    assert np.all(low < inner[0])
+    assert np.all(inner[1] < high)
+    assert np.all(high - low < 0.1)
