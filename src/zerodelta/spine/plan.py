@@ -18,11 +18,12 @@ from zerodelta.errors import (
     require,
 )
 from zerodelta.exact.bits import BitSource, is_private
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import BARE_ROWS, REPLAYED, Certificate, check_work
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import Part, Status, Step, weakest
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitTheorem
 from zerodelta.privacy.verify import check_parts
@@ -257,7 +258,7 @@ class Measured:
     """An answer with the noisy integers from which it was computed, which are released as well."""
 
     value: Any
-    sums: tuple[NoisySums, ...]
+    sums: tuple[Measurement, ...]
 
 
 @value

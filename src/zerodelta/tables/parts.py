@@ -19,7 +19,6 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.sums import Form
 from zerodelta.mechanisms.moments import MomentPlan, Summands, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -29,7 +28,8 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.statistics import (
     COLUMN_STATISTICS,
     ColumnStatistic,
-    PowerSums,
+    LazyForms,
+    Measurement,
     expected_count,
     floats_of,
 )
@@ -187,7 +187,7 @@ class PartAnswer:
     """The values and their expected absolute errors, by the name of the column."""
     rows: tuple[Floats, float] | None = None
     """The unbiased number of rows of each group and its standard error, if rows are counted."""
-    sums: tuple[NoisySums, ...] = ()
+    sums: tuple[Measurement, ...] = ()
     """The noisy integers behind the columns, where the law of the noise is public."""
 
 
@@ -287,7 +287,7 @@ class MomentPart:
         }
         keys = [column.key for column in self.columns]
         ends = [column.summed.summand_bounds(*column.bounds) for column in self.columns]
-        sums = NoisySums(
+        sums = Measurement(
             law=moments.law,
             integers=noisy.reshape(self.keys.count, -1),
             forms=LazyForms([*keys, *([None] if self.counted else [])], self._forms),
@@ -298,7 +298,7 @@ class MomentPart:
         )
         columns = {}
         for column, noise in zip(self.columns, moments.covariances, strict=True):
-            powers = PowerSums.of(sums, column.key)
+            powers = sums.column(column.key)
             for name in column.statistics:
                 statistic = COLUMN_STATISTICS[name]
                 entry = statistic.value(powers), statistic.error(powers, noise)

@@ -38,11 +38,10 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import did_you_mean, is_name, printable, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.parameters import Neighbors
-from zerodelta.privacy.statistics import expected_count
+from zerodelta.privacy.statistics import Measurement, expected_count
 from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
@@ -413,7 +412,7 @@ class TableAnswer:
     """The columns of the result and of their errors, without the counts of rows."""
     counts: Sequence[tuple[Any, float]]
     """For each part that counts rows, the counts by group and their standard error."""
-    sums: tuple[NoisySums, ...]
+    sums: tuple[Measurement, ...]
 
     @classmethod
     def of(cls, parts: Sequence[TablePart], rows: Rows, bits: BitSource) -> TableAnswer:

@@ -22,7 +22,6 @@ from zerodelta.data.source import Source
 from zerodelta.errors import is_list, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -34,6 +33,7 @@ from zerodelta.mechanisms.sum_noise import CountNoise, add_exactly
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import (
@@ -209,7 +209,7 @@ class CdfQuestion:
             (cumulative,) = counts.fitted(noisy)
             total = cumulative[-1]
             names = [repr(float(value)) for value in values]
-            sums = NoisySums(
+            sums = Measurement(
                 law=counts.noise.law(unit=Fraction(1)),
                 integers=noisy,
                 forms=LazyForms(names, counts.forms),
@@ -433,8 +433,8 @@ class HistogramQuestion:
         chosen = choose(methods, self.method)
         noise = _noise(chosen.name, exact, space.size - complete, related)
 
-        def sums(noisy: Any) -> NoisySums:
-            return NoisySums(
+        def sums(noisy: Any) -> Measurement:
+            return Measurement(
                 law=noise.law(unit=Fraction(1)),
                 integers=noisy[:, None],
                 forms={None: ((Fraction(1), Fraction(0)),)},

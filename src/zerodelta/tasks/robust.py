@@ -17,7 +17,7 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import (
     Rational,
     as_count,
@@ -47,6 +47,7 @@ from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import GridLattice
@@ -577,7 +578,7 @@ class _Tuned:
         def laplace(rows: Rows, bits: BitSource) -> Measured:
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
             noisy = self.laplace.apply(total, bits)
-            sums = NoisySums(
+            sums = Measurement(
                 law=self.laplace.law(unit=self.unit),
                 integers=noisy[:, None],
                 forms={"": ((self.unit, (query.lower + query.upper) / 2),)},

@@ -22,7 +22,7 @@ from zerodelta.errors import ParameterError, is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
-from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import GeometricLaw, NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -31,6 +31,7 @@ from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import (
@@ -194,7 +195,7 @@ def _counted(
 ) -> Measured:
     """Return a count with the noisy sums for its interval."""
     statistics = {"count": (None, "count")}
-    sums = NoisySums(
+    sums = Measurement(
         law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=statistics
     )
     return Measured(value=value, sums=(sums,))
@@ -576,9 +577,9 @@ def _plain(values: Floats) -> Any:
 
 def _sums_of_public_rows(
     law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums with a line for each column, if the number of rows is public."""
-    return NoisySums(
+    return Measurement(
         law=law,
         integers=noisy[:, None],
         forms={"": ((Fraction(0), Fraction(rows)), (Fraction(1, lattice.steps), Fraction(0)))},
@@ -593,10 +594,10 @@ def _sums_of_public_rows(
 
 def _sums_with_count(
     law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, columns: Sequence[str]
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums as one line for all columns, after the number of rows in steps."""
     bound = average(lattice.bound)
-    return NoisySums(
+    return Measurement(
         law=law,
         integers=noisy[None, :],
         forms=LazyForms(columns, partial(_forms, lattice.dimension, lattice.steps)),
@@ -746,7 +747,7 @@ class SumQuestion:
         def answer(rows: Rows, bits: BitSource) -> Measured:
             noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
-            sums = NoisySums(
+            sums = Measurement(
                 law=law,
                 integers=noisy[:, None],
                 forms={},
