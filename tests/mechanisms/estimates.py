@@ -21,7 +21,7 @@ from zerodelta.privacy.statistics import (
 
 def estimate(plan: MomentPlan, noisy: Any) -> Any:
     """Return the statistics of every group and column; NaN where a degree does not give one."""
-    places = [plan.place(column) for column in range(plan.columns)]
+    places = [plan.lattice.place(column) for column in range(plan.columns)]
     names = [str(column) for column in range(plan.columns)]
     sums = Measurement(
         law=plan.law,
@@ -62,7 +62,7 @@ def forecast(plan: MomentPlan) -> Any:
     def each(statistic: Any) -> Any:
         found = []
         for column, noise in enumerate(noises):
-            center, half = map(float, plan.place(column))
+            center, half = map(float, plan.lattice.place(column))
             known = plan.row.degrees[column] >= statistic.degree
             error = statistic.forecast(noise, rows=rows, center=center, half=half) / EXPECTED
             found.append(error if known else math.nan)

@@ -85,6 +85,11 @@ class Measurement:
     rest: int | None = None
     """The place of an omitted line, whose integer is `rows` minus the sum of the others."""
 
+    def values(self, name: str) -> tuple[Any, Any]:
+        """Return the released numbers of this name, and the sizes to which rounding is relative."""
+        column, statistic = self.statistics[name]
+        return STATISTICS[statistic].values(self, column)
+
     def column(self, name: str | None) -> PowerSums:
         """Return the noisy sums of a column as floats; its bounds may differ for each line."""
         lower, upper = self.bounds[str(name)]

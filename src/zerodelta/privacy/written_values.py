@@ -26,7 +26,6 @@ from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable, as_frame
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.statistics import (
-    STATISTICS,
     Measurement,
     as_floats,
     floats_of,
@@ -401,7 +400,7 @@ def _agrees(column_value: Any, name: str, parts: list[Measurement], total: int |
     if statistic == "count":
         counts = [int(number) for number in numbers.tolist()]
         return any(_same_counts(counts, expected) for expected in _counts(part, column, total))
-    expected, size = STATISTICS[statistic].values(part, column)
+    expected, size = part.values(name)
     same_shape = numbers.shape == expected.shape
     return same_shape and bool(np.all(np.abs(numbers - expected) <= _NEAR * size))
 

@@ -37,7 +37,6 @@ from zerodelta.tasks.second_moments import (
     Products,
     eigenvectors,
 )
-from zerodelta.tasks.statistics import resolution_of
 from zerodelta.tasks.task import (
     METHOD,
     ROWS,
@@ -114,7 +113,7 @@ def _lines(
         joint=True,
         statistics={statistic: (statistic, statistic)},
         labels=names,
-        resolution=resolution_of(noise.products.lattice),
+        resolution=noise.products.lattice.resolution,
     )
 
 

@@ -438,8 +438,6 @@ class HistogramQuestion:
                 law=noise.law(unit=Fraction(1)),
                 integers=noisy[:, None],
                 forms={None: ((Fraction(1), Fraction(0)),)},
-                bounds={},
-                joint=False,
                 statistics={"count": (None, "count")},
                 labels=range(space.size) if space.options is None else space.options,
                 rows=n,

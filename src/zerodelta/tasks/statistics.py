@@ -195,9 +195,7 @@ def _counted(
 ) -> Measured:
     """Return a count with the noisy sums for its interval."""
     statistics = {"count": (None, "count")}
-    sums = Measurement(
-        law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=statistics
-    )
+    sums = Measurement(law=law, integers=noisy, forms={None: (form,)}, statistics=statistics)
     return Measured(value=value, sums=(sums,))
 
 
@@ -263,26 +261,6 @@ def average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
     return reduce(add, bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
 
 
-def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the bounds of each coordinate."""
-    center, bound = (
-        list(numbers) if isinstance(numbers, tuple) else [numbers] * lattice.dimension
-        for numbers in (lattice.center, lattice.bound)
-    )
-    return (
-        [c - b for c, b in zip(center, bound, strict=True)],
-        [c + b for c, b in zip(center, bound, strict=True)],
-    )
-
-
-def resolution_of(lattice: FixedPoint) -> Fraction:
-    """Return the largest change of a coordinate by quantizing, relative to the bound.
-
-    In a box values are rounded to nearest; in a ball a whole step inwards is possible, too.
-    """
-    return Fraction(1, lattice.steps if lattice.norm != math.inf else 2 * lattice.steps)
-
-
 def inside(value: Floats, lattice: FixedPoint) -> Floats:
     """Project the noisy mean to the box or ball of the rows: post-processing that adds no error."""
     if lattice.norm == 2:  # a ball around 0
@@ -292,7 +270,7 @@ def inside(value: Floats, lattice: FixedPoint) -> Floats:
         return np.clip(
             value, *inner_ends(lattice.center - lattice.bound, lattice.center + lattice.bound)
         )
-    ends = np.array([inner_ends(*pair) for pair in zip(*ends_of(lattice), strict=True)])
+    ends = np.array([inner_ends(*pair) for pair in zip(*lattice.ends, strict=True)])
     return np.clip(value, ends[:, 0], ends[:, 1])
 
 
@@ -583,11 +561,11 @@ def _sums_of_public_rows(
         law=law,
         integers=noisy[:, None],
         forms={"": ((Fraction(0), Fraction(rows)), (Fraction(1, lattice.steps), Fraction(0)))},
-        bounds={"": ends_of(lattice)},
+        bounds={"": lattice.ends},
         joint=True,
         statistics={"mean": ("", "mean")},
         labels=columns,
-        resolution=resolution_of(lattice),
+        resolution=lattice.resolution,
         rows=rows,
     )
 
@@ -603,7 +581,7 @@ def _sums_with_count(
         forms=LazyForms(columns, partial(_forms, lattice.dimension, lattice.steps)),
         bounds=dict.fromkeys(columns, (-bound, bound)),
         statistics={name: (name, "mean") for name in columns},
-        resolution=resolution_of(lattice),
+        resolution=lattice.resolution,
     )
 
 
@@ -746,17 +724,14 @@ class SumQuestion:
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
-            values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
             sums = Measurement(
                 law=law,
                 integers=noisy[:, None],
-                forms={},
-                bounds={},
                 joint=True,
                 statistics={"sum": (None, "integers")},
                 labels=facts.columns,
             )
-            return Measured(value=_plain(np.array(values)), sums=(sums,))
+            return Measured(value=_plain(sums.values("sum")[0]), sums=(sums,))
 
         return ReleasePlan(
             claim=noise.claim,

@@ -32,11 +32,12 @@ from zerodelta.tables.grouped import By, Table, grouped
 from zerodelta.tables.parts import StatisticOrLevel, TableColumn, as_statistics
 from zerodelta.tables.table import (
     GOALS,
-    TableAnswer,
     TablePlan,
     forecast_text,
+    measured,
     plan_table,
     proof_parts,
+    shown,
     table_methods,
 )
 from zerodelta.tasks.task import (
@@ -289,15 +290,17 @@ class TableQuestion:
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            answers = TableAnswer.of(plan.parts, rows, bits)
+            answers = measured(plan.parts, rows, bits)
             if self.only is not None:
                 numbers = [answers.values[column.named(self.only)][0] for column in self.columns]
                 value = float(numbers[0]) if len(numbers) == 1 else np.array(numbers)
                 names = tuple(column.name for column in self.columns)
                 labeled = tuple(replace(sums, labels=names) for sums in answers.sums)
                 return Measured(value=value, sums=labeled)
-            shown = answers.shown(key_labels, groups=self.keys.count, total=total, frame=self.frame)
-            return Measured(value=shown, sums=answers.sums)
+            table = shown(
+                answers, key_labels, groups=self.keys.count, total=total, frame=self.frame
+            )
+            return Measured(value=table, sums=answers.sums)
 
         return answer
 
@@ -339,22 +342,23 @@ class TableQuestion:
             return table if self.frame is None else table.to_frame(self.frame)
 
         # statistics: the found keys become groups, which a second part of the certificate measures
-        def measured(rows: KeyedRows, bits: BitSource) -> Measured:
+        def by_found_keys(rows: KeyedRows, bits: BitSource) -> Measured:
             groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
             found_groups = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))
             parts = [part.of_groups(found_groups) for part in plan.parts]
             grouped = rows.by_group(groups, len(groups))
-            answer = TableAnswer.of(parts, grouped, bits)
-            shown = answer.shown(
+            answer = measured(parts, grouped, bits)
+            table = shown(
+                answer,
                 self._labels(labels),
                 groups=len(labels),
                 total=total,
                 frame=self.frame,
                 note=keys.warning if len(labels) > 1 else keys.none_found,
             )
-            return Measured(value=shown, sums=answer.sums)
+            return Measured(value=table, sums=answer.sums)
 
-        return measured if self.columns else counted
+        return by_found_keys if self.columns else counted
 
     def _labels(self, labels: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
         """Return the labels of the groups column by column."""
