@@ -164,15 +164,9 @@ class LineIntervals:
     a: Fraction
 
     @property
-    def bounds(self) -> tuple[Any, Any]:
-        """The bounds of the column as floats: one pair for all lines, or a pair for each."""
-        lower, upper = self.sums.bounds[str(self.column)]
-        return np.array(as_floats(lower)), np.array(as_floats(upper))
-
-    @property
     def place(self) -> tuple[Any, Any, Any, Any]:
-        """The bounds, their middle and half their width."""
-        lower, upper = self.bounds
+        """The bounds, their middle and half their width: for all lines, or one for each."""
+        lower, upper = map(np.array, map(as_floats, self.sums.bounds[str(self.column)]))
         return lower, upper, lower / 2 + upper / 2, upper / 2 - lower / 2
 
     # -- linear statistics --------------------------------------------------------------------

@@ -223,7 +223,7 @@ class LinearForm(Statistic):
 
     def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the form, clipped."""
-        lower, upper = line.bounds
+        lower, upper, _, _ = line.place
         low, high = line.linear(line.forms[0])
         return np.clip(low, lower, upper), np.clip(high, lower, upper)
 

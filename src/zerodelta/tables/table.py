@@ -42,7 +42,6 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.statistics import expected_count
-from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
 from zerodelta.tables.grouped import Table
@@ -437,11 +436,6 @@ def shown(
     numbers = {"count": count, "count_error": np.full(groups, error), **answer.values}
     table = Table(labels, numbers, note=note)
     return table if frame is None else table.to_frame(frame)
-
-
-def proof_parts(parts: Sequence[TablePart]) -> tuple[Part, ...]:
-    """Return the certificate's part for each part of the table."""
-    return tuple(Part(steps=part.steps, epsilon=part.epsilon) for part in parts)
 
 
 def forecast_text(plan: TablePlan) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source, protection_of
@@ -25,7 +25,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.statistics import Measurement
 from zerodelta.regression.encoded_columns import as_radius
 from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan
-from zerodelta.spine.public_inputs import as_numbers, as_source
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.second_moments import (

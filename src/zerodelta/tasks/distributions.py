@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import Bins, GroupKey, GroupKeys, as_items, tally
 from zerodelta.data.keys import bins as bins_of
 from zerodelta.data.kinds import Bounds, Number
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
-from zerodelta.errors import is_list, require
+from zerodelta.errors import is_list, needed, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
@@ -37,13 +37,9 @@ from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import (
-    as_source,
     as_universe,
-    bounds_of,
     codes_of,
     labels_of,
-    needed,
-    one_column,
     unknown_index,
 )
 from zerodelta.spine.run import ask, run
@@ -149,7 +145,7 @@ def cdf(
 
     """
     source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = CdfQuestion(
         at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
@@ -169,7 +165,7 @@ class CdfQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan counts between the values, or quantiles."""
-        one_column(facts)
+        facts.only_one_column()
         exact = as_usable_epsilon(epsilon)
         public = facts.rows is not None and not facts.may_miss
         counted = ("the number of rows",) if public else ()
@@ -484,7 +480,7 @@ def _binned(
         remedy="pass bins= for numbers, or universe= for items",
     )
     source = as_source(items, columns)
-    one_column(Facts(rows=None, columns=source.columns))
+    Facts(rows=None, columns=source.columns).only_one_column()
     (name,) = source.columns
     kind = source.kinds[name] if isinstance(source, Dataset) else None
     require(

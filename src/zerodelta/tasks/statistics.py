@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import GroupKeys
 from zerodelta.data.kinds import Boolean, Number, skips
@@ -23,7 +23,14 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
 from zerodelta.exact.noise_tails import GeometricLaw, NoiseLaw
-from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
+from zerodelta.exact.rational import (
+    Rational,
+    as_count,
+    as_pair,
+    as_positive,
+    bounds_by_column,
+    inner_ends,
+)
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
@@ -34,13 +41,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_pair,
-    as_source,
-    bounds_by_column,
-    bounds_of,
-    one_column,
-)
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
@@ -158,7 +158,7 @@ class CountQuestion:
         some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
             return _public(facts.rows)
-        one_column(facts)
+        facts.only_one_column()
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
         error, law = noise.error(), noise.law(unit=Fraction(1))
 
@@ -385,7 +385,7 @@ def _released(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds) if use_declared else bounds
+    stated = source.declared_bounds if bounds is None and use_declared else bounds
     if stated is None and use_declared and isinstance(source, Dataset):
         _check_numeric(source)
     of_statistic: Question

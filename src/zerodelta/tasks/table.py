@@ -15,7 +15,7 @@ from zerodelta.data.chosen import PRESENT
 from zerodelta.data.declare import category
 from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.data.rows import Rows
-from zerodelta.errors import is_list, require
+from zerodelta.errors import is_list, needed, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -23,8 +23,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.statistics import COLUMN_STATISTICS
+from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Facts, Measured, ReleasePlan
-from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.found_keys import KeysPlan, plan_keys
@@ -36,7 +36,6 @@ from zerodelta.tables.table import (
     forecast_text,
     measured,
     plan_table,
-    proof_parts,
     shown,
     table_methods,
 )
@@ -250,7 +249,8 @@ class TableQuestion:
             keys_plan=keys_plan,
             counted=self.only is None,
         )
-        parts = [*([] if keys_plan is None else [keys_plan.part]), *proof_parts(plan.parts)]
+        parts = [] if keys_plan is None else [keys_plan.part]
+        parts += [Part(steps=part.steps, epsilon=part.epsilon) for part in plan.parts]
         public = ["the groups"] if self.keys.keys else []
         if keys_plan is not None:
             public = ["the universe of keys", "how many false keys are expected"]
