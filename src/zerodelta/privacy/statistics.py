@@ -2,9 +2,10 @@
 
 A value of a column, or the function of it that a statistic sums, is center + half·y, with y in
 [-1, 1] between public bounds. For each line, a group or all rows, Σ1, Σy and Σy² are measured with
-noise, as far as a statistic needs them. The value of a statistic, its error, its forecast, the size
-to which errors are relative, and its interval are methods of one object. A new statistic is one
-more class: tables, advice, saved files and intervals look it up by name in `STATISTICS`.
+noise, as far as a statistic needs them. A `Measurement` holds these integers, the law of their
+noise and their linear forms. The value of a statistic, its error, its forecast, the size to which
+errors are relative, and its interval are methods of one object. A new statistic is one more class:
+tables, advice, saved files and intervals look it up by name in `STATISTICS`.
 """
 
 from __future__ import annotations
