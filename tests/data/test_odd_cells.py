@@ -22,7 +22,7 @@ import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
 from data.opening import opened
 from zerodelta.clustering.kmeans import Frame
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import ArraySource, as_source
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import Unread
 from zerodelta.data.keys import column, tally
@@ -34,7 +34,7 @@ from zerodelta.regression.features import Features
 from zerodelta.regression.rows import ClassLabels, LabeledRows, Targets
 from zerodelta.regression.statistics import exact_statistics
 from zerodelta.spaces import Box
-from zerodelta.spine.public_inputs import as_source, as_universe
+from zerodelta.spine.public_inputs import as_universe
 from zerodelta.training.features import FeatureTable, tree_scores
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)

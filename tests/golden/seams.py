@@ -28,7 +28,7 @@ from zerodelta.mechanisms.selection import Selection
 from zerodelta.mechanisms.sum_noise import KNorm as NoiseOfMean
 from zerodelta.paper import algorithm_03 as noisy_descent
 from zerodelta.paper import gaussian_statistics
-from zerodelta.privacy.theorems import theorem_of
+from zerodelta.privacy.verify import theorem_of
 from zerodelta.regression.objective import RegressionPlan
 from zerodelta.regression.statistics import LENGTH
 from zerodelta.spine.run import preview

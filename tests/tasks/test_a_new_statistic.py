@@ -48,9 +48,9 @@ class GeometricMean(ColumnStatistic):
         error = MEAN.forecast(noise, rows=rows, center=center, half=half)
         return math.exp(center) * math.expm1(error)
 
-    def interval(self, line: Any, column: str | None) -> Any:
+    def interval(self, line: Any) -> Any:
         """Return exp of those of the mean."""
-        low, high = MEAN.interval(line, column)
+        low, high = MEAN.interval(line)
         return np.exp(low) * (1 - 2.0**-40), np.exp(high) * (1 + 2.0**-40)
 
 

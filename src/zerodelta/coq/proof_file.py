@@ -31,11 +31,10 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part
-from zerodelta.privacy.theorems import theorem_of
 from zerodelta.privacy.theorems.noise import ParallelBlocks
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem
-from zerodelta.privacy.verify import units_of
+from zerodelta.privacy.verify import theorem_of, units_of
 from zerodelta.value import value
 
 _HEAD = """\

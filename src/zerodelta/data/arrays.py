@@ -211,6 +211,31 @@ class ArraySource(Source):
         yield block
 
 
+def as_source(
+    rows: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    missing: Any = DEFAULT_MISSING,
+    texts: bool = False,
+) -> Source:
+    """Return rows, or some columns of them, as a source; a series is one column.
+
+    Columns of texts are refused, unless `texts`: for questions that only need to know whether a
+    cell is present.
+    """
+    if not isinstance(rows, Source):
+        named = [columns] if isinstance(columns, str) else columns
+        return ArraySource(rows, columns=named, missing=missing)
+    require(
+        missing is DEFAULT_MISSING,
+        "missing",
+        missing,
+        expected="no missing=, which is for arrays and frames: a data set has it declared",
+        remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
+    )
+    return rows.choose(columns, texts=texts)
+
+
 def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
     """Return the rows of a public array or frame: made-up examples, centers, queries.
 

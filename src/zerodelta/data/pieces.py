@@ -205,7 +205,7 @@ def _is_bar_wanted() -> bool:
     if setting is not True or variable in ("0", "false", "no", "off"):
         return False
     in_main_thread = threading.current_thread() is threading.main_thread()
-    return in_main_thread and not is_silenced() and _is_terminal()
+    return in_main_thread and _is_terminal() and not is_silenced()
 
 
 def _is_terminal() -> bool:

@@ -299,6 +299,22 @@ class Source(ABC):
         """
         return [partial(self.blocks, ticket)]
 
+    def choose(self, columns: str | Sequence[str] | None, *, texts: bool = False) -> Source:
+        """Return some of the columns; None is all of them, without texts unless `texts`."""
+        require(
+            columns is None,
+            "columns",
+            columns,
+            expected="no columns=: this source has its own columns",
+            remedy="open data with zd.open to choose columns by name",
+        )
+        return self
+
+    @property
+    def declared_bounds(self) -> Any:
+        """The bounds that were declared for the columns; None if these are not all numbers."""
+        return None
+
     @property
     def row_count_is_public(self) -> bool:
         """Whether `rows` is exact and public, and all of these rows are yielded."""

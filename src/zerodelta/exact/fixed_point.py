@@ -390,6 +390,28 @@ class FixedPoint:
             return tuple(bound / self.steps for bound in self.bound)
         return self.bound / self.steps
 
+    @property
+    def ends(self) -> tuple[list[Fraction], list[Fraction]]:
+        """The lower and the upper bounds of all coordinates."""
+        places = [self.place(coordinate) for coordinate in range(self.dimension)]
+        return [c - b for c, b in places], [c + b for c, b in places]
+
+    @property
+    def resolution(self) -> Fraction:
+        """The largest change of a coordinate by quantizing, relative to the bound.
+
+        In a box values are rounded to nearest; in a ball a whole step inwards is possible, too.
+        """
+        return Fraction(1, self.steps if self.norm != math.inf else 2 * self.steps)
+
+    def place(self, coordinate: int) -> tuple[Fraction, Fraction]:
+        """Return the center and the bound of one coordinate."""
+        center, bound = self.center, self.bound
+        return (
+            center[coordinate] if isinstance(center, tuple) else center,
+            bound[coordinate] if isinstance(bound, tuple) else bound,
+        )
+
     def quantize(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
         """Return the (n, dimension) integers of an (n, dimension) array of real numbers.
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,6 @@ from scipy.special import betaincinv, erfc, gammaincc
 
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.logs import ball, precision, to_float_down
-from zerodelta.exact.sums import IntegerArray
 from zerodelta.value import value
 
 # -- The law of the noise on released numbers, kept with them so that intervals can be computed ---
@@ -57,64 +56,6 @@ class NoiseLaw:
     def noise(self) -> Law:
         """The law of the integer noise."""
         return NOISE_LAWS[self.family, self.norm](scale=self.scale, dimension=self.dimension)
-
-
-@value(eq=False)
-class NoisySums:
-    """Released integers from which a value was computed, before any clipping.
-
-    `integers` has one line for each group. `law` is the law of their noise ("counts": on all lines
-    together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
-    "geometric": on each integer). `forms` has linear forms of a line: under None the one of the
-    number of rows, under each column those of Σ y^0, Σ y and Σ y² over its values, as far as they
-    are known. The last coefficient of a form is a constant. y is a value scaled so that its bounds,
-    in `bounds`, become -1 and 1. Under a pair of columns y and z are the forms of Σ 1, Σ y, Σ z,
-    Σ yz and, for a correlation, Σ y² and Σ z²; its bounds are those of a covariance.
-    """
-
-    law: NoiseLaw
-    integers: IntegerArray
-    forms: Mapping[str | None, tuple[tuple[Fraction, ...], ...]]
-    bounds: Mapping[str, tuple[Any, Any]]
-    """One pair for all lines, or of two lists with a number for each line."""
-    joint: bool = False
-    statistics: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
-    """For each released number of a line, by its name: its column and the name of its statistic
-    (`privacy.statistics`)."""
-    labels: Sequence[Any] | None = None
-    """The names of the lines, if the value has none itself."""
-    resolution: Fraction = Fraction(0)
-    """The largest distance of a quantized y from the clipped one."""
-    rows: int | None = None
-    """The number of rows, the largest possible count; None where it is private."""
-    rest: int | None = None
-    """The place of an omitted line, whose integer is `rows` minus the sum of the others."""
-
-
-@final
-class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
-    """Forms of many columns, each created on access, since all have quadratically many entries.
-
-    >>> forms = LazyForms(("a", "b"), lambda place: ((Fraction(place),),))
-    >>> list(forms), forms["b"]
-    (['a', 'b'], ((Fraction(1, 1),),))
-    """
-
-    __slots__ = ("_make", "_places")
-
-    def __init__(
-        self, names: Sequence[str | None], make: Callable[[int], tuple[tuple[Fraction, ...], ...]]
-    ) -> None:
-        self._places, self._make = {name: place for place, name in enumerate(names)}, make
-
-    def __getitem__(self, name: str | None) -> tuple[tuple[Fraction, ...], ...]:
-        return self._make(self._places[name])
-
-    def __iter__(self) -> Iterator[str | None]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 # -- Laws of integer noise ------------------------------------------------------------------------

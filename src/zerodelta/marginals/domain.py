@@ -24,14 +24,13 @@ from zerodelta.data.kinds import Coded
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Sealed, Source, protection_of
-from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.errors import ParameterError, is_list, needed, require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import MAX_BYTES, Facts
-from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
 # -- Domain ---------------------------------------------------------------------------------------

@@ -18,13 +18,12 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_share, bounds_by_column
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share, bounds_by_column
 from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 

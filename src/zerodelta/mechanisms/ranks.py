@@ -20,9 +20,15 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import is_list, require
 from zerodelta.exact.arrays import Floats, Integers
-from zerodelta.exact.rational import Rational, as_count, as_float, as_rational, float_within
+from zerodelta.exact.rational import (
+    Rational,
+    as_bounds,
+    as_count,
+    as_float,
+    as_rational,
+    float_within,
+)
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.spine.public_inputs import as_bounds
 from zerodelta.value import value
 
 MOST_POINTS = (1 << 40) + 1

@@ -21,11 +21,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
-from zerodelta.privacy.statistics import STATISTICS
+from zerodelta.privacy.statistics import STATISTICS, Measurement
 from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import (
@@ -267,9 +267,9 @@ def _check_together(record: Record, certificate: Certificate) -> None:
 # -- Noise laws and sums --------------------------------------------------------------------------
 
 
-def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
+def _written_sums(sums: tuple[Measurement, ...]) -> Any:
     """Return sums as JSON; linear forms, which are mostly 0, by their coefficients that are not."""
-    names = [field.name for field in fields(NoisySums)]
+    names = [field.name for field in fields(Measurement)]
     return [
         {
             name: _written_forms(part.forms) if name == "forms" else _part(part, name)
@@ -279,7 +279,7 @@ def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
     ]
 
 
-def _part(sums: NoisySums, name: str) -> Any:
+def _part(sums: Measurement, name: str) -> Any:
     value = getattr(sums, name)
     return written(dict(value) if isinstance(value, Mapping) else value)
 
@@ -344,12 +344,12 @@ def _width(parts: Mapping[str, Any]) -> int:
     return int(parts["integers"].shape[1]) + 1
 
 
-def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
+def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[Measurement, ...]:
     """Read noisy sums from JSON; unknown laws, sizes and statistics are refused."""
     try:
         parts = [{n: read(p) for n, p in entry.items() if n != "forms"} for entry in data]
         all_sums = tuple(
-            NoisySums(forms=_SparseForms(entry["forms"], width=_width(part)), **part)
+            Measurement(forms=_SparseForms(entry["forms"], width=_width(part)), **part)
             for entry, part in zip(data, parts, strict=True)
         )
         # one draw may be in several sums, so a law may have more coordinates than one of them

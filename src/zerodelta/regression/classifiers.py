@@ -22,7 +22,6 @@ from zerodelta.regression.encoded_columns import (
     Encoding,
     RowBox,
     as_radius,
-    too_large,
 )
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import (
@@ -208,13 +207,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the applicable methods; refuse "objective" by name if rows exceed the memory."""
-        large = too_large(
-            facts,
-            self.encoding,
-            features.width,
-            self.method,
-            in_memory="objective",
-            other="descent",
+        large = self.encoding is not None and facts.too_large(
+            features.width, self.method, in_memory="objective", other="descent"
         )
         return tuple(m for m in methods if not (large and m.name == "objective"))
 

@@ -20,10 +20,10 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.certified_losses import STEPS, PseudoHuber
-from zerodelta.regression.encoded_columns import Encoding, too_large, unit_encoding
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import TARGETS, Shape, plan_huber
-from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
+from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds, unit_encoding
 from zerodelta.regression.statistics import LENGTH, plan_statistics
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import plan_diagnosis, planned, run
@@ -139,8 +139,8 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the applicable methods; refuse "huber" by name if rows exceed the memory."""
-        large = too_large(
-            facts, self.encoding, width, self.method, in_memory="huber", other="statistics"
+        large = self.encoding is not None and facts.too_large(
+            width, self.method, in_memory="huber", other="statistics"
         )
         # "huber" would copy a cluster's rows to this machine: only if the user names it
         sums_only = large or (facts.remote and self.method == "auto")

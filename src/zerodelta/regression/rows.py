@@ -168,6 +168,13 @@ def declared_classes(labels: Any) -> tuple[Any, ...] | None:
     return label_kind(labels).labels if isinstance(labels, Dataset) else None
 
 
+def unit_encoding(rows: Any, intercept: Any) -> Encoding | None:
+    """Return the encoding of a data set's columns in [-1, 1]; None for other rows."""
+    if not isinstance(rows, Dataset):
+        return None
+    return Encoding.of(rows.kinds).to_unit(centered=as_flag(intercept, "intercept"))
+
+
 def declared_bounds(labels: Any) -> tuple[Fraction, Fraction]:
     """Return the declared bounds of a target of a data set; refuse a category."""
     kind = label_kind(labels)

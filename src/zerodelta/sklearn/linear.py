@@ -15,7 +15,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -23,6 +23,7 @@ from zerodelta.regression.rows import (
     RowLimits,
     Targets,
     declared_bounds,
+    unit_encoding,
 )
 from zerodelta.sklearn.base import (
     PrivateClassifier,

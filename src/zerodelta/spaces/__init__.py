@@ -5,10 +5,10 @@ subsets, multisets, an extra element), `boxes` (boxes and balls), `lattices` (bo
 integers, and exact coordinates) and `keys` (universes of keys too large to list).
 """
 
-from zerodelta.spaces.boxes import Ball, Box, is_known
+from zerodelta.spaces.boxes import Ball, Box
 from zerodelta.spaces.finite import Finite, Multiset, Subsets, WithExtra
 from zerodelta.spaces.lattices import BallLattice, GridLattice
-from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space
+from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space, is_known
 
 __all__ = [
     "Ball",

@@ -15,7 +15,6 @@ from flint import arb
 from zerodelta.errors import ParameterError
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, inner_ends
-from zerodelta.spaces.finite import Finite, Multiset, Subsets, WithExtra
 from zerodelta.spaces.lattices import (
     LARGEST,
     BallLattice,
@@ -27,11 +26,12 @@ from zerodelta.spaces.lattices import (
     common_dimension,
     plain,
 )
-from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector
+from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector, trusted_space
 
 # -- Boxes: every coordinate between its own public bounds (theory B2, cube) ----------------------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Box(EuclideanSpace):
@@ -174,6 +174,7 @@ _SLACK = 2.0**-44
 """How far outside float rounding may leave a projected point, relative to radius and center."""
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Ball(EuclideanSpace):
@@ -341,8 +342,3 @@ def _length(vector: npt.NDArray[np.float64], norm: float) -> float:
         return largest
     scaled = np.abs(vector / largest)
     return largest * float(scaled.sum() if norm == 1 else math.sqrt((scaled * scaled).sum()))
-
-
-def is_known(space: object) -> bool:
-    """Tell whether this library wrote the space; any other class may publish anything."""
-    return type(space) in (Finite, Subsets, Multiset, Box, Ball, WithExtra)

@@ -13,12 +13,20 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, is_list
 from zerodelta.exact.rational import as_count, number_text
-from zerodelta.spaces.space import FiniteSpace, read_integer, read_items, read_number
+from zerodelta.spaces.space import (
+    FiniteSpace,
+    is_known,
+    read_integer,
+    read_items,
+    read_number,
+    trusted_space,
+)
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """A value that can be written into a certificate; a tuple holds options."""
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Finite(FiniteSpace):
@@ -269,6 +277,7 @@ def _first_guess(number: int, place: int) -> int:
 # -- Multisets of a given size over a universe: synthetic data sets (theory B1, A10) --------------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Multiset(FiniteSpace):
@@ -362,6 +371,7 @@ class Multiset(FiniteSpace):
 # -- All subsets of a given size of 0..of-1: selected features, chosen items (theory B1) ----------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Subsets(FiniteSpace):
@@ -455,6 +465,7 @@ class Subsets(FiniteSpace):
 # -- A finite space with an extra element, such as "none", which a failed program publishes (C8) --
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class WithExtra(FiniteSpace):
@@ -474,8 +485,6 @@ class WithExtra(FiniteSpace):
     _extras: Finite = field(compare=False)
 
     def __init__(self, base: FiniteSpace, extra: Option) -> None:
-        from zerodelta.spaces.boxes import is_known  # which imports this module
-
         option = checked_option(extra)
         if not isinstance(base, FiniteSpace) or not is_known(base) or base.contains(option):
             raise ParameterError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from zerodelta.channels.purification import plan
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.isolation import (
     Internal,
     Watch,
@@ -40,7 +40,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.plan import Method, Question
-from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import (
     Diagnosis,
     begin,

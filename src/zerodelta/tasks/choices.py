@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.cells import LARGEST, number
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import KeyCounts, tally
@@ -21,7 +21,7 @@ from zerodelta.data.source import Sealed, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
+from zerodelta.exact.rational import Rational, as_bounds, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
@@ -37,13 +37,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_bounds,
-    as_source,
-    as_universe,
-    bounds_of,
-    unknown_index,
-)
+from zerodelta.spine.public_inputs import as_universe, unknown_index
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.distributions import ask_of_items
@@ -396,7 +390,7 @@ def select(
 
 def _common_bounds(table: Source, bounds: Any) -> Any:
     """Return the common bounds of all columns; different ones are refused, as sums are compared."""
-    declared = bounds_of(table, bounds)
+    declared = table.declared_bounds if bounds is None else bounds
     if bounds is not None or declared is None or len(table.columns) == 1:
         return declared
     lower, upper = (set(end) for end in declared)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.regression.encoded_columns import as_radius
 from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan
-from zerodelta.spine.public_inputs import as_numbers, as_source
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.second_moments import (
@@ -36,7 +36,6 @@ from zerodelta.tasks.second_moments import (
     Products,
     eigenvectors,
 )
-from zerodelta.tasks.statistics import resolution_of
 from zerodelta.tasks.task import (
     METHOD,
     ROWS,
@@ -62,7 +61,7 @@ Form: TypeAlias = tuple[Fraction, ...]
 
 def covariance_sums(
     noise: ProductNoise, noisy: IntegerArray, names: Sequence[Any], *, correlations: bool
-) -> tuple[NoisySums, ...]:
+) -> tuple[Measurement, ...]:
     """Return the noisy sums behind the diagonal and behind each entry above it, for intervals.
 
     Correlations have no diagonal. The matrix of products has a last row and column for the sums.
@@ -95,7 +94,7 @@ def _lines(
     statistic: str,
     entries: Sequence[tuple[str, Any, Any]],
     ends: tuple[Any, Any],
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums of one statistic: a line for each place in the lists of `entries`.
 
     Each entry has the kind of a sum, and its rows and columns in the matrix of products.
@@ -105,7 +104,7 @@ def _lines(
     places = [  # of the upper triangle
         i * width - i * (i - 1) // 2 + j - i for _, i, j in (*entries, *counted)
     ]
-    return NoisySums(
+    return Measurement(
         law=noise.mechanism.noise_law.on(Fraction(1)),
         integers=np.column_stack([noisy[place] for place in places]),
         forms={statistic: _forms(noise, [kind for kind, *_ in entries])},
@@ -113,7 +112,7 @@ def _lines(
         joint=True,
         statistics={statistic: (statistic, statistic)},
         labels=names,
-        resolution=resolution_of(noise.products.lattice),
+        resolution=noise.products.lattice.resolution,
     )
 
 

@@ -18,7 +18,7 @@ from zerodelta.data.declare import category, number, text
 from zerodelta.data.keys import KeySource
 from zerodelta.data.kinds import Kind, Text
 from zerodelta.data.source import Sealed
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, needed, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -29,7 +29,6 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.found_keys import FoundKeys, plan_keys

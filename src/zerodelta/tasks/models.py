@@ -19,18 +19,18 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from zerodelta.channels.purification import plan
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.isolation import quietly
 from zerodelta.data.row_queries import Bounds, box_lattice, public_rows, row_query
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, RowFunction, Rowwise
 from zerodelta.data.schema import fake
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, needed, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.exact.rational import Rational, as_bounds, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
@@ -40,7 +40,6 @@ from zerodelta.privacy.steps import Status
 from zerodelta.privacy.theorems.subsampling import Units, UnitVotes
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.study.plan import rows_to_try

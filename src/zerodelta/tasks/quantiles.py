@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
@@ -38,7 +38,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
-from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.tasks.task import (
@@ -142,11 +141,10 @@ def quantile(
 
     """
     source = as_source(rows, columns, missing=missing)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
-    question = QuantileQuestion(
-        q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
-    )
-    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    question = QuantileQuestion(q=q, bounds=stated, grid=points, margin=margin, method=method)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -213,7 +211,7 @@ class QuantileQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Aim at public ranks around q·n, and calibrate permute-and-flip over the grid."""
-        one_column(facts)
+        facts.only_one_column()
         exact, level = as_usable_epsilon(epsilon), as_level(self.q)
         points = as_points(self.bounds, self.grid)
         private = self._private_aim(facts, exact, level, points.size)
@@ -419,11 +417,12 @@ def quantiles(
 
     """
     source = as_source(rows, columns, missing=missing)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = QuantilesQuestion(
-        q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
+        q=as_levels(q), bounds=stated, grid=points, margin=margin, method=method
     )
-    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -439,7 +438,7 @@ class QuantilesQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan all quantiles together, or one alone; see `plan_quantiles`."""
-        one_column(facts)
+        facts.only_one_column()
         exact = as_usable_epsilon(epsilon)
         if len(set(self.q)) == 1 and is_name(self.method, ("auto", "permute-and-flip")):
             return self._single(facts, exact)

@@ -12,18 +12,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
-from zerodelta.errors import require
+from zerodelta.errors import needed, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import (
     Rational,
+    as_bounds,
     as_count,
     as_float,
     as_positive,
     as_rational,
+    as_share,
     float_within,
 )
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -47,18 +49,11 @@ from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_bounds,
-    as_share,
-    as_source,
-    bounds_of,
-    needed,
-    one_column,
-)
 from zerodelta.spine.run import ask, epsilon_without, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.task import (
@@ -434,7 +429,10 @@ def trimmed_mean(
     """
     source = as_source(rows, columns, missing=missing)
     question = TrimmedMeanQuestion(
-        trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
+        trim=trim,
+        bounds=source.declared_bounds if bounds is None else bounds,
+        spread=spread,
+        method=method,
     )
     diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
@@ -451,7 +449,7 @@ class TrimmedMeanQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose Laplace noise for the global, or noise for the smooth sensitivity, by forecast."""
-        one_column(facts)
+        facts.only_one_column()
         facts.rows_in_memory(BYTES_HELD)
         exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)
         methods = tuned.methods()
@@ -579,7 +577,7 @@ class _Tuned:
             """Return the trimmed mean with Laplace noise for its global sensitivity."""
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
             noisy = self.laplace.apply(total, bits)
-            sums = NoisySums(
+            sums = Measurement(
                 law=self.laplace.law(unit=self.unit),
                 integers=noisy[:, None],
                 forms={"": ((self.unit, (query.lower + query.upper) / 2),)},

@@ -21,7 +21,7 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational, as_rational, bounds_by_column
 from zerodelta.exact.sums import IntegerArray, exact_product
 from zerodelta.mechanisms.sum_noise import (
     DIAGONAL,
@@ -35,7 +35,6 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.encoded_columns import ColumnBounds, variance_kept
 from zerodelta.spine.plan import Facts, Method, choose, ranked
-from zerodelta.spine.public_inputs import bounds_by_column
 from zerodelta.tasks.statistics import check_one_bound
 from zerodelta.value import value
 
