@@ -105,6 +105,14 @@ def _arrow(column: Any) -> list[tuple[int, int]]:
     return [(buffer.address, buffer.size) for buffer in buffers]
 
 
+def _on_pages(array: Any) -> Any:
+    """Return a copy on pages of its own: if it fills them, its first row is shut, and its last."""
+    pages = mmap.mmap(-1, -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+    copy = np.frombuffer(pages, dtype=array.dtype, count=array.size).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 def _objects(cells: Any) -> Any:
     made = np.empty(cells.shape, dtype=object)
     made[...] = cells
@@ -112,7 +120,7 @@ def _objects(cells: Any) -> Any:
 
 
 def _array(rows: Any) -> Built:
-    made = np.array(rows)
+    made = _on_pages(rows)
     return made, [_buffer(made)]
 
 
@@ -149,7 +157,7 @@ def _rows_of_arrays(rows: Any) -> Built:
 
 
 def _pandas(rows: Any) -> Built:
-    made = np.asfortranarray(rows)
+    made = _on_pages(rows.T).T
     if rows.ndim == 1:
         return pd.Series(made, copy=False), [_buffer(made)]
     return pd.DataFrame(made, columns=_names(rows), copy=False), [_buffer(made)]

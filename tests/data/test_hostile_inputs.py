@@ -22,6 +22,7 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
+from data.sources import HOLDERS
 from zerodelta.data.dataset import Dataset
 
 SECRET = "s3cr3t"
@@ -64,22 +65,14 @@ def ages(people: Dataset) -> Any:
 # -- how many rows --------------------------------------------------------------------------------
 
 
+HELD = ("arrow", "pandas", "pandas objects", "polars", "polars lazy", "structured array", "duckdb")
+IN_FILES = ("parquet", "csv", "csv.gz")
+
+
 def tables(folder: Path, cells: list[Any]) -> Iterator[Any]:
     """Yield the same column from every kind of source."""
-    table = pa.table({"age": pa.array(cells, pa.float64())})
-    pq.write_table(table, folder / "people.parquet")
-    lines = ["age", *("" if cell is None else str(cell) for cell in cells)]
-    (folder / "people.csv").write_text("\n".join(lines) + "\n")
-    with gzip.open(folder / "people.csv.gz", "wt") as file:
-        file.write("\n".join(lines) + "\n")
-    yield table
-    yield pd.DataFrame({"age": pd.Series(cells, dtype=object)})
-    yield pd.DataFrame({"age": pd.Series(cells, dtype="float64")})
-    yield pl.DataFrame({"age": pl.Series("age", cells, dtype=pl.Float64)})
-    yield pl.DataFrame({"age": pl.Series("age", cells, dtype=pl.Float64)}).lazy()
-    yield np.array([(cell,) for cell in cells], dtype=[("age", object)])
-    yield duckdb.arrow(table)
-    yield from (folder / "people.parquet", folder / "people.csv", folder / "people.csv.gz")
+    for holder in (*HELD, *IN_FILES):
+        yield HOLDERS[holder](pa.table({"age": pa.array(cells, pa.float64())}), folder)
 
 
 def test_no_rows_are_refused_where_their_number_is_public(tmp_path: Path) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
 from data.opening import opened
+from data.sources import HOLDERS, structured
 from zerodelta.data import chosen as base
 from zerodelta.data import rows
 from zerodelta.data.rows import Rows
@@ -62,48 +60,8 @@ def table() -> pa.Table:
 TABLE = table()
 
 
-def as_numpy(_: Path) -> Any:
-    names = ["x", "y", "z", "member", "label"]
-    kinds: list[Any] = [(name, np.float64) for name in names]
-    found = np.empty(ROWS, dtype=[*kinds, ("city", object)])
-    for name in (*names, "city"):
-        found[name] = TABLE.column(name).to_pandas().to_numpy()
-    return found
-
-
-def as_parquet(groups: int) -> Callable[[Path], Any]:
-    def write(folder: Path) -> Any:
-        pq.write_table(TABLE, folder / "t.parquet", row_group_size=-(-ROWS // groups))
-        return folder / "t.parquet"
-
-    return write
-
-
-def as_csv(folder: Path) -> Any:
-    def text(cell: Any) -> str:
-        return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)
-
-    lines = [",".join(map(text, row.values())) for row in TABLE.to_pylist()]
-    (folder / "t.csv").write_text("\n".join([",".join(TABLE.column_names), *lines]) + "\n")
-    return folder / "t.csv"
-
-
-def as_duckdb(folder: Path) -> Any:
-    return duckdb.connect().from_arrow(TABLE)
-
-
-SOURCES: dict[str, Callable[[Path], Any]] = {
-    "numpy": as_numpy,
-    "pandas": lambda _: TABLE.to_pandas(),
-    "polars": lambda _: pl.from_arrow(TABLE),
-    "polars lazy": lambda _: pl.LazyFrame(pl.from_arrow(TABLE)),
-    "arrow": lambda _: TABLE,
-    "1 row group": as_parquet(1),
-    "7 row groups": as_parquet(7),
-    "100 row groups": as_parquet(100),
-    "csv": as_csv,
-    "duckdb": as_duckdb,
-}
+SOURCES = ("structured array", "pandas", "polars", "polars lazy", "arrow", "csv", "duckdb")
+FILES = ("parquet", "parquet, 7 groups", "parquet, 100 groups")
 
 
 def gradients(people: Any, loss: Any, *, once: bool) -> list[int]:
@@ -179,7 +137,7 @@ def expected() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def reference() -> dict[str, Any]:
-    people = zd.open(as_numpy(Path()), columns=COLUMNS)
+    people = zd.open(structured(TABLE), columns=COLUMNS)
     kept = {
         f"gradient, {name}": gradients(people, loss, once=False) for name, loss in LOSSES.items()
     }
@@ -187,7 +145,7 @@ def reference() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("threads", "batch"), [(1, 1 << 16), (2, 1 << 16), (5, 37)])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", [*SOURCES, *FILES])
 def test_every_source_gives_the_same_integers(
     source: str,
     threads: int,
@@ -199,7 +157,7 @@ def test_every_source_gives_the_same_integers(
     monkeypatch.setattr(rows, "processors", lambda: threads)
     monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(base, "_BATCH", batch)
-    people = zd.open(SOURCES[source](tmp_path), columns=COLUMNS)
+    people = zd.open(HOLDERS[source](TABLE, tmp_path), columns=COLUMNS)
     assert answers(people) == reference
 
 
