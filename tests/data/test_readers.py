@@ -172,30 +172,8 @@ def test_a_column_that_is_not_there_is_named_and_nothing_else(source: str, tmp_p
     assert not any(f"'{name}'" in str(raised.value) for name in KINDS)
 
 
-EMPTY = arrow().slice(0, 0)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        EMPTY,
-        EMPTY.to_pandas(),
-        pl.from_arrow(EMPTY),
-        lambda: duckdb.connect().from_arrow(EMPTY),
-        lambda: EMPTY.to_reader(),
-        np.zeros((0, 7)),
-    ],
-    ids=["arrow", "pandas", "polars", "duckdb", "stream", "array"],
-)
-def test_no_rows(source: Any, tmp_path: Path) -> None:
-    reader = reader_of(source() if callable(source) else source)
-    assert reader.count() == 0
-    parts = reader.parts((reader.names[0],), batch=9)
-    assert sum(len(b[0]) for part in parts for b in part()) == 0
-
-
 def test_parquet_without_rows_and_with_nulls_only(tmp_path: Path) -> None:
-    pq.write_table(EMPTY, tmp_path / "a.parquet")
+    pq.write_table(arrow().slice(0, 0), tmp_path / "a.parquet")
     pq.write_table(pa.table({name: pa.nulls(5) for name in KINDS}), tmp_path / "b.parquet")
     reader = reader_of(str(tmp_path / "*.parquet"))
     assert reader.count() == 5
