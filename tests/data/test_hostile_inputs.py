@@ -135,22 +135,22 @@ def test_columns_of_the_type_null_are_read_as_missing(tmp_path: Path) -> None:
         assert unit.rows == 2
 
 
-def test_ten_thousand_columns(tmp_path: Path) -> None:
-    names = [f"column {i}" for i in range(10_000)]
+def test_thousands_of_columns(tmp_path: Path) -> None:
+    names = [f"column {i}" for i in range(3000)]
     table = pa.table({name: pa.array([1.0, NUMBER]) for name in names})
     pq.write_table(table, tmp_path / "wide.parquet")
-    line = ",".join(["1.0"] * 10_000)
+    line = ",".join(["1.0"] * 3000)
     text = "\n".join([",".join(names), line, line.replace("1.0", str(NUMBER))]) + "\n"
     (tmp_path / "wide.csv").write_text(text)
     for source in (tmp_path / "wide.parquet", tmp_path / "wide.csv", table.to_pandas()):
         one = zd.open(source, columns={names[-1]: zd.number(0, 10)})
         assert zd.mean(one, names[-1], epsilon=1000).value == pytest.approx(5.5, abs=1)
         refused(lambda: zd.open(source, columns={"column": zd.number(0, 1)}), "column")  # noqa: B023
-    thousand = dict.fromkeys(names[:1000], zd.number(0, 10))
-    every = zd.open(tmp_path / "wide.parquet", columns=thousand)
+    many = dict.fromkeys(names[:300], zd.number(0, 10))
+    every = zd.open(tmp_path / "wide.parquet", columns=many)
     for verb, expected in ((zd.mean, 5.5), (zd.sum, 11.0)):
         found = verb(every, epsilon=10**6).value
-        assert found.shape == (1000,)
+        assert found.shape == (300,)
         np.testing.assert_allclose(found, expected, atol=0.5)
 
 
