@@ -105,23 +105,6 @@ def test_no_rows_are_a_release_like_any_other_where_their_number_is_private(tmp_
         assert 0 <= zd.median(left, "age", epsilon=1).value <= 120
 
 
-@pytest.mark.parametrize("cell", [30.0, None, NUMBER])
-def test_one_row_and_a_column_of_nothing(cell: float | None, tmp_path: Path) -> None:
-    clipped = np.nan if cell is None else min(cell, 120.0)
-    for cells in ([cell], [None] * 3):
-        for source in tables(tmp_path, cells):
-            people = zd.open(source, columns=AGE)
-            assert people.rows == len(cells)
-            expected = [clipped] if len(cells) == 1 else [np.nan] * 3
-            np.testing.assert_array_equal(np.minimum(ages(people), 120), expected)
-            assert 0 <= zd.mean(people, "age", epsilon=1).value <= 120
-            assert type(zd.count(people, "age", epsilon=1).value) is int
-            sure = zd.open(source, columns=SURE)
-            assert 0 <= zd.mean(sure, "age", epsilon=1).value <= 120
-            assert 0 <= zd.median(sure, "age", epsilon=1).value <= 120
-            assert zd.count(sure, epsilon=1).value == len(cells)
-
-
 def test_columns_of_the_type_null_are_read_as_missing(tmp_path: Path) -> None:
     table = pa.table({"age": pa.nulls(4), "city": pa.nulls(4), "who": pa.nulls(4)})
     pq.write_table(table, tmp_path / "people.parquet")
@@ -194,22 +177,6 @@ def test_a_file_that_is_not_what_it_is_called(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(f"age,who\n{NUMBER},{SECRET}\n")
         refused(lambda: zd.mean(zd.open(path, columns=AGE), "age", epsilon=1), "source")  # noqa: B023
-
-
-def test_malformed_lines_are_rows_of_missing_cells(tmp_path: Path) -> None:
-    odd = [b"", b'"', b"\xff\xfe", b",,,,,,,,", b"\x00", b"x;y", b'"a""', b"1e9999x", b"\r", b"''"]
-    odd = [SECRET.encode() + b" " + line for line in odd]
-    path = tmp_path / "people.csv"
-    path.write_bytes(b"who,age\n" + b"\n".join(odd * 10_000) + b"\n")
-    people = zd.open(path, columns=AGE)
-    assert people.rows == 100_000
-    found = ages(people)
-    assert len(found) == 100_000
-    assert np.isnan(found).all()
-    release = zd.mean(people, "age", epsilon=1, diagnostics="1/2")
-    assert 0 <= release.value <= 120
-    assert release.diagnostics is not None
-    assert release.diagnostics.unreadable > 0.99
 
 
 # -- names and patterns ---------------------------------------------------------------------------
