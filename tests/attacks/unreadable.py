@@ -89,6 +89,26 @@ def ended(call: Callable[[], Any], *given: Unreadable) -> int:
     return TOUCHED if code == _KILLED else code
 
 
+def not_refused(calls: dict[str, Callable[[], Any]], *given: Unreadable) -> list[str]:
+    """Return which calls a ledger does not refuse before they read what is shut.
+
+    One child tries all of them; each has one of its own only if that child ends otherwise.
+    """
+
+    def all_are_refused() -> None:
+        for call in calls.values():
+            try:
+                call()
+            except zd.errors.BudgetError:
+                continue
+            return
+        raise zd.errors.BudgetError("all of them")
+
+    if ended(all_are_refused, *given) == REFUSED:
+        return []
+    return [name for name, call in calls.items() if ended(call, *given) != REFUSED]
+
+
 def _memory(made: Any) -> list[tuple[int, int]]:
     """Return where the cells of a container are: nowhere, if they are objects of a list."""
     if isinstance(made, np.ma.MaskedArray):
