@@ -47,7 +47,7 @@ COLUMNS: dict[str, Any] = {"x": zd.number(-1, 1, missing=None), "y": zd.boolean(
 LATTICE = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1 << 20)
 
 
-def table(rows: int = 150_000) -> Any:
+def table(rows: int = 70_000) -> Any:
     x = np.sin(np.arange(rows))
     return pyarrow.table({"x": x, "y": x > 0.1})
 
@@ -178,7 +178,7 @@ def test_the_rows_of_a_query_with_units_are_held_beyond_memory(
     memory: int | None, tmp_path: Path
 ) -> None:
     duckdb = pytest.importorskip("duckdb")
-    cells = table(150_000).append_column("who", pyarrow.array(np.arange(150_000) % 40_000))
+    cells = table(90_000).append_column("who", pyarrow.array(np.arange(90_000) % 25_000))
     options: Any = {"columns": COLUMNS, "unit": "who", "max_rows": 2}
     connection = duckdb.connect()
     query = zd.open(connection.from_arrow(cells), memory=memory, folder=tmp_path, **options)
@@ -186,7 +186,7 @@ def test_the_rows_of_a_query_with_units_are_held_beyond_memory(
         np.concatenate(list(opened(people).blocks()))
         for people in (query, zd.open(cells, **options))
     )
-    assert len(there) == 80_000
+    assert len(there) == 50_000
     assert sorted(map(tuple, there)) == sorted(map(tuple, here))
     assert list(tmp_path.iterdir()) == []
 

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
+from data.odd_rows import BYTES, FLOATS, TEXTS
 from data.opening import opened
 from data.sources import HOLDERS, csv, parquet, polars
 from zerodelta.data import declare
@@ -226,20 +227,8 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
 
 # -- one odd cell -----------------------------------------------------------------------------
 
-ODD_TEXTS: list[Any] = [
-    None,
-    "",
-    "\n",
-    "\r\n,",
-    '"',
-    "1",
-    "1e999",
-    "nan",
-    "\x00",
-    "é" * 5000,
-    b"\xff",
-]
-ODD_NUMBERS = [None, float("nan"), float("inf"), -float("inf"), 1e308, -0.0, 5e-324]
+ODD_TEXTS = (*TEXTS[::3], *BYTES[1:4])
+ODD_NUMBERS = [None if each is None else float(each) for each in FLOATS]
 
 
 def typed(texts: list[Any], numbers: list[Any]) -> pa.Table:

@@ -477,12 +477,6 @@ def test_a_cluster_gives_the_integers_of_one_table(mode: str, tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["classic", "connect"])
-def test_whole_releases_on_a_cluster(mode: str, tmp_path: Path) -> None:
-    assert run("releases", mode, tmp_path) == ["mean", "count", "sum", "unit mean", "study"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["classic", "connect"])
 def test_whole_releases_whose_rows_stay_on_the_cluster(mode: str, tmp_path: Path) -> None:
-    asked = [*RELEASES, "median", "synthetic rows"]
-    assert run("full releases", mode, tmp_path) == asked
+    asked = [*RELEASES, "median", "synthetic rows", "unit mean", "study"]
+    assert run("releases", mode, tmp_path) == asked
