@@ -22,7 +22,6 @@ import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.cells import category, number
 from zerodelta.data.columns import Unread
 from zerodelta.data.keys import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
@@ -231,14 +230,3 @@ def _is_text(container: Any) -> bool:
     except zd.errors.ParameterError:
         return True
     return False
-
-
-def test_infinities_are_the_ends_for_every_task() -> None:
-    """Not the center for one and the end for another."""
-    for odd in (np.inf, "1e400", 10**400, np.float32(np.inf), np.longdouble("1e4000")):
-        assert number(odd) == np.finfo(np.float64).max
-        found, end = (totals(single(cell), NUMBERS) for cell in (odd, 1e300))
-        for name in NUMBERS:
-            assert found[name].tolist() == end[name].tolist()
-    assert mean([-np.inf]).tolist() == [-1000]
-    assert category(np.inf) == "inf"
