@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from zerodelta.training.frank_wolfe import frank_wolfe_pure
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect and fork")
 
 CODES = np.array([0, 1, 2] * 20)
+Calls = dict[str, Callable[..., Any]]
 VERBS = sorted(
     name
     for name in CALLS
@@ -79,7 +81,8 @@ def test_a_read_of_any_container_is_noticed() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(VERBS) - WITHOUT_ROWS))
 def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(name: str) -> None:
-    shut, calls = [], {}
+    shut: list[Unreadable] = []
+    calls: Calls = {}
     for container in SERIES:
         given, others, more = arguments(name, container)
         shut.append(given)
@@ -127,7 +130,9 @@ def test_no_data_set_reads_a_cell_before_it_is_paid_for() -> None:
 @pytest.mark.parametrize("name", sorted(set(FITTED) - {"BoundedScaler"}))
 def test_no_estimator_reads_a_cell_of_any_container_before_it_is_paid_for(name: str) -> None:
     made = getattr(zd.sklearn, name)(**FITTED[name], ledger=Empty())
-    plain, shut, calls = (LONG > 50).astype(np.float64), [], {}
+    plain = (LONG > 50).astype(np.float64)
+    shut: list[Unreadable] = []
+    calls: Calls = {}
     for container, build in SERIES.items():
         rows, labels = build(WIDE[:, :2]), build(MANY_CODES)
         shut += [rows, labels]
@@ -136,7 +141,7 @@ def test_no_estimator_reads_a_cell_of_any_container_before_it_is_paid_for(name: 
             "labels": (WIDE[:, :2], labels.rows),
             "rows": (rows.rows, plain),
         }.items():
-            calls[f"{which} in {container}"] = lambda pair=pair: made.fit(*pair)
+            calls[f"{which} in {container}"] = partial(made.fit, *pair)
     assert not_refused(calls, *shut) == []
 
 
@@ -146,23 +151,20 @@ def test_no_algorithm_of_the_paper_reads_a_cell_of_any_container_before_it_is_pa
     regression: dict[str, Any] = {"data_norm": 9, "target_bound": 9, "mixing_weight": "1/9"}
     channel: dict[str, Any] = {"log_delta": -9999, "mixing_weight": "1/9"}
     line: dict[str, Any] = {"loss": Huber(label_bound=1, threshold=1), "domain": ball}
-    shut, calls = [few], {}
-    calls["channel"] = lambda: zd.paper.purify_ball(
-        few.rows, ball=zd.Ball(512, 1), **channel, **given
+    shut, calls = [few], Calls()
+    descent: Callable[..., Any] = frank_wolfe_pure
+    calls["channel"] = partial(
+        zd.paper.purify_ball, few.rows, ball=zd.Ball(512, 1), **channel, **given
     )
     for container, build in SERIES.items():
         rows, labels, codes = build(WIDE[:, :2]), build(LONG), build(MANY_CODES)
         shut += [rows, labels, codes]
         both = rows.rows, labels.rows
         calls |= {
-            f"line, {container}": lambda both=both: zd.paper.lattice_adassp(
-                *both, **regression, **given
-            ),
-            f"mode, {container}": lambda codes=codes.rows: zd.paper.mode(
-                codes, universe=3, **given
-            ),
-            f"frank wolfe, {container}": lambda both=both: frank_wolfe_pure(
-                *both, **line, lipschitz=1, iterations=2, **given
+            f"line, {container}": partial(zd.paper.lattice_adassp, *both, **regression, **given),
+            f"mode, {container}": partial(zd.paper.mode, codes.rows, universe=3, **given),
+            f"frank wolfe, {container}": partial(
+                descent, *both, **line, lipschitz=1, iterations=2, **given
             ),
         }
     assert not_refused(calls, *shut) == []

@@ -89,7 +89,7 @@ def ended(call: Callable[[], Any], *given: Unreadable) -> int:
     return TOUCHED if code == _KILLED else code
 
 
-def not_refused(calls: dict[str, Callable[[], Any]], *given: Unreadable) -> list[str]:
+def not_refused(calls: dict[str, Callable[..., Any]], *given: Unreadable) -> list[str]:
     """Return which calls a ledger does not refuse before they read what is shut.
 
     One child tries all of them; each has one of its own only if that child ends otherwise.
