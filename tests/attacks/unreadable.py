@@ -177,7 +177,7 @@ _CONTAINERS: dict[str, Callable[[Any], Any]] = {
     "list": lambda rows: [_traps(rows)] * len(rows),
     "tuple": lambda rows: (_traps(rows),) * len(rows),
     "ragged": _ragged,
-    "rows of arrays": lambda rows: list(rows.copy()),
+    "rows of arrays": lambda rows: list(_on_pages(rows)),
     "pandas": lambda rows: _pandas(_on_pages(rows.T).T),
     "pandas objects": lambda rows: _pandas(rows.astype(object, order="F"), dtype=object),
     "pandas arrow": lambda rows: _held(
