@@ -195,14 +195,7 @@ def drawing_classes() -> Iterator[set[type]]:
 # -- channels, spaces, readers, claims, laws of noise ---------------------------------------------
 
 OF_THEIR_OWN: dict[Any, str] = {
-    ProfileMix: "channels/test_apply_on_every_path.py"
-    "::test_a_profile_prior_has_exactly_its_law_at_every_value",
-    SmoothMix: "channels/test_apply_on_every_path.py"
-    "::test_a_smoothed_step_is_published_as_it_is_or_replaced",
-    NumericalError: (
-        "channels/test_apply_on_every_path.py"
-        "::test_numerical_noise_surrounds_the_value_cut_to_the_ball"
-    ),
+    **{kind: str(HELD[kind]) for kind in (ProfileMix, SmoothMix, NumericalError)},
     LqBall: "paper/test_convex_sets.py::test_any_object_becomes_a_point_of_the_ball",
     spark_reader: "data/test_spark.py::test_cells_of_every_physical_type_are_read_as_from_a_table",
 }

@@ -106,7 +106,11 @@ def first_width(rows: Sequence[Any]) -> int | None:
     (2, None, None)
     """
     rows = builtin_sequence(rows)
-    return len(_cells(rows[0])) if rows and _is_row(rows[0]) else None
+    if not rows or not _is_row(rows[0]):
+        return None
+    if type(rows[0]) is np.ndarray:  # no cell of it is read: nothing may be paid for yet
+        return len(rows[0]) or 1
+    return len(_cells(rows[0]))
 
 
 def builtin_sequence(values: Sequence[Any]) -> Sequence[Any]:

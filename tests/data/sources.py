@@ -1,0 +1,104 @@
+"""One table in every kind of source: lists, arrays, frames, files, streams and queries."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+Holder: TypeAlias = Callable[[pa.Table, Path], Any]
+
+
+def lists(table: pa.Table) -> list[list[Any]]:
+    return [list(row.values()) for row in table.to_pylist()]
+
+
+def structured(table: pa.Table, _: Path | None = None) -> Any:
+    """Return an array whose fields are what NumPy makes of the columns."""
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    found = np.empty(len(table), dtype=[(name, each.dtype) for name, each in columns.items()])
+    for name, column in columns.items():
+        found[name] = column
+    return found
+
+
+def csv(table: pa.Table, folder: Path, name: str = "people.csv") -> Path:
+    def cell(value: Any) -> str:
+        text = "" if value is None else str(value)
+        return '"' + text.replace('"', '""') + '"' if '"' in text else text
+
+    lines = [",".join(table.column_names), *(",".join(map(cell, row)) for row in lists(table))]
+    content = ("\n".join(lines) + "\n").encode()
+    path = folder / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def parquet(table: pa.Table, folder: Path, groups: int = 1) -> Path:
+    path = folder / "people.parquet"
+    pq.write_table(table, path, row_group_size=max(1, -(-len(table) // groups)))
+    return path
+
+
+def split(table: pa.Table, folder: Path) -> str:
+    size = -(-len(table) // 3)
+    for i in range(3):
+        pq.write_table(table.slice(i * size, size), folder / f"part{i}.parquet")
+    return str(folder / "part*.parquet")
+
+
+def polars(table: pa.Table, _: Path | None = None) -> Any:
+    return pl.from_arrow(table)
+
+
+def relation(table: pa.Table, _: Path | None = None) -> Any:
+    return duckdb.connect().from_arrow(table)
+
+
+def query(table: pa.Table, _: Path) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", table)
+    return "select * from people", connection
+
+
+HOLDERS: dict[str, Holder] = {
+    "list": lambda table, _: lists(table),
+    "array of objects": lambda table, _: np.array(lists(table), dtype=object),
+    "structured array": structured,
+    "pandas": lambda table, _: table.to_pandas(),
+    "pandas objects": lambda table, _: pd.DataFrame(
+        lists(table), columns=table.column_names, dtype=object
+    ),
+    "pandas arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": polars,
+    "polars lazy": lambda table, _: polars(table).lazy(),
+    "arrow": lambda table, _: table,
+    "arrow pieces": lambda table, _: pa.concat_tables(
+        [table.slice(i, 7) for i in range(0, len(table), 7)]
+    ),
+    "arrow batch": lambda table, _: table.combine_chunks().to_batches()[0],
+    "arrow stream": lambda table, _: table.to_reader(max_chunksize=50),
+    "arrow dataset": lambda table, folder: ds.dataset(parquet(table, folder, 2)),
+    "arrow dataset in memory": lambda table, _: ds.dataset(table),
+    "parquet": parquet,
+    "parquet, 7 groups": lambda table, folder: str(parquet(table, folder, 7)),
+    "parquet, 100 groups": lambda table, folder: parquet(table, folder, 100),
+    "parquet, 3 files": split,
+    "parquet, list of files": lambda table, folder: [
+        *Path(split(table, folder)).parent.glob("*.parquet")
+    ],
+    "csv": csv,
+    "csv.gz": lambda table, folder: csv(table, folder, "people.csv.gz"),
+    "duckdb": relation,
+    "duckdb query": query,
+}
+"""How a source holds a table; files are written to the folder."""
