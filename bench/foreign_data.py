@@ -68,12 +68,11 @@ def _options(*names: Any) -> tuple[Any, ...]:
 BIT = (0, 1)
 PERCENT = (0.0, 100.0)
 UNIT = (0.0, 1.0)
-STATES = tuple(
-    (
-        "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ "
-        "NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC PR VI GU AS"
-    ).split()
+_STATES = (
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ "
+    "NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC PR VI GU AS"
 )
+STATES = tuple(_STATES.split())
 
 
 def _bits(names: str) -> dict[str, tuple[Any, ...]]:
@@ -124,7 +123,7 @@ BOOKS: dict[str, Book] = {
     "shuttle": Book(  # nine sensors, about which nothing is said
         file="river/datasets/shuttle.csv.gz",
         numbers=_same("f1 f2 f3 f4 f5 f6 f7 f8 f9", (-10_000, 10_000)),
-        integers=tuple("f1 f2 f3 f4 f5 f6 f7 f8 f9".split()),
+        integers=tuple(f"f{i}" for i in range(1, 10)),
         choices=_bits("anomaly"),
         target="f7",
         label="anomaly",
@@ -281,9 +280,7 @@ BOOKS: dict[str, Book] = {
             "workingday": BIT,
             "season": (1, 2, 3, 4),
             "weekday": tuple(range(7)),
-            "weathersit": _options(
-                "clear", "cloudy/misty", "light rain/snow", "heavy rain/snow"
-            ),
+            "weathersit": _options("clear", "cloudy/misty", "light rain/snow", "heavy rain/snow"),
         },
         target="bikers",
         label="workingday",
@@ -329,9 +326,7 @@ BOOKS: dict[str, Book] = {
     ),
     "personality": Book(  # means of answers from 1 to 5
         file="pingouin/datasets/pairwise_corr.csv",
-        numbers=_same(
-            "Neuroticism Extraversion Openness Agreeableness Conscientiousness", (0, 5)
-        ),
+        numbers=_same("Neuroticism Extraversion Openness Agreeableness Conscientiousness", (0, 5)),
         target="Neuroticism",
     ),
     "exercise": Book(
@@ -461,16 +456,16 @@ def load(name: str) -> Data:
     for code in codes.values():
         keep &= code.notna()
     step = -(-int(keep.sum()) // MOST_ROWS)
-    places = np.flatnonzero(keep.to_numpy())[::step]
+    kept = np.flatnonzero(keep.to_numpy())[::step]
     lower, upper = np.array([*numbers.values()], dtype=float).T
     return Data(
         name=name,
         columns=tuple(numbers),
-        numbers=values.to_numpy()[places],
+        numbers=values.to_numpy()[kept],
         lower=lower,
         upper=upper,
         integers=frozenset(book.integers),
-        choices={c: code.to_numpy()[places].astype(np.int64) for c, code in codes.items()},
+        choices={c: code.to_numpy()[kept].astype(np.int64) for c, code in codes.items()},
         options={column: len(options) for column, options in book.choices.items()},
         target=book.target,
         label=book.label,
