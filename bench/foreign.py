@@ -35,6 +35,7 @@ import math
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +70,7 @@ from zerodelta.sklearn import (
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.25, 1.0, 4.0)
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-RUNS = {"column": 60, "several": 24, "dear": 8}
+RUNS = {"column": 150, "several": 60, "dear": 20}
 """Of one column, of several, and of classifiers, clusters, subspaces and wide products."""
 CLUSTERS = 3
 SCALED = (-1, 1)
@@ -144,19 +145,22 @@ def column_problems(data: Data, name: str) -> Iterator[Problem]:
     given: dict[str, Any] = {"bounds": (low, high)}
     given |= {} if points is None else {"grid": points}
 
+    def off(value: float, q: float) -> float:
+        return rivals.rank_error(raw, value, q, high - low)
+
     def their_quantile(epsilon: float, q: float, draw: np.random.Generator) -> float:
         if grid is not None:
             value = rivals.quantile_grid(raw, q, grid, epsilon, draw)
         else:
             value = rivals.quantile_exponential(raw, q, (low, high), epsilon, draw)
-        return rivals.rank_error(raw, value, q)
+        return off(value, q)
 
     middle = (low + high) / 2
     for q in LEVELS:
 
         def ours(epsilon: float, _: int, q: float = q) -> Measured:
             found = zd.quantile(raw, q=q, epsilon=epsilon, **given)
-            return rivals.rank_error(raw, found.value, q), _number(found.error)
+            return off(found.value, q), _number(found.error)
 
         def theirs(epsilon: float, _: int, draw: np.random.Generator, q: float = q) -> float:
             return their_quantile(epsilon, q, draw)
@@ -166,19 +170,19 @@ def column_problems(data: Data, name: str) -> Iterator[Problem]:
             task="median" if q == 0.5 else f"quantile {q:g}",
             ours=ours,
             rivals={"exponential": theirs},
-            blind=rivals.rank_error(raw, middle if q == 0.5 else blind, q),
+            blind=off(middle if q == 0.5 else blind, q),
         )
 
     def ours_all(epsilon: float, _: int) -> Measured:
         found = zd.quantiles(raw, q=LEVELS, epsilon=epsilon, **given)
-        each = [rivals.rank_error(raw, v, q) for v, q in zip(found.value, LEVELS, strict=True)]
+        each = [off(v, q) for v, q in zip(found.value, LEVELS, strict=True)]
         return float(np.mean(each)), _number(found.error)
 
     def theirs_all(epsilon: float, _: int, draw: np.random.Generator) -> float:
         share = epsilon / len(LEVELS)
         return float(np.mean([their_quantile(share, q, draw) for q in LEVELS]))
 
-    spread = [rivals.rank_error(raw, low + q * (high - low), q) for q in LEVELS]
+    spread = [off(low + q * (high - low), q) for q in LEVELS]
     yield Problem(
         task="five quantiles",
         ours=ours_all,
@@ -504,11 +508,14 @@ def classifiers(data: Data) -> Iterator[Problem]:
     def least(run: int) -> float:
         if run not in plain:
             rows, truth, new, wanted = split(run)
-            model = PlainLogistic(C=100, max_iter=1000).fit(rows, truth)
-            chances = np.full((len(new), classes), 1e-9)
-            chances[:, model.classes_] = model.predict_proba(new)
-            chances /= chances.sum(axis=1, keepdims=True)
-            plain[run] = float(log_loss(wanted, chances, labels=every))
+            losses = []
+            for c in (1e-3, 0.03, 1, 100):  # the weakest line tells frequencies only
+                model = PlainLogistic(C=c, max_iter=1000).fit(rows, truth)
+                chances = np.full((len(new), classes), 1e-9)
+                chances[:, model.classes_] = model.predict_proba(new)
+                chances /= chances.sum(axis=1, keepdims=True)
+                losses.append(float(log_loss(wanted, chances, labels=every)))
+            plain[run] = min(losses)
         return plain[run]
 
     fitted: dict[tuple[str, float, int], tuple[float, float, float]] = {}
@@ -619,7 +626,8 @@ def measure(data: Data, column: str, problem: Problem, epsilon: float, runs: int
     ours = np.array([problem.ours(epsilon, run) for run in range(runs)])
     scores: dict[str, Measured] = {}
     for name, rival in problem.rivals.items():
-        draw = np.random.default_rng([len(name), round(4 * epsilon), len(problem.task)])
+        seed = f"{data.name}, {column}, {problem.task}, {epsilon}, {name}"
+        draw = np.random.default_rng(zlib.crc32(seed.encode()))
         found = np.array([rival(epsilon, run, draw) for run in range(runs)])
         if np.isfinite(found).all():
             scores[name] = _mean(found)
@@ -676,7 +684,8 @@ def summary(rows: Rows) -> Table:
     table = Table(title="Ours out of the box beside the best pure rival, by task")
     for name in (
         "task", "rows", "best or within 10 %", "clear losses", "worse than blind",
-        "median ratio", "worst ratio", "measured / forecast: 5 %, 50 %, 95 %",
+        "median ratio", "worst clear loss", "measured / forecast: 5 %, 50 %, 95 %",
+        "below 1/3, above 3",
     ):  # fmt: skip
         table.add_column(name)
     tasks = list(dict.fromkeys(row["task"] for row in rows))
@@ -685,15 +694,18 @@ def summary(rows: Rows) -> Table:
         ratios = np.array([row["ratio"] for row in part])
         forecasts = [row["ours"] / row["forecast"] for row in part if row["forecast"]]
         shown = np.quantile(forecasts, (0.05, 0.5, 0.95)) if forecasts else []
+        low, high = sum(f < 1 / 3 for f in forecasts), sum(f > 3 for f in forecasts)
+        lost = [row["ratio"] for row in part if is_loss(row) and row["clear"]]
         table.add_row(
             task,
             str(len(part)),
             f"{np.mean(ratios <= 1.1):.0%}",
-            str(sum(is_loss(row) and row["clear"] for row in part)),
+            str(len(lost)),
             str(sum(row["ours"] > row["blind"] for row in part)),
             f"{np.median(ratios):.2f}",
-            f"{ratios.max():.3g}",
+            f"{max(lost):.3g}" if lost else "",
             ", ".join(f"{value:.2g}" for value in shown),
+            f"{low}, {high} of {len(forecasts)}" if forecasts else "",
         )
     return table
 
@@ -715,7 +727,7 @@ def details(title: str, rows: Rows) -> Table:
             f"{row['ours']:.3g}",
             f"{row['rivals'][row['best rival']]:.3g}",
             row["best rival"],
-            f"{row['ratio']:.3g}",
+            f"{row['ratio']:.3g}" if row["ratio"] < 1e6 else "∞",
             "yes" if row["clear"] else "",
             f"{row['blind']:.3g}",
             "" if forecast is None else f"{forecast:.3g}",
@@ -728,8 +740,9 @@ def report(rows: Rows) -> None:
     console.print(summary(rows))
     worst = sorted(filter(is_loss, rows), key=lambda row: -row["ratio"])
     console.print(details("More than 10 % worse than the best rival", worst))
-    far = [row for row in rows if row["forecast"] and not 1 / 3 <= _off(row) <= 3]
-    console.print(details("Measured error over forecast outside [1/3, 3]", far))
+    far = [row for row in rows if row["forecast"] and row["ours"] and not 1 / 3 <= _off(row) <= 3]
+    far.sort(key=lambda row: (row["task"], -_off(row)))
+    console.print(details("Measured error, if any, over forecast outside [1/3, 3]", far))
 
 
 def _off(row: Mapping[str, Any]) -> float:

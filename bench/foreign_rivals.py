@@ -81,11 +81,14 @@ def group_means(x: Floats, groups: Codes, size: int, epsilon: float, draw: Draw)
     return np.where(counts < 1, 0.0, np.clip(sums / np.maximum(counts, 1), -1, 1))
 
 
-def rank_error(ordered: Floats, value: float, q: float) -> float:
-    """Return by how many rows the ranks of a value miss those of the quantile, ties as a set."""
+def rank_error(ordered: Floats, value: float, q: float, width: float) -> float:
+    """Return by how many rows the ranks of a value miss those of the quantile, ties as a set.
+
+    Rows within 2^-39 of the width of the bounds are ties: finer than that nobody asks.
+    """
     n = len(ordered)
-    below = int(np.searchsorted(ordered, value, side="left"))
-    up_to = int(np.searchsorted(ordered, value, side="right"))
+    below = int(np.searchsorted(ordered, value - width * 2.0**-39, side="left"))
+    up_to = int(np.searchsorted(ordered, value + width * 2.0**-39, side="right"))
     return float(max(0, below - math.floor(q * n), math.ceil(q * n) - up_to))
 
 
@@ -250,7 +253,7 @@ def covariance(moments: Floats) -> Floats:
 def correlation(matrix: Floats, least: float) -> Floats:
     """Return correlations; a variance below `least` is raised to it."""
     roots = np.sqrt(np.maximum(np.diag(matrix), max(least, 1e-12)))
-    found = np.clip(matrix / np.outer(roots, roots), -1, 1)
+    found = np.asarray(np.clip(matrix / np.outer(roots, roots), -1, 1))
     np.fill_diagonal(found, 1)
     return found
 
