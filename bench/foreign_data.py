@@ -26,7 +26,7 @@ import pandas as pd
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-CACHE = Path(__file__).resolve().parent / ".bench-foreign"
+CACHE = Path(__file__).resolve().parent.parent / ".bench-foreign"
 """Where packages are installed; git ignores it."""
 
 PACKAGES = (
