@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import zerodelta as zd
@@ -31,8 +32,9 @@ from golden.seams import replayed
 from mechanisms.test_keys_are_drawn_exactly import UNIVERSES
 from privacy.test_claims import EXAMPLES
 from privacy.theorem_cases import CASES as CERTIFICATES
-from spaces.test_finite_spaces import enumerated
-from spaces.test_totality import LATTICES, SPACES
+from spaces.every_space import SPACES, enumerated
+from spaces.test_totality import LATTICES
+from zerodelta import spaces
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
@@ -44,7 +46,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.verify import base_claim
-from zerodelta.spaces import FiniteSpace, Space
+from zerodelta.spaces import Finite, FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
@@ -228,12 +230,47 @@ def test_every_channel_is_enumerated() -> None:
 
 
 def test_every_space_is_given_any_object() -> None:
-    check(Space, SPACES, file="tests/spaces/test_totality.py", name="SPACES")
+    check(Space, SPACES, file="tests/spaces/every_space.py", name="SPACES")
 
 
 def test_every_finite_space_is_enumerated() -> None:
-    spaces = [space for space, _ in enumerated()]
-    check(FiniteSpace, spaces, file="tests/spaces/test_finite_spaces.py", name="enumerated")
+    every = [space for space, _ in enumerated()]
+    check(FiniteSpace, every, file="tests/spaces/every_space.py", name="enumerated")
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space)[:60])
+def test_a_value_of_every_space_is_planned_published_verified_and_saved(
+    space: Space, tmp_path: Path
+) -> None:
+    claim = zd.ApproxDP("1/2", -1e5)
+    last = space.element(space.size - 1) if isinstance(space, FiniteSpace) else None
+    for number, value in enumerate((None, last)):
+        release = zd.purify(value, space=space, claim=claim, epsilon=1)
+        zd.verify(release.certificate, epsilon=1)
+        assert space.contains(release.value)
+        release.save(file := tmp_path / f"{number}.json")
+        loaded = zd.load(file).value
+        assert type(loaded) is type(release.value)
+        assert np.array_equal(loaded, release.value)
+
+
+def test_a_space_of_someone_else_is_not_known() -> None:
+    """Whatever it says of itself: a subclass may publish anything."""
+    names = {"__slots__": (), "__module__": Finite.__module__, "__qualname__": "Finite"}
+    other = type("Finite", (Finite,), names)(3)
+    for space in (other, LqBall(2, 1, norm=3), object(), None):
+        assert not is_known(space)
+    with pytest.raises(zd.errors.ParameterError, match="no subclass"):
+        zd.plan(other, epsilon=1)
+
+
+def test_every_space_is_offered() -> None:
+    within = {WithExtra}  # made by studies
+    own = [kind for kind in walk.subclasses(Space) if kind.__module__.startswith(spaces.__name__)]
+    missing = [
+        kind.__name__ for kind in own if kind not in within and kind.__name__ not in spaces.__all__
+    ]
+    assert not missing, f"add {missing} to __all__ in src/zerodelta/spaces/__init__.py"
 
 
 def test_every_lattice_is_given_any_object() -> None:

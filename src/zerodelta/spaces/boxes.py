@@ -15,7 +15,6 @@ from flint import arb
 from zerodelta.errors import ParameterError
 from zerodelta.exact.logs import ball, upper
 from zerodelta.exact.rational import Rational, as_count, inner_ends
-from zerodelta.spaces.finite import Finite, Multiset, Subsets, WithExtra
 from zerodelta.spaces.lattices import (
     LARGEST,
     BallLattice,
@@ -340,8 +339,3 @@ def _length(vector: npt.NDArray[np.float64], norm: float) -> float:
         return largest
     scaled = np.abs(vector / largest)
     return largest * float(scaled.sum() if norm == 1 else math.sqrt((scaled * scaled).sum()))
-
-
-def is_known(space: object) -> bool:
-    """Tell whether this library wrote the space; any other class may publish anything."""
-    return type(space) in (Finite, Subsets, Multiset, Box, Ball, WithExtra)

@@ -13,7 +13,13 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, is_list
 from zerodelta.exact.rational import as_count, number_text
-from zerodelta.spaces.space import FiniteSpace, read_integer, read_items, read_number
+from zerodelta.spaces.space import (
+    FiniteSpace,
+    is_known,
+    read_integer,
+    read_items,
+    read_number,
+)
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """A value that can be written into a certificate; a tuple holds options."""
@@ -474,8 +480,6 @@ class WithExtra(FiniteSpace):
     _extras: Finite = field(compare=False)
 
     def __init__(self, base: FiniteSpace, extra: Option) -> None:
-        from zerodelta.spaces.boxes import is_known  # which imports this module
-
         option = checked_option(extra)
         if not isinstance(base, FiniteSpace) or not is_known(base) or base.contains(option):
             raise ParameterError(

@@ -275,6 +275,21 @@ class EuclideanSpace(Space):
             return vector is not None and self._holds(vector)
 
 
+def is_known(space: object) -> bool:
+    """Tell whether this library wrote the space; any other class may publish anything.
+
+    Known are the spaces that modules of this package define, by identity: no subclass is one of
+    them, whatever module it names as its own.
+    """
+    kind = type(space)
+    module = sys.modules.get(str(kind.__module__))
+    here = str(kind.__module__).startswith(_PACKAGE) and module is not None
+    return here and issubclass(kind, Space) and vars(module).get(kind.__name__) is kind
+
+
+_PACKAGE = __name__.rpartition(".")[0] + "."
+
+
 def as_norm(norm: float, name: str = "norm") -> float:
     """Return 1.0, 2.0 or inf; the text "inf" of a description is read too."""
     plain = isinstance(norm, (numbers.Real, str)) and not isinstance(norm, bool)
