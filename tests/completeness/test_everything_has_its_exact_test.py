@@ -20,12 +20,13 @@ import pytest
 
 import zerodelta as zd
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
+from cli.people import run
 from completeness import walk
 from completeness.drawn import HELD, NO_NOISE, WHERE, Adds, Chooses, mistakes
 from completeness.laws import LAWS, SAMPLER_OF, stated, unexplained
 from completeness.samplers import DRAWN_FROM
 from completeness.watched import Draw, watched
-from data.test_readers import SOURCES
+from data.test_readers import KINDS, SOURCES, WRITERS, arrow, written
 from exact.test_noise_tails import law as noise_law
 from golden.golden import CASES, asked
 from golden.seams import replayed
@@ -38,6 +39,7 @@ from zerodelta import spaces
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
+from zerodelta.data.arrays import FILES, stores_names
 from zerodelta.data.spark import spark_reader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NOISE_LAWS, Law, NoiseLaw
@@ -289,8 +291,26 @@ def test_every_universe_of_keys_is_enumerated() -> None:
 def test_every_reader_hands_out_the_same_cells(tmp_path: Path) -> None:
     listed = walk.readers_of(SOURCES.values(), tmp_path) | OF_THEIR_OWN.keys()
     file = "tests/data/test_readers.py"
-    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
+    name = "SOURCES (of a file: its ending to FILES in data/arrays.py and to WRITERS)"
+    found = walk.missing(walk.readers(), listed, file=file, name=name)
     assert not found, "\n".join(found)
+
+
+def test_every_format_of_files_is_tried_documented_and_taken_by_the_command_line(
+    tmp_path: Path,
+) -> None:
+    tried = {FILES[ending] for ending in WRITERS}
+    data = (walk.TESTS.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    for ending, reader in FILES.items():
+        assert reader in tried, f"add {ending!r} to WRITERS in tests/data/test_readers.py"
+        assert f"`{ending}`" in data, f"add `{ending}` to the table of sources in docs/data.md"
+    for ending in WRITERS:
+        path, schema = written(ending, arrow(), tmp_path), tmp_path / f"{ending}.toml"
+        header = () if stores_names(path) else ("--header",)
+        code, told = run("init", path, "--schema", schema, *header)
+        assert code == 0, told
+        text = schema.read_text(encoding="utf-8")
+        assert [name for name in KINDS if f"# {name} = " not in text] == []
 
 
 def test_every_claim_obeys_the_laws_of_claims() -> None:

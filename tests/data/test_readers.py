@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from zerodelta.data import declare
 from zerodelta.data.arrays import array_reader, reader_of
 from zerodelta.data.chosen import OpenedDataset
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.readers import FOREIGN_CODE, Reader, guarded, parquet_reader
+from zerodelta.data.readers import FOREIGN_CODE, Reader, guarded, is_path, parquet_reader
 from zerodelta.errors import ParameterError
 
 KINDS = {
@@ -80,13 +81,19 @@ def arrow() -> pa.Table:
     return pa.Table.from_pylist(records(), schema=SCHEMA)
 
 
-def csv_text() -> bytes:
-    def cell(value: Any) -> str:
-        text = "" if value is None else str(value)
-        return '"' + text.replace('"', '""') + '"' if '"' in text else text
+def csv_text(table: pa.Table) -> bytes:
+    def cell(value: Any) -> bytes:
+        if not isinstance(value, bytes):
+            value = b"" if value is None else str(value).encode()
+        return b'"' + value.replace(b'"', b'""') + b'"' if b'"' in value else value
 
-    lines = [",".join(KINDS), *(",".join(map(cell, row.values())) for row in records())]
-    return "\n".join(lines).encode()
+    texts = [pa.types.is_string(column.type) for column in table.columns]
+    columns = [
+        (column.cast(pa.binary()) if text else column).to_pylist()
+        for column, text in zip(table.columns, texts, strict=True)
+    ]
+    rows = [b",".join(map(cell, row)) for row in zip(*columns, strict=True)]
+    return b"\n".join([",".join(table.column_names).encode(), *rows])
 
 
 def parquet(folder: Path, groups: int) -> Path:
@@ -97,8 +104,31 @@ def parquet(folder: Path, groups: int) -> Path:
 
 def csv(folder: Path, name: str = "people.csv") -> Path:
     path = folder / name
-    path.write_bytes(gzip.compress(csv_text()) if name.endswith(".gz") else csv_text())
+    text = csv_text(arrow())
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     return path
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], object]] = {
+    ".csv": lambda table, path: path.write_bytes(csv_text(table)),
+    ".parquet": lambda table, path: pq.write_table(table, path, row_group_size=4),
+}
+"""How a file of each format is written, in several parts if it can have them.
+
+From this its source, its odd cells, its damage and its pickling follow.
+"""
+
+
+def written(ending: str, table: pa.Table, folder: Path) -> Path:
+    path = folder / f"people{ending}"
+    WRITERS[ending](table, path)
+    return path
+
+
+def files(table: pa.Table | None = None) -> dict[str, Callable[[Path], Path]]:
+    """The same table, by default that of all tests, in a file of each format."""
+    held = arrow() if table is None else table
+    return {f"file {ending}": partial(written, ending, held) for ending in WRITERS}
 
 
 def split(folder: Path) -> str:
@@ -126,6 +156,7 @@ def lazy(_: Path) -> Any:
 
 
 SOURCES: dict[str, Callable[[Path], Any]] = {
+    **files(),
     "list": lambda _: [list(row.values()) for row in records()],
     "array of objects": lambda _: np.array([list(r.values()) for r in records()], dtype=object),
     "structured array": lambda _: structured(),
@@ -200,9 +231,10 @@ def test_what_is_proven_and_what_is_assumed(tmp_path: Path) -> None:
     for name, source in SOURCES.items():
         folder = tmp_path / name
         folder.mkdir()
-        reader = reader_of(source(folder))
+        made = source(folder)
+        reader = reader_of(made)
         assert reader.premise == (FOREIGN_CODE if name in asserted else None), name
-        file = name.startswith(("csv", "parquet")) or name == "arrow dataset"
+        file = is_path(made) or name == "arrow dataset"  # of files
         query = name.startswith("duckdb") or name in {"polars lazy", "polars categorical"}
         assert reader.bare == (not file and not query), name
     csv_file = reader_of(csv(tmp_path))
@@ -249,10 +281,13 @@ EMPTY = arrow().slice(0, 0)
         lambda: duckdb.connect().from_arrow(EMPTY),
         lambda: EMPTY.to_reader(),
         np.zeros((0, 7)),
+        *WRITERS,
     ],
-    ids=["arrow", "pandas", "polars", "duckdb", "stream", "array"],
+    ids=["arrow", "pandas", "polars", "duckdb", "stream", "array", *WRITERS],
 )
 def test_no_rows(source: Any, tmp_path: Path) -> None:
+    if isinstance(source, str):
+        source = written(source, EMPTY, tmp_path)
     reader = reader_of(source() if callable(source) else source)
     assert reader.count() == 0
     parts = reader.parts((reader.names[0],), batch=9)
@@ -298,14 +333,14 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays(
         [pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"]
     )
-    pq.write_table(twice, tmp_path / "x.parquet")
-    for source in (twice, tmp_path / "x.parquet", duckdb.sql("select 1 as a, 2 as a, 3 as b")):
+    stored = [written(ending, twice, tmp_path) for ending in WRITERS]
+    for source in (twice, *stored, duckdb.sql("select 1 as a, 2 as a, 3 as b")):
         reader = reader_of(source)
         with pytest.raises(ParameterError, match="one column of that name"):
             reader.parts(("a",), batch=9)
-    for source in (twice, tmp_path / "x.parquet"):
+    for source in (twice, *stored):
         (part,) = reader_of(source).parts(("b",), batch=9)
-        assert [b[0].to_pylist() for b in part()] == [[3]]
+        assert [KINDS["paid"].read(b[0]).tolist() for b in part()] == [[3]]
     frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(ParameterError, match="a different name for each column"):
         reader_of(frame)
@@ -336,22 +371,17 @@ def typed(texts: list[Any], numbers: list[Any]) -> pa.Table:
     return pa.table({"city": column, "paid": pa.array(numbers, type=pa.float64())})
 
 
-def stored(table: pa.Table, folder: Path) -> Path:
-    pq.write_table(table, folder / "x.parquet", row_group_size=4)
-    return folder / "x.parquet"
-
-
 HOLDERS: dict[str, Callable[[pa.Table, Path], Any]] = {
     "arrow": lambda table, _: table,
     "stream": lambda table, _: table.to_reader(),
     "dataset": lambda table, _: ds.dataset(table),
-    "parquet": stored,
+    **{ending: partial(written, ending) for ending in WRITERS},
     "pandas": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda table, _: pl.from_arrow(table),
     "polars lazy": lambda table, _: pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
     "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
 }
-ANY_BYTES = {"arrow", "stream", "dataset", "parquet"}
+ANY_BYTES = {"arrow", "stream", "dataset", *WRITERS}
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -373,6 +403,8 @@ def test_an_odd_cell_changes_no_other(holder: str, tmp_path: Path, capfd: Any) -
     for text, number in pairs:
         if isinstance(text, bytes) and holder not in ANY_BYTES:
             continue  # such a container cannot hold it
+        if holder == ".csv" and isinstance(text, str) and "\n" in text:
+            continue  # a line is a row
         odd = both([*texts[:7], text, *texts[8:]], [*numbers[:7], number, *numbers[8:]])
         for before, after in zip(usual, odd, strict=True):
             assert len(after) == 12
@@ -397,6 +429,38 @@ def test_a_damaged_page_is_one_fixed_message(tmp_path: Path) -> None:
     )
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9])
+def test_whatever_is_wrong_with_a_file_its_reader_says_what_it_may(
+    ending: str, share: float, tmp_path: Path, capfd: Any
+) -> None:
+    """It has no cause or context, which may hold cells."""
+    path = written(ending, arrow(), tmp_path)
+    whole = bytearray(path.read_bytes())
+    start = int(share * len(whole))
+    whole[start : start + len(whole) // 9] = b"\xff" * (len(whole) // 9)
+    path.write_bytes(whole)
+    refused = why_unread(path)
+    if refused is not None:
+        assert refused.__cause__ is None
+        assert refused.__context__ is None
+        assert "Lima" not in str(refused)
+    assert capfd.readouterr() == ("", "")
+
+
+def why_unread(path: Path) -> ParameterError | None:
+    try:
+        reader = reader_of(path)
+        assert reader.count() >= 0
+        columns = tuple(name for name in KINDS if name in reader.names)
+        for part in reader.parts(columns, batch=50):
+            for batch in part():
+                assert {len(column) for column in batch} == {len(batch[0])}
+    except ParameterError as refused:
+        return refused
+    return None
 
 
 def test_a_query_that_fails_while_it_runs_says_nothing() -> None:
@@ -546,21 +610,18 @@ def test_partitions_are_columns(tmp_path: Path) -> None:
     assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "partitions", "lazy"])
+@pytest.mark.parametrize("kind", [*WRITERS, "partitions", "lazy"])
 def test_what_names_its_rows_can_be_sent_to_another_process(kind: str, tmp_path: Path) -> None:
-    frame, path = pd.DataFrame({"x": [1.0, 2.0, 3.0]}), tmp_path / f"rows.{kind}"
-    source: Any = path
-    if kind == "csv":
-        frame.to_csv(path, index=False)
-    elif kind == "parquet":
-        frame.to_parquet(path)
+    table, path = pa.table({"x": [1.0, 2.0, 3.0]}), tmp_path / "rows"
+    source: Any
+    if kind in WRITERS:
+        source = written(kind, table, tmp_path)
     elif kind == "partitions":
-        table = pa.Table.from_pandas(frame).append_column("year", pa.array([1, 2, 2]))
+        table = table.append_column("year", pa.array([1, 2, 2]))
         ds.write_dataset(table, path, format="parquet", partitioning=["year"])
         source = ds.dataset(path, partitioning=["year"])
     else:
-        frame.to_parquet(path)
-        source = pl.scan_parquet(path)
+        source = pl.scan_parquet(written(".parquet", table, tmp_path))
     people = zd.open(source, columns={"x": zd.number(0, 5)})
     sent = pickle.loads(pickle.dumps(people))
     assert sent.rows == 3
