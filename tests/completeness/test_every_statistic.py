@@ -151,7 +151,7 @@ def what_is_wrong_with(name: str, statistic: ColumnStatistic, epsilon: Any) -> l
         column = f"pay_{name}"
         errors = np.abs(release.value[column] - TRUE[name](values))
         stated = {
-            "the forecast": release.plan.errors[column][0],
+            "the forecast": release.plan.errors[column][0],  # type: ignore[attr-defined]
             "the error": np.mean(release.value[f"{column}_error"]),
         }
         ends = {level: release.interval(level) for level in ("0.5", "0.95")}

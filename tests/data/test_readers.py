@@ -83,9 +83,8 @@ def arrow() -> pa.Table:
 
 def csv_text(table: pa.Table) -> bytes:
     def cell(value: Any) -> bytes:
-        if not isinstance(value, bytes):
-            value = b"" if value is None else str(value).encode()
-        return b'"' + value.replace(b'"', b'""') + b'"' if b'"' in value else value
+        text = value if isinstance(value, bytes) else str("" if value is None else value).encode()
+        return b'"' + text.replace(b'"', b'""') + b'"' if b'"' in text else text
 
     texts = [pa.types.is_string(column.type) for column in table.columns]
     columns = [

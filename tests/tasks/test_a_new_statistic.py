@@ -54,7 +54,7 @@ class ExampleMean(ColumnStatistic):
 
     def error(self, sums: PowerSums, noise: Covariances) -> Floats:
         """Return the derivative times the error of the mean."""
-        return self.value(sums) * np.expm1(MEAN.error(sums, noise))
+        return np.asarray(self.value(sums) * np.expm1(MEAN.error(sums, noise)))
 
     def forecast(self, noise: Covariances, *, rows: float, center: float, half: float) -> float:
         """Return it for the middle of the bounds."""
