@@ -252,12 +252,18 @@ def test_no_reader_shows_a_cell(source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_column_may_be_asked_for_twice_and_alone(source: str, tmp_path: Path) -> None:
-    reader = reader_of(SOURCES[source](tmp_path))
-    paid = named(reader)["paid"]
-    batches = [b for part in reader.parts((paid, paid), batch=64) for b in part()]
-    values = [np.concatenate([KINDS["paid"].read(b[i]) for b in batches]) for i in (0, 1)]
-    assert values[0].tolist() == values[1].tolist() == by_definition()["paid"].tolist()
+def test_columns_may_be_asked_for_twice_and_in_another_order_and_parts_again(
+    source: str, tmp_path: Path
+) -> None:
+    reader, expected = reader_of(SOURCES[source](tmp_path)), by_definition()
+    asked = ("paid", "age", "paid")
+    for columns in (asked, asked[:1]):
+        parts = reader.parts(tuple(named(reader)[name] for name in columns), batch=64)
+        for _ in range(2):
+            batches = [b for part in parts for b in part()]
+            for place, name in enumerate(columns):
+                values = np.concatenate([KINDS[name].read(b[place]) for b in batches])
+                np.testing.assert_array_equal(values, expected[name])
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -311,6 +317,27 @@ def test_files_of_other_types_are_read_by_their_own(tmp_path: Path) -> None:
     parts = reader_of(str(tmp_path / "*.parquet")).parts(("x",), batch=9, numbers=frozenset("x"))
     read_to = np.concatenate([KINDS["paid"].read(b[0]) for part in parts for b in part()])
     np.testing.assert_array_equal(read_to, [1, 2, 2.5, np.nan])
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_files_of_one_table_have_the_same_columns_in_any_order(ending: str, tmp_path: Path) -> None:
+    tables = {"a": {"x.y": [1, 2], "x": [3, 4]}, "b": {"x": [5], "x.y": [6]}}
+    for name, columns in tables.items():
+        (tmp_path / name).mkdir()
+        written(ending, pa.table(columns), tmp_path / name)
+    pattern = str(tmp_path / "*" / f"people{ending}")
+    reader, paid = reader_of(pattern), KINDS["paid"]
+    assert reader.count() == 3
+    found = [b for part in reader.parts(("x", "x.y"), batch=1) for b in part()]
+    assert [[paid.read(c).tolist() for c in b] for b in found] == [
+        [[3], [1]],
+        [[4], [2]],
+        [[5], [6]],
+    ]
+    (tmp_path / "c").mkdir()
+    written(ending, pa.table({"x": [1]}), tmp_path / "c")
+    with pytest.raises(ParameterError, match="files with the same column names"):
+        reader_of(pattern)
 
 
 def test_names_with_dots_and_of_structs(tmp_path: Path) -> None:
