@@ -51,7 +51,8 @@ def test_every_statistic_has_a_true_value_and_is_in_the_help() -> None:
             "what it is of the values of a column, in NumPy"
         )
         told = inspect.getdoc(zd.table) or ""
-        assert f'"{name}"' in told, f"name {name!r} in the docstring of zd.table, under `of`"
+        where = "the docstring of zd.table, under `of`, in src/zerodelta/tasks/table.py"
+        assert f'"{name}"' in told, f"add {name!r} to {where}"
     assert TRUE.keys() == STATISTICS.keys()
 
 

@@ -39,7 +39,7 @@ class ExampleMean(ColumnStatistic):
             "bounds",
             (float(lower), float(upper)),
             expected=f"a lower bound above 0 for {self.name!r}",
-            remedy="declare the column as zd.number(1, 1000), for example",
+            remedy="declare a lower bound above 0, such as 1",
         )
         low, high = math.log(lower), math.log(upper)
         return Fraction(math.nextafter(low, -math.inf)), Fraction(math.nextafter(high, math.inf))
