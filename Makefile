@@ -82,6 +82,7 @@ mutants: env ## one-line mistakes in the library, each of which its tests must n
 bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/samplers.py
+	$(BIN)/python bench/matrix_noise.py
 	$(BIN)/python bench/purify.py
 	$(BIN)/python bench/paper.py
 	$(BIN)/python bench/study.py

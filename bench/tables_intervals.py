@@ -24,21 +24,22 @@ from rich.console import Console
 import zerodelta as zd
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.noise import discrete_laplace, rounded_k_norm
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.mechanisms.moments import plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.privacy.intervals import Level, intervals
+from zerodelta.privacy.statistics import Measurement
 
 LEVEL = Level(level=Fraction(19, 20))
 ONE = (Fraction(1), Fraction(0))
 
 
-def stacked(law: NoiseLaw, lines: Any, **more: Any) -> NoisySums:
-    return NoisySums(law=law, integers=np.asarray(lines), bounds=more.pop("bounds", {}), **more)
+def stacked(law: NoiseLaw, lines: Any, **more: Any) -> Measurement:
+    return Measurement(law=law, integers=np.asarray(lines), bounds=more.pop("bounds", {}), **more)
 
 
-def counts(runs: int, epsilon: str, *, groups: int = 1) -> tuple[NoisySums, Any]:
+def counts(runs: int, epsilon: str, *, groups: int = 1) -> tuple[Measurement, Any]:
     """Counts of one group, or of several with Laplace noise: lines are groups, run after run."""
     noise = PartitionNoise.for_epsilon(epsilon=epsilon, cells=groups)
     exact = np.arange(1, groups + 1) * 100
@@ -49,7 +50,7 @@ def counts(runs: int, epsilon: str, *, groups: int = 1) -> tuple[NoisySums, Any]
     return stacked(law, lines, forms={None: (ONE,)}, statistics=named), np.tile(exact, runs)
 
 
-def histograms(runs: int) -> tuple[NoisySums, Any]:
+def histograms(runs: int) -> tuple[Measurement, Any]:
     noise, bits = CountNoise.for_epsilon(epsilon="1/20", dimension=5), SystemBits()
     exact = np.arange(1, 6) * 1000
     lines = np.concatenate([noise.apply(exact, bits) for _ in range(runs)])[:, None]
@@ -57,7 +58,7 @@ def histograms(runs: int) -> tuple[NoisySums, Any]:
     return stacked(law, lines, forms={None: (ONE,)}, statistics=named), np.tile(exact, runs)
 
 
-def sums(runs: int, dimension: int, norm: float) -> tuple[NoisySums, Any]:
+def sums(runs: int, dimension: int, norm: float) -> tuple[Measurement, Any]:
     noise = KNorm.for_epsilon(epsilon=1, norm=norm, dimension=dimension, sensitivity=100_000)
     bits, exact = SystemBits(), np.arange(1, dimension + 1) * 10**9
     lines = np.concatenate([noise.apply(exact, bits) for _ in range(runs)])[:, None]
@@ -67,7 +68,7 @@ def sums(runs: int, dimension: int, norm: float) -> tuple[NoisySums, Any]:
 
 def moments(
     runs: int, statistic: str, *, rows: int, groups: int = 1, columns: int = 1, known: bool = False
-) -> tuple[NoisySums, Any]:
+) -> tuple[Measurement, Any]:
     """Means and stds of the first column of one group of so many rows, of a table of groups."""
     generator, bits = np.random.default_rng(4), SystemBits()
     degree = 1 if statistic in ("mean", "sum") else 2
@@ -113,7 +114,7 @@ def moments(
     return noisy_sums, np.full(runs, truth)
 
 
-def measured(noisy_sums: NoisySums, truth: Any) -> tuple[float, float, float]:
+def measured(noisy_sums: Measurement, truth: Any) -> tuple[float, float, float]:
     """Coverage, width, and seconds for all runs."""
     start = time.perf_counter()
     ((low, high),) = intervals([noisy_sums], LEVEL).values()

@@ -38,6 +38,9 @@ _CHANNELS, _FIT = "channels/test_channels_are_pure.py", "regression/test_fit_is_
 EXACT_TESTS: dict[str, str] = {
     "rounded-laplace": f"{_NOISE}::test_laplace_on_counts_is_exactly_epsilon",
     "k-norm-noise": f"{_NOISE}::test_cube_noise_is_exactly_epsilon",
+    "matrix-laplace": (
+        "exact/test_matrix_noise.py::test_no_pair_of_rows_loses_more_than_the_theorem_says"
+    ),
     "rounded-gaussian": f"{_NOISE}::test_gaussian_delta_is_at_most_what_is_claimed",
     "adaptive-gaussian": (
         "privacy/test_claims.py::test_gaussian_with_pure_steps_bounds_the_exact_profile"

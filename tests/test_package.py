@@ -18,11 +18,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import zerodelta
 from public_names import public_names
-from zerodelta.cli import app
 from zerodelta.errors import ParameterError, ZeroDeltaError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,6 +108,7 @@ def test_what_only_holds_values_is_a_value() -> None:
     kinds = [
         kind
         for module in modules()
+        if "\n@dataclass" in Path(str(module.__file__)).read_text(encoding="utf-8")
         for kind in vars(module).values()
         if inspect.isclass(kind) and kind.__module__ == module.__name__
         if re.search(r"(?m)^@dataclass\b", inspect.getsource(kind))
@@ -132,12 +131,6 @@ def test_import_loads_nothing_heavy() -> None:
     loaded = set(done.stdout.split())
     assert "zerodelta" in loaded
     assert not loaded & HEAVY
-
-
-def test_version_command_prints_the_version() -> None:
-    result = CliRunner().invoke(app, ["version"])
-    assert result.exit_code == 0
-    assert result.output == f"zerodelta {zerodelta.__version__}\n"
 
 
 def test_errors_survive_pickling() -> None:

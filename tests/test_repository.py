@@ -148,28 +148,7 @@ def test_the_citation_names_us_and_the_paper() -> None:
     assert cited["license"] == PROJECT["project"]["license"]
     assert "version" not in cited, "the version has one source"
     (paper,) = cited["references"]
-    assert paper["type"] == "conference-paper"
-    assert [f"{each['given-names']} {each['family-names']}" for each in paper["authors"]] == [
-        "Yingyu Lin",
-        "Erchi Wang",
-        "Yi-An Ma",
-        "Yu-Xiang Wang",
-    ]
     assert paper["identifiers"][0]["value"] == "arXiv:2503.21071"
-    assert paper["url"].endswith("/2503.21071")
-
-
-def test_the_extras_are_those_of_the_design() -> None:
-    core = {re.split(r"[<>=;\[ ]", each)[0] for each in PROJECT["project"]["dependencies"]}
-    assert core == {
-        *("numpy", "scipy", "python-flint", "narwhals", "threadpoolctl", "typer", "rich"),
-        "tomli",  # before Python 3.11
-    }
-    assert set(EXTRAS) == {
-        *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp"),
-        *("dp-accounting", "opacus", "skops", "onnx"),  # bridges
-        *("postgres", "docs", "dev"),
-    }
 
 
 def test_every_dependency_has_a_lower_bound() -> None:
@@ -349,11 +328,6 @@ def test_the_glossary_has_every_word_of_a_certificate_and_of_the_spine() -> None
         *("asserted", "idealized", "question", "plan", "ticket", "release", "noise law"),
     ):
         assert word in text, word
-
-
-def test_the_glossary_is_linked() -> None:
-    for page in ("README.md", "docs/paper.md"):
-        assert "glossary.md)" in (ROOT / page).read_text(encoding="utf-8")
 
 
 RETIRED = re.compile(

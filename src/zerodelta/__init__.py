@@ -129,7 +129,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"zerodelta.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'zerodelta' has no attribute {name!r}")
-    return getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
+    public = getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
+    globals()[name] = public  # so that this function is called once for each name
+    return public
 
 
 def __dir__() -> list[str]:

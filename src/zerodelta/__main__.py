@@ -1,4 +1,4 @@
-"""`python -m zerodelta` is the `zerodelta` command."""
+"""Run the `zerodelta` command by `python -m zerodelta`."""
 
 from zerodelta.cli import app
 

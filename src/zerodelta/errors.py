@@ -21,7 +21,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Set
 from importlib.util import find_spec
-from typing import final
+from typing import Any, final
 
 __all__ = [
     "BudgetError",
@@ -155,6 +155,13 @@ def require(
     """
     if not holds:
         raise ParameterError(name, value, expected=expected, remedy=remedy)
+
+
+def needed(value: Any, name: str, remedy: str) -> Any:
+    """Return a public input, refusing None with the remedy."""
+    expected = "a public input (never one computed from the rows)"
+    require(value is not None, name, None, expected=expected, remedy=remedy)
+    return value
 
 
 def is_list(value: object) -> bool:

@@ -197,6 +197,7 @@ def selection_distance(
     t, count, p = _packing(epsilon, items, success)
 
     def distance() -> arb:
+        """Return ln of the purified odds of selecting right, divided by epsilon."""
         leak = _delta(log_delta) * count
         weight = leak / (leak + ball(t).expm1())
         purified = (1 - weight) * ball(p) + weight / count
@@ -440,6 +441,7 @@ def rounded_cells(*, dimension: int, side: Rational, rounding: Rational) -> int:
 
 
 def _packing(epsilon: Rational, count: int, success: Rational) -> tuple[Fraction, int, Fraction]:
+    """Return the checked parameters of a packing bound: ε, datasets, success probability."""
     t, k = as_positive(epsilon, "epsilon"), as_count(count, "datasets", minimum=2)
     p = as_rational(success, "success")
     if not Fraction(1, k) < p < 1:

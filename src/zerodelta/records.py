@@ -57,6 +57,7 @@ def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | No
 
 
 def _estimator(data: Any, release: Release) -> Any:
+    """Restore a fitted estimator of `zerodelta.sklearn` from its saved release."""
     require_extra("sklearn", "sklearn")
     from zerodelta import sklearn
     from zerodelta.sklearn.base import restored_estimator

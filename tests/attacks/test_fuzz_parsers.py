@@ -11,6 +11,7 @@ import json
 import math
 import tempfile
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,6 @@ from zerodelta.errors import CertificateError, ParameterError, ZeroDeltaError
 from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.release_file import CLASSES, read_text
 from zerodelta.privacy.written_values import read_value
-
-FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 
 
 def mangled(text: str, alphabet: str) -> st.SearchStrategy[str]:
@@ -75,19 +73,6 @@ CERTIFICATES = st.one_of(
 )
 
 
-@FEW
-@given(CERTIFICATES)
-def test_a_text_is_a_certificate_or_a_certificate_error(text: str) -> None:
-    read_certificate(text)
-
-
-@pytest.mark.slow
-@MANY
-@given(CERTIFICATES)
-def test_a_text_is_a_certificate_or_a_certificate_error_in_10_000(text: str) -> None:
-    read_certificate(text)
-
-
 # -- saved releases --------------------------------------------------------------------------------
 
 
@@ -117,24 +102,7 @@ def read_saved(text: str) -> None:
         assert read_text(text).digest == json.loads(text)["digest"]
 
 
-@FEW
-@given(SAVED_TEXTS)
-def test_a_text_is_a_saved_release_or_a_certificate_error(text: str) -> None:
-    read_saved(text)
-
-
-@FEW
-@given(VALUES)
-def test_a_value_is_read_or_a_record_error(data: Any) -> None:
-    with contextlib.suppress(zd.errors.RecordError):
-        read_value(data, CLASSES)
-
-
-@pytest.mark.slow
-@MANY
-@given(SAVED_TEXTS, VALUES)
-def test_saved_releases_and_values_in_10_000(text: str, data: Any) -> None:
-    read_saved(text)
+def read_a_value(data: Any) -> None:
     with contextlib.suppress(zd.errors.RecordError):
         read_value(data, CLASSES)
 
@@ -175,19 +143,6 @@ def read_schema(text: str) -> None:
 SCHEMAS = mangled(SCHEMA, '{}[]"=,:0123456789eE+-._#\n numberdatextcgo')
 
 
-@FEW
-@given(SCHEMAS)
-def test_a_text_is_a_schema_or_a_parameter_error(text: str) -> None:
-    read_schema(text)
-
-
-@pytest.mark.slow
-@MANY
-@given(SCHEMAS)
-def test_a_text_is_a_schema_or_a_parameter_error_in_10_000(text: str) -> None:
-    read_schema(text)
-
-
 # -- conditions -----------------------------------------------------------------------------------
 
 KINDS: dict[str, Any] = {
@@ -219,19 +174,6 @@ def read_condition(text: str) -> None:
         assert kept.shape == (4,)
 
 
-@FEW
-@given(CONDITIONS)
-def test_a_text_is_a_condition_or_a_parameter_error(text: str) -> None:
-    read_condition(text)
-
-
-@pytest.mark.slow
-@MANY
-@given(CONDITIONS)
-def test_a_text_is_a_condition_or_a_parameter_error_in_10_000(text: str) -> None:
-    read_condition(text)
-
-
 # -- numbers --------------------------------------------------------------------------------------
 
 SPELLED = st.one_of(
@@ -244,9 +186,7 @@ SPELLED = st.one_of(
 )
 
 
-@settings(FEW, max_examples=300)
-@given(SPELLED)
-def test_a_text_is_a_number_or_a_parameter_error(text: str) -> None:
+def read_number(text: str) -> None:
     try:
         exact = as_rational(text, "epsilon")
     except ParameterError:
@@ -256,9 +196,7 @@ def test_a_text_is_a_number_or_a_parameter_error(text: str) -> None:
     assert "_" not in text
 
 
-@settings(FEW, max_examples=300)
-@given(st.one_of(SPELLED, SPELLED.map(str.encode), st.binary(max_size=8)))
-def test_a_cell_is_read_whatever_it_is(cell: Any) -> None:
+def read_cell(cell: Any) -> None:
     """Never refused: a finite number or missing, a category or missing, 0 or 1 or missing."""
     read = number(cell)
     assert math.isnan(read) or -LARGEST <= read <= LARGEST
@@ -280,45 +218,53 @@ LINES = st.lists(
 )
 
 
-def read_file(folder: Path, lines: list[bytes], quote: str | None) -> None:
+def read_file(given: tuple[list[bytes], str | None]) -> None:
+    """Any lines are as many rows."""
+    lines, quote = given
     plain = [line.replace(b"\n", b"") for line in lines]
-    path = folder / "any.csv"
-    path.write_bytes(b"1,b,y\n" + b"".join(line + b"\n" for line in plain))
-    people = zd.open(path, header=False, quote=quote, **FILE)
-    rows = np.concatenate(list(opened(people).blocks()))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "any.csv"
+        path.write_bytes(b"1,b,y\n" + b"".join(line + b"\n" for line in plain))
+        people = zd.open(path, header=False, quote=quote, **FILE)
+        rows = np.concatenate(list(opened(people).blocks()))
+        zd.count(people.where("kind == 'a'"), epsilon=1)
     assert len(rows) == 1 + len(plain)
     numbers = rows[:, 0]
     assert np.all(np.isnan(numbers) | np.isfinite(numbers))
     assert rows[0].tolist() == [1, 1]
-    zd.count(people.where("kind == 'a'"), epsilon=1)
 
 
-@settings(FEW, max_examples=40)
-@given(LINES, st.sampled_from([None, '"']))
-def test_any_lines_are_as_many_rows(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], quote: str | None
-) -> None:
-    read_file(tmp_path_factory.mktemp("csv"), lines, quote)
-
-
-@pytest.mark.slow
-@settings(MANY, max_examples=3000)
-@given(LINES, st.sampled_from([None, '"']))
-def test_any_lines_are_as_many_rows_in_3000(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], quote: str | None
-) -> None:
-    read_file(tmp_path_factory.mktemp("csv"), lines, quote)
-
-
-@settings(FEW, max_examples=40)
-@given(st.binary(max_size=40), st.sampled_from(["csv", "csv.gz", "parquet", "toml"]))
-def test_any_bytes_are_a_file_or_an_error_of_ours(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, kind: str
-) -> None:
-    path = tmp_path_factory.mktemp("file") / f"any.{kind}"
-    path.write_bytes(content)
-    with contextlib.suppress(ZeroDeltaError):
+def read_any_file(given: tuple[bytes, str]) -> None:
+    content, kind = given
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ZeroDeltaError):
+        path = Path(folder) / f"any.{kind}"
+        path.write_bytes(content)
         if kind == "toml":
             zd.data.read_schema(path)
         else:
             zd.count(zd.open(path, columns={"a": zd.number(0, 1)}), epsilon=1)
+
+
+# -- all of them ----------------------------------------------------------------------------------
+
+FORMATS = st.sampled_from(["csv", "csv.gz", "parquet", "toml"])
+PARSERS: dict[str, tuple[Callable[[Any], None], st.SearchStrategy[Any], int, int]] = {
+    "certificate": (read_certificate, CERTIFICATES, 100, 10_000),
+    "saved release": (read_saved, SAVED_TEXTS, 100, 10_000),
+    "value": (read_a_value, VALUES, 100, 10_000),
+    "schema": (read_schema, SCHEMAS, 100, 10_000),
+    "condition": (read_condition, CONDITIONS, 100, 10_000),
+    "number": (read_number, SPELLED, 300, 10_000),
+    "cell": (read_cell, SPELLED | SPELLED.map(str.encode) | st.binary(max_size=8), 300, 10_000),
+    "CSV": (read_file, st.tuples(LINES, st.sampled_from([None, '"'])), 40, 3000),
+    "file": (read_any_file, st.tuples(st.binary(max_size=40), FORMATS), 40, 3000),
+}
+"""What reads, what it is given, and how many examples of it in the normal run and in the long."""
+
+
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("parser", PARSERS)
+def test_whatever_is_read_is_understood_or_an_error_of_ours(parser: str, long: bool) -> None:
+    read, texts, few, many = PARSERS[parser]
+    examples = settings(max_examples=many if long else few, suppress_health_check=list(HealthCheck))
+    examples(given(texts)(read))()

@@ -5,49 +5,36 @@ Each call is made in a child process, which a single read of a cell would kill.
 
 from __future__ import annotations
 
-import ctypes
 import inspect
-import mmap
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import zerodelta as zd
 from attacks.public_calls import CALLS, FITTED, NUMBERS, TABLE
-from attacks.unreadable import PAID, REFUSED, SERIES, TOUCHED, Empty, Trap, Unreadable, ended
+from attacks.unreadable import (
+    PAID,
+    REFUSED,
+    SERIES,
+    TOUCHED,
+    Empty,
+    Trap,
+    Unreadable,
+    ended,
+    not_refused,
+)
 from public import CALLABLE, public
 from zerodelta.models import Huber
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect and fork")
 
-KEPT: list[Any] = []
-"""The memory of arrays that nobody may read."""
 CODES = np.array([0, 1, 2] * 20)
-
-
-def shut(array: Any) -> Any:
-    """Return a copy that cannot be read."""
-    size = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-    memory = mmap.mmap(-1, size)
-    buffer = (ctypes.c_char * size).from_buffer(memory)
-    KEPT.extend((memory, buffer))
-    copy = np.frombuffer(memory, dtype=array.dtype, count=array.size).reshape(array.shape)
-    copy[...] = array
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(ctypes.addressof(buffer)), size, 0) == 0
-    return copy
-
-
-def test_a_read_is_noticed() -> None:
-    rows = shut(NUMBERS)
-    assert ended(lambda: rows.sum()) == TOUCHED
-    assert ended(lambda: zd.mean(rows, bounds=(0, 100), epsilon=1)) == TOUCHED
-
-
+Calls = dict[str, Callable[..., Any]]
 VERBS = sorted(
     name
     for name in CALLS
@@ -56,45 +43,6 @@ VERBS = sorted(
     and "ledger" in inspect.signature(public(name)).parameters
 )
 
-
-@pytest.mark.parametrize("name", VERBS)
-def test_no_verb_reads_a_row_before_it_is_paid_for(name: str) -> None:
-    (first, *others), given = CALLS[name]
-    if isinstance(first, list) and "universe" in given:
-        first, given = CODES, {**given, "universe": 3}
-    if name == "table":
-        kinds = {"0": zd.number(0, 100), "1": zd.number(0, 100)}
-        rows = zd.open(shut(TABLE), columns=kinds)
-    else:
-        rows = shut(np.asarray(first))
-    call = public(name)
-    assert ended(lambda: call(rows, *others, **given, ledger=Empty())) == REFUSED
-
-
-@pytest.mark.parametrize("name", sorted(set(FITTED) - {"BoundedScaler"}))
-def test_no_estimator_reads_a_row_before_it_is_paid_for(name: str) -> None:
-    rows, labels = shut(TABLE[:, :2]), shut((TABLE[:, 2] > 50).astype(np.float64))
-    made = getattr(zd.sklearn, name)(**FITTED[name], ledger=Empty())
-    assert ended(lambda: made.fit(rows, labels)) == REFUSED
-    frame, series = pd.DataFrame(rows, copy=False), pd.Series(labels, copy=False)
-    assert ended(lambda: made.fit(frame, series)) == REFUSED
-
-
-def test_no_algorithm_of_the_paper_reads_a_row_before_it_is_paid_for() -> None:
-    rows, targets, codes = shut(TABLE[:, :2]), shut(TABLE[:, 2]), shut(CODES)
-    calls: list[Callable[..., Any]] = [
-        lambda **more: zd.paper.lattice_adassp(
-            rows, targets, data_norm=9, target_bound=9, mixing_weight="1/9", epsilon=1, **more
-        ),
-        lambda **more: zd.paper.mode(codes, universe=3, epsilon=1, **more),
-        lambda **more: zd.paper.purify_ball(
-            targets, ball=zd.Ball(60, 1), epsilon=1, log_delta=-999, mixing_weight="1/9", **more
-        ),
-    ]
-    assert [ended(lambda call=call: call(ledger=Empty())) for call in calls] == [REFUSED] * 3  # type: ignore[misc]
-
-
-# -- containers of every kind -----------------------------------------------------------------
 
 MANY = 1 << 14
 LONG, WIDE = np.resize(NUMBERS, MANY), np.resize(TABLE, (MANY, 3))
@@ -131,20 +79,21 @@ def test_a_read_of_any_container_is_noticed() -> None:
             assert touched == (PAID if given.memory == [] else TOUCHED), container
 
 
-@pytest.mark.parametrize("container", SERIES)
 @pytest.mark.parametrize("name", sorted(set(VERBS) - WITHOUT_ROWS))
-def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(
-    name: str, container: str
-) -> None:
-    given, others, more = arguments(name, container)
+def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(name: str) -> None:
+    shut: list[Unreadable] = []
+    calls: Calls = {}
+    for container in SERIES:
+        given, others, more = arguments(name, container)
+        shut.append(given)
 
-    def call() -> None:
-        rows: Any = given.rows
-        if name == "table":
-            rows = zd.open(rows, columns={"0": zd.number(0, 100), "1": zd.number(0, 100)})
-        public(name)(rows, *others, **more, ledger=Empty())
+        def call(rows: Any = given.rows, others: Any = others, more: Any = more) -> None:
+            if name == "table":
+                rows = zd.open(rows, columns={"0": zd.number(0, 100), "1": zd.number(0, 100)})
+            public(name)(rows, *others, **more, ledger=Empty())
 
-    assert ended(call, given) == REFUSED
+        calls[container] = call
+    assert not_refused(calls, *shut) == []
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_ROWS))
@@ -156,64 +105,66 @@ def test_what_was_computed_from_rows_is_not_read_before_it_is_paid_for(name: str
     alone = [Trap()] if name == "purify" else []  # scores are a list of them
     for value in (*alone, [Trap(), Trap(), Trap()], objects):
         assert ended(lambda: call(value, **given, ledger=Empty())) == REFUSED  # noqa: B023
+    numbers = SERIES["array"](LONG)
+    assert ended(lambda: call(numbers.rows, **given, ledger=Empty()), numbers) == REFUSED
 
 
-@pytest.mark.parametrize("container", SERIES)
-def test_no_data_set_reads_a_cell_before_it_is_paid_for(container: str) -> None:
-    given = SERIES[container](WIDE)
+def test_no_data_set_reads_a_cell_before_it_is_paid_for() -> None:
+    given = {container: build(WIDE) for container, build in SERIES.items()}
     kinds = {"0": zd.number(0, 100), "2": zd.category([0, 1])}
     empty: Any = Empty()
-    asked: list[Callable[[Any], Any]] = [
-        lambda people: zd.mean(people, "0", epsilon=1, ledger=empty),
-        lambda people: zd.mean(people.where("`0` > 3"), "0", epsilon=1, ledger=empty),
-        lambda people: zd.mode(people, "2", epsilon=1, diagnostics="1/100", ledger=empty),
-        lambda people: zd.synthesize(people[["2"]], epsilon=1, ledger=empty),
-    ]
-    for ask in asked:
-        assert ended(lambda: ask(zd.open(given.rows, columns=kinds)), given) == REFUSED  # noqa: B023
+    asked: dict[str, Callable[[Any], Any]] = {
+        "mean": lambda people: zd.mean(people, "0", epsilon=1, ledger=empty),
+        "where": lambda people: zd.mean(people.where("`0` > 3"), "0", epsilon=1, ledger=empty),
+        "mode": lambda people: zd.mode(people, "2", epsilon=1, diagnostics="1/9", ledger=empty),
+        "rows": lambda people: zd.synthesize(people[["2"]], epsilon=1, ledger=empty),
+    }
+    calls = {
+        f"{name} of {container}": lambda ask=ask, rows=each.rows: ask(zd.open(rows, columns=kinds))
+        for container, each in given.items()
+        for name, ask in asked.items()
+    }
+    assert not_refused(calls, *given.values()) == []
 
 
-@pytest.mark.parametrize("container", SERIES)
 @pytest.mark.parametrize("name", sorted(set(FITTED) - {"BoundedScaler"}))
-def test_no_estimator_reads_a_cell_of_any_container_before_it_is_paid_for(
-    name: str, container: str
-) -> None:
-    rows, labels = SERIES[container](WIDE[:, :2]), SERIES[container](MANY_CODES)
+def test_no_estimator_reads_a_cell_of_any_container_before_it_is_paid_for(name: str) -> None:
     made = getattr(zd.sklearn, name)(**FITTED[name], ledger=Empty())
     plain = (LONG > 50).astype(np.float64)
-    calls: list[tuple[Any, Any]] = [(rows.rows, labels.rows), (WIDE[:, :2], labels.rows)]
-    for features, answers in [*calls, (rows.rows, plain)]:
-        end = ended(lambda: made.fit(features, answers), rows, labels)  # noqa: B023
-        assert end == REFUSED
+    shut: list[Unreadable] = []
+    calls: Calls = {}
+    for container, build in SERIES.items():
+        rows, labels = build(WIDE[:, :2]), build(MANY_CODES)
+        shut += [rows, labels]
+        for which, pair in {
+            "both": (rows.rows, labels.rows),
+            "labels": (WIDE[:, :2], labels.rows),
+            "rows": (rows.rows, plain),
+        }.items():
+            calls[f"{which} in {container}"] = partial(made.fit, *pair)
+    assert not_refused(calls, *shut) == []
 
 
-@pytest.mark.parametrize("container", SERIES)
-def test_no_algorithm_of_the_paper_reads_a_cell_of_any_container_before_it_is_paid_for(
-    container: str,
-) -> None:
-    rows, labels = SERIES[container](WIDE[:, :2]), SERIES[container](LONG)
-    codes, ball = SERIES[container](MANY_CODES), zd.Ball(2, 1, norm=1)
-    calls: list[Callable[..., Any]] = [
-        lambda **more: zd.paper.lattice_adassp(
-            rows.rows,
-            labels.rows,
-            data_norm=9,
-            target_bound=9,
-            mixing_weight="1/9",
-            epsilon=1,
-            **more,
-        ),
-        lambda **more: zd.paper.mode(codes.rows, universe=3, epsilon=1, **more),
-        lambda **more: frank_wolfe_pure(
-            rows.rows,
-            labels.rows,
-            loss=Huber(label_bound=1, threshold=1),
-            domain=ball,
-            lipschitz=1,
-            epsilon=1,
-            iterations=2,
-            **more,
-        ),
-    ]
-    ends = [ended(lambda call=call: call(ledger=Empty()), rows, labels, codes) for call in calls]  # type: ignore[misc]
-    assert ends == [REFUSED] * 3
+def test_no_algorithm_of_the_paper_reads_a_cell_of_any_container_before_it_is_paid_for() -> None:
+    few, ball, empty = SERIES["array"](LONG[:512]), zd.Ball(2, 1, norm=1), Empty()
+    given: dict[str, Any] = {"epsilon": 1, "ledger": empty}
+    regression: dict[str, Any] = {"data_norm": 9, "target_bound": 9, "mixing_weight": "1/9"}
+    channel: dict[str, Any] = {"log_delta": -9999, "mixing_weight": "1/9"}
+    line: dict[str, Any] = {"loss": Huber(label_bound=1, threshold=1), "domain": ball}
+    shut, calls = [few], Calls()
+    descent: Callable[..., Any] = frank_wolfe_pure
+    calls["channel"] = partial(
+        zd.paper.purify_ball, few.rows, ball=zd.Ball(512, 1), **channel, **given
+    )
+    for container, build in SERIES.items():
+        rows, labels, codes = build(WIDE[:, :2]), build(LONG), build(MANY_CODES)
+        shut += [rows, labels, codes]
+        both = rows.rows, labels.rows
+        calls |= {
+            f"line, {container}": partial(zd.paper.lattice_adassp, *both, **regression, **given),
+            f"mode, {container}": partial(zd.paper.mode, codes.rows, universe=3, **given),
+            f"frank wolfe, {container}": partial(
+                descent, *both, **line, lipschitz=1, iterations=2, **given
+            ),
+        }
+    assert not_refused(calls, *shut) == []

@@ -1,17 +1,15 @@
 """Seeds and forks: no two releases share random bits, and no seed of the caller reaches them.
 
-(The bits themselves: tests/exact/test_bits.py. Studies: tests/study/test_study_lifecycle.py. No
-public function takes a seed: tests/test_package.py.)
+(The bits themselves, and that nothing of them is kept: tests/exact/test_bits.py. Studies:
+tests/study/test_study_lifecycle.py. No public function takes a seed: tests/test_package.py.)
 """
 
 from __future__ import annotations
 
 import copy
 import multiprocessing
-import os
 import pickle
 import random
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -44,22 +42,6 @@ def test_processes_never_repeat_each_other(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:
         found = pool.map(released, range(MANY), chunksize=1)
     assert len({first, released(), *found}) == MANY + 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:This process")
-def test_a_plain_fork_and_its_parent_differ() -> None:
-    before = released()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover
-        os.write(writing, released())
-        os._exit(0)
-    os.waitpid(child, 0)
-    found = os.read(reading, 100)
-    os.close(reading)
-    os.close(writing)
-    assert len({before, found, released()}) == 3
 
 
 def test_threads_never_repeat_each_other() -> None:
@@ -131,12 +113,3 @@ def test_every_release_draws_from_the_operating_system_only(
     release = run(case, people())
     assert read[0] >= 16 + 8  # the name of the release, and its noise
     assert release.certificate.randomness == "operating system"
-
-
-def test_one_bit_source_without_state() -> None:
-    """Nothing is buffered between calls: there is nothing that a fork could copy."""
-    assert bits.SystemBits.__slots__ == ()
-    assert not hasattr(bits.SystemBits(), "__dict__")
-    source = sys.modules["zerodelta.exact.bits"]
-    kept = [value for value in vars(source).values() if isinstance(value, (bytes, bytearray))]
-    assert kept == []

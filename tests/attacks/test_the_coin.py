@@ -1,7 +1,7 @@
 """The mixing coin leaves no trace: both of its sides make the same calls and read the same bits.
 
-(That the release has exactly its law: tests/channels/test_apply_has_the_law.py. How long the sides
-take is measured, not tested: bench/mixing_time.py.)
+(That the release has exactly its law: tests/channels/test_apply_on_every_path.py. How long the
+sides take is measured, not tested: bench/mixing_time.py.)
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ import zerodelta as zd
 PAID, REFUSED, OTHER, TOUCHED = 0, 1, 2, 3
 _KILLED = -11
 
-Built = tuple[Any, list[tuple[int, int]]]
-
 
 class Empty:
     """A ledger in which nothing is left."""
@@ -91,128 +89,113 @@ def ended(call: Callable[[], Any], *given: Unreadable) -> int:
     return TOUCHED if code == _KILLED else code
 
 
-def _buffer(array: Any) -> tuple[int, int]:
-    return array.__array_interface__["data"][0], array.nbytes
+def not_refused(calls: dict[str, Callable[..., Any]], *given: Unreadable) -> list[str]:
+    """Return which calls a ledger does not refuse before they read what is shut.
+
+    One child tries all of them; each has one of its own only if that child ends otherwise.
+    """
+
+    def all_are_refused() -> None:
+        for call in calls.values():
+            try:
+                call()
+            except zd.errors.BudgetError:
+                continue
+            return
+        raise zd.errors.BudgetError("all of them")
+
+    if ended(all_are_refused, *given) == REFUSED:
+        return []
+    return [name for name, call in calls.items() if ended(call, *given) != REFUSED]
 
 
-def _polars(series: pl.Series) -> tuple[int, int]:
-    return _buffer(series.to_physical().to_numpy(allow_copy=False))
+def _memory(made: Any) -> list[tuple[int, int]]:
+    """Return where the cells of a container are: nowhere, if they are objects of a list."""
+    if isinstance(made, np.ma.MaskedArray):
+        return _memory(made.data) + _memory(made.mask)
+    if isinstance(made, np.ndarray):
+        return [(made.__array_interface__["data"][0], made.nbytes)]
+    if isinstance(made, pl.Series):
+        return _memory(made.to_physical().to_numpy(allow_copy=False))
+    if isinstance(made, pd.Series) and isinstance(made.array, pd.arrays.ArrowExtensionArray):
+        return _memory(made.array.__arrow_array__())
+    if isinstance(made, (pa.ChunkedArray, pa.Array)):
+        chunks = getattr(made, "chunks", [made])
+        parts = [getattr(chunk, "indices", chunk) for chunk in chunks]  # those of a dictionary
+        buffers = [buffer for part in parts for buffer in part.buffers()[1:] if buffer is not None]
+        return [(buffer.address, buffer.size) for buffer in buffers]
+    if isinstance(made, pa.Table):
+        return [each for column in made.columns for each in _memory(column)]
+    if isinstance(made, (pd.DataFrame, pl.DataFrame)):
+        return [each for name in made.columns for each in _memory(made[name])]
+    if isinstance(made, pd.Series):
+        return _memory(made.to_numpy(copy=False))
+    return _memory(made[0].base) if type(made[0]) is np.ndarray else []
 
 
-def _arrow(column: Any) -> list[tuple[int, int]]:
-    chunks = getattr(column, "chunks", [column])
-    buffers = [buffer for chunk in chunks for buffer in chunk.buffers()[1:] if buffer is not None]
-    return [(buffer.address, buffer.size) for buffer in buffers]
+def _on_pages(array: Any) -> Any:
+    """Return a copy on pages of its own: if it fills them, its first row is shut, and its last."""
+    pages = mmap.mmap(-1, -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+    copy = np.frombuffer(pages, dtype=array.dtype, count=array.size).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
-def _objects(cells: Any) -> Any:
-    made = np.empty(cells.shape, dtype=object)
-    made[...] = cells
-    return made
+def _traps(rows: Any) -> Any:
+    return Trap() if rows.ndim == 1 else [Trap()] * rows.shape[1]
 
 
-def _array(rows: Any) -> Built:
-    made = np.array(rows)
-    return made, [_buffer(made)]
-
-
-def _object_array(rows: Any) -> Built:
-    made = _objects(rows)
-    return made, [_buffer(made)]
-
-
-def _masked(rows: Any) -> Built:
-    made = np.ma.MaskedArray(np.array(rows), mask=np.zeros(rows.shape, dtype=np.bool_))
-    return made, [_buffer(made.data), _buffer(made.mask)]
-
-
-def _list(rows: Any) -> Built:
-    trap = Trap()
-    if rows.ndim == 1:
-        return [trap] * len(rows), []
-    return [[trap] * rows.shape[1]] * len(rows), []
-
-
-def _tuple(rows: Any) -> Built:
-    return tuple(_list(rows)[0]), []
-
-
-def _ragged(rows: Any) -> Built:
+def _ragged(rows: Any) -> Any:
     trap = Trap()
     first: list[Any] = [trap] if rows.ndim == 1 else [[trap] * rows.shape[1]]
-    return [*first, *([trap, [trap] * 9, ()] * len(rows))[: len(rows) - 1]], []
+    return [*first, *([trap, [trap] * 9, ()] * len(rows))[: len(rows) - 1]]
 
 
-def _rows_of_arrays(rows: Any) -> Built:
-    made = np.array(rows)
-    return list(made), [_buffer(made)] if rows.ndim == 2 else []
+def _pandas(rows: Any, **options: Any) -> Any:
+    frame = pd.DataFrame(rows.reshape(len(rows), -1), columns=_names(rows), copy=False, **options)
+    return frame if rows.ndim == 2 else frame["0"]
 
 
-def _pandas(rows: Any) -> Built:
-    made = np.asfortranarray(rows)
-    if rows.ndim == 1:
-        return pd.Series(made, copy=False), [_buffer(made)]
-    return pd.DataFrame(made, columns=_names(rows), copy=False), [_buffer(made)]
-
-
-def _pandas_objects(rows: Any) -> Built:
-    made = np.asfortranarray(_objects(rows))
-    if rows.ndim == 1:
-        return pd.Series(made, dtype=object, copy=False), [_buffer(made)]
-    frame = pd.DataFrame(made, columns=_names(rows), dtype=object, copy=False)
-    return frame, [_buffer(made)]
-
-
-def _pandas_arrow(rows: Any) -> Built:
-    table, memory = _arrow_table(rows if rows.ndim == 2 else rows[:, None])
-    columns = {
-        name: pd.Series(pd.arrays.ArrowExtensionArray(table[name])) for name in table.column_names
-    }
-    return columns["0"] if rows.ndim == 1 else pd.DataFrame(columns, copy=False), memory
-
-
-def _polars_frame(rows: Any) -> Built:
-    columns = [pl.Series(name, rows.reshape(len(rows), -1)[:, i]) for i, name in _listed(rows)]
-    memory = [_polars(column) for column in columns]
-    return columns[0] if rows.ndim == 1 else pl.DataFrame(columns), memory
-
-
-def _arrow_table(rows: Any) -> Built:
-    columns = {name: pa.array(rows.reshape(len(rows), -1)[:, i]) for i, name in _listed(rows)}
-    memory = [each for column in columns.values() for each in _arrow(column)]
-    return columns["0"] if rows.ndim == 1 else pa.table(columns), memory
-
-
-def _arrow_dictionary(rows: Any) -> Built:
-    columns = {
-        name: pa.array(rows.reshape(len(rows), -1)[:, i]).dictionary_encode()
-        for i, name in _listed(rows)
-    }
-    memory = [each for column in columns.values() for each in _arrow(column.indices)]
-    return columns["0"] if rows.ndim == 1 else pa.table(columns), memory
-
-
-def _listed(rows: Any) -> list[tuple[int, str]]:
-    return list(enumerate(_names(rows)))
+def _held(build: Callable[[dict[str, Any]], Any], rows: Any) -> Any:
+    """Return a frame of the columns, or its only column."""
+    made = build(dict(zip(_names(rows), rows.reshape(len(rows), -1).T, strict=True)))
+    return made if rows.ndim == 2 else made["0"]
 
 
 def _names(rows: Any) -> list[str]:
     return [str(i) for i in range(1 if rows.ndim == 1 else rows.shape[1])]
 
 
-def _made(build: Callable[[Any], Built]) -> Callable[[Any], Unreadable]:
-    return lambda rows: Unreadable(*build(rows))
+def _encoded(columns: dict[str, Any]) -> Any:
+    return pa.table({name: pa.array(each).dictionary_encode() for name, each in columns.items()})
 
 
-SERIES = {
-    name.strip("_").replace("_", " "): _made(build)
-    for name, build in {
-        each.__name__: each
-        for each in (
-            *(_array, _object_array, _masked, _list, _tuple, _ragged, _rows_of_arrays),
-            *(_pandas, _pandas_objects, _pandas_arrow, _polars_frame, _arrow_table),
-            _arrow_dictionary,
-        )
-    }.items()
+_CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "array": _on_pages,
+    "object array": lambda rows: rows.astype(object),
+    "masked": lambda rows: np.ma.MaskedArray(rows.copy(), mask=np.zeros(rows.shape, np.bool_)),
+    "list": lambda rows: [_traps(rows)] * len(rows),
+    "tuple": lambda rows: (_traps(rows),) * len(rows),
+    "ragged": _ragged,
+    "rows of arrays": lambda rows: list(_on_pages(rows)),
+    "pandas": lambda rows: _pandas(_on_pages(rows.T).T),
+    "pandas objects": lambda rows: _pandas(rows.astype(object, order="F"), dtype=object),
+    "pandas arrow": lambda rows: _held(
+        lambda columns: pa.table(columns).to_pandas(types_mapper=pd.ArrowDtype), rows
+    ),
+    "polars frame": lambda rows: _held(pl.DataFrame, rows),
+    "arrow table": lambda rows: _held(pa.table, rows),
+    "arrow dictionary": lambda rows: _held(_encoded, rows),
 }
+
+
+def _made(build: Callable[[Any], Any]) -> Callable[[Any], Unreadable]:
+    def made(rows: Any) -> Unreadable:
+        container = build(rows)
+        return Unreadable(container, _memory(container))
+
+    return made
+
+
+SERIES = {name: _made(build) for name, build in _CONTAINERS.items()}
 """What makes an unreadable container of an array of rows, by its name."""

@@ -10,7 +10,6 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-import zerodelta as zd
 from audit.black_boxes import float_laplace, lattice_laplace
 from zerodelta import audit
 from zerodelta.audit.sampled import log_wealth
@@ -58,7 +57,7 @@ def run(mechanism: Any, seed: int, **options: Any) -> audit.SequentialTest:
 
 
 @pytest.mark.parametrize(
-    ("scale", "runs"), [(0.8, 30), pytest.param(0.95, 100, marks=pytest.mark.slow)]
+    ("scale", "runs"), [(0.8, 12), pytest.param(0.95, 100, marks=pytest.mark.slow)]
 )
 def test_it_needs_fewer_samples_than_the_fixed_test(scale: float, runs: int) -> None:
     """On average, beside a fixed test of as many samples: that fails in one run of ten or more."""
@@ -79,21 +78,20 @@ def test_it_needs_fewer_samples_than_the_fixed_test(scale: float, runs: int) -> 
     assert sum(found.violated for found in fixed) < 0.9 * runs
 
 
-def test_gross_mistakes_are_found_at_once() -> None:
-    test = run(lattice_laplace(0.25, 1), 1)
+@pytest.mark.parametrize(
+    ("mechanism", "most"), [(lattice_laplace(0.25, 1), 4), (float_laplace(2), 99)]
+)
+def test_gross_mistakes_and_the_precision_of_floats_are_found_at_once(
+    mechanism: Any, most: float
+) -> None:
+    test = run(mechanism, 1)
     assert test.violated
     assert test.samples < 2000
-    assert 1 <= test.epsilon_lower <= 4
-
-
-def test_the_precision_of_floats_is_found_at_once() -> None:
-    test = run(float_laplace(2), 2)
-    assert test.violated
-    assert test.samples < 2000
+    assert 1 <= test.epsilon_lower <= most
 
 
 def test_a_correct_mechanism_is_rarely_flagged() -> None:
-    runs = 20
+    runs = 8
     found = [run(lattice_laplace(1, seed), seed, samples=3000) for seed in range(runs)]
     assert sum(test.violated for test in found) <= binom.isf(1e-4, runs, 0.05)
     assert all(test.samples == 3000 for test in found if not test.violated)
@@ -122,16 +120,6 @@ def test_outcomes_may_change_their_kind_on_the_way() -> None:
 
     test = run(late, 6, vectorized=False, epsilon=5, samples=2000, confidence="0.999999")
     assert test.samples == 2000 or test.violated
-
-
-def test_malformed_parameters_are_refused() -> None:
-    for options, name in (
-        ({"samples": 10}, "samples"),
-        ({"confidence": 1}, "confidence"),
-        ({"epsilon": 0}, "epsilon"),
-    ):
-        with pytest.raises(zd.errors.ParameterError, match=name):
-            run(lattice_laplace(1, 0), 0, **options)
 
 
 def test_the_result_is_readable_and_draws_itself() -> None:

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 from flint import arb, ctx, fmpq, fmpq_mat
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import probabilities
@@ -248,6 +248,7 @@ def as_float(terms: list[tuple[Fraction, Fraction]]) -> float:
     return math.fsum(float(c) * math.exp(r) for c, r in terms)
 
 
+@settings(max_examples=50)
 @given(SUMS, SUMS)
 def test_arithmetic_agrees_with_floats(
     left: list[tuple[Fraction, Fraction]], right: list[tuple[Fraction, Fraction]]
@@ -262,6 +263,7 @@ def test_arithmetic_agrees_with_floats(
         assert (a >= b) == (x >= y)
 
 
+@settings(max_examples=50)
 @given(SUMS, SUMS, SUMS)
 def test_field_laws_hold_exactly(
     first: list[tuple[Fraction, Fraction]],

@@ -237,8 +237,10 @@ def test_a_mechanism_that_always_fails_is_the_caller_s_mistake() -> None:
     ],
 )
 def test_malformed_parameters_are_refused(options: dict[str, Any], name: str) -> None:
-    with pytest.raises(zd.errors.ParameterError, match=name):
-        bound(lattice_laplace(1, 0), 0, **options)
+    given = {"epsilon": 1, "vectorized": True, **options}
+    for test in (audit.lower_bound, audit.sequential):
+        with pytest.raises(zd.errors.ParameterError, match=name):
+            test(lattice_laplace(1, 0), 0, 1, **given)
 
 
 def test_too_few_outcomes_are_refused() -> None:

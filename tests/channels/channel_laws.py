@@ -264,7 +264,7 @@ class Fit:
     outside: float
 
 
-def fit(purifier: Any, value: Any, law: Row, draws: int, apply: Any = None) -> Fit:
+def fit(purifier: Any, value: Any, law: Row, draws: int) -> Fit:
     """Compare `draws` calls of `apply` with the law, as the reader sees it."""
     bits = ReplayBits(f"{purifier!r} {value!r}")
     expected: dict[Any, float] = {}
@@ -272,8 +272,7 @@ def fit(purifier: Any, value: Any, law: Row, draws: int, apply: Any = None) -> F
         key = published(purifier, outcome)
         expected[key] = expected.get(key, 0.0) + float_of(p)
     read = purifier.space.index if hasattr(purifier, "space") else _seen
-    run = apply or purifier.apply
-    counts = Counter(read(run(value, bits)) for _ in range(draws))
+    counts = Counter(read(purifier.apply(value, bits)) for _ in range(draws))
     keys = sorted(expected, key=lambda key: expected[key])
     outside = max(0.0, 1 - sum(expected.values()))
     observed = [counts[key] for key in keys]

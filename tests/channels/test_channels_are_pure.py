@@ -256,7 +256,7 @@ def test_the_optimal_prior_of_a_profile_is_pure_and_no_weight_is_wasted(
 counts = st.lists(st.integers(0, 10**4), min_size=2, max_size=6).filter(any)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(EPSILONS))
 def test_the_smallest_weight_is_enough_for_random_bases(data: Any, epsilon: Fraction) -> None:
     first = data.draw(counts)
@@ -282,7 +282,7 @@ def test_the_smallest_weight_is_enough_for_random_bases(data: Any, epsilon: Frac
 CHEAP = sorted(set(MIXING) - {"kernel-linf-2d", "gaussian-2d-fine"})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(CHEAP), st.sampled_from(EPSILONS))
 def test_every_channel_is_pure_on_random_bases_on_all_inputs(
     data: Any, name: str, epsilon: Fraction
@@ -378,7 +378,7 @@ def test_disc_smoothing_has_pure_densities_in_the_plane(scale: Fraction) -> None
         law = {}
         for x, y in points:
             near = (x - c[0]) ** 2 + (y - c[1]) ** 2
-            drawn = disc_uniform_density(x * x + y * y, purifier.body.radius, scale, 200)
+            drawn = disc_uniform_density(x * x + y * y, purifier.body.radius, scale, 100)
             kept = disc_noise_density(near, scale)
             law[x, y] = (1 - ball(W)) * kept + ball(W) * drawn
         rows.append(law)

@@ -80,20 +80,15 @@ def test_an_approximately_computed_pure_mechanism_is_certainly_pure(
 def test_the_price_of_an_error_is_exactly_two_r_over_b(
     error: Fraction, scale: Fraction, spacing: Fraction
 ) -> None:
-    """One ideal value, errors in opposite directions: half the price is caught, also 1e-30 less."""
-    purifier = built(error, scale, spacing)
-    p, q = (output(purifier, (F(1), F(0), F(0)), (sign, 1, 1)) for sign in (-1, 1))
+    """One ideal value, errors in opposite directions: 1e-30 less is caught, and half the noise."""
+    (p, q), (one, two) = (
+        [output(built(error, b, spacing), (F(1), F(0), F(0)), (sign, 1, 1)) for sign in (-1, 1)]
+        for b in (scale, scale / 2)
+    )
     price = 2 * error / scale
     assert certainly_pure(p, q, price)
     assert certainly_impure(p, q, price - F(1, 10**30))
-    assert certainly_impure(p, q, error / scale)
-
-
-def test_half_the_noise_is_caught() -> None:
-    purifier = built(F(1, 10), F(1, 2), F(1, 4))
-    half = built(purifier.error, purifier.scale / 2, purifier.spacing)
-    p, q = (output(half, (F(1), F(0), F(0)), (sign, 1, 1)) for sign in (-1, 1))
-    assert certainly_impure(p, q, 2 * purifier.error / purifier.scale)
+    assert certainly_impure(one, two, price)
 
 
 def test_rounding_before_the_noise_is_caught() -> None:

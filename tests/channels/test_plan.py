@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -143,7 +143,7 @@ def test_the_rho_and_the_sigma_of_a_plan_are_enough(name: str) -> None:
             assert zd.verify(plan.purify(0, claim=claim).certificate)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(SPACES)),
     st.fractions(min_value="1/100000", max_value="99/100"),
@@ -273,14 +273,6 @@ def test_the_nats_missing_are_exactly_what_would_do(name: str, epsilon: Fraction
         zd.plan(SPACES[name], epsilon=epsilon, base=short)
 
 
-def test_the_nats_missing_on_a_finite_space_are_b1s() -> None:
-    claim = zd.ApproxDP(1, -3.0)
-    with pytest.raises(GuaranteeError) as caught:
-        zd.plan(zd.Finite(1000), epsilon=1, mixing_probability="1/50", base=claim)
-    needed = mp.log(mpf(1) / 49) + mp.log(mp.expm1(1)) - mp.log(1000)
-    assert nats_in(caught.value) == pytest.approx(float(-3 - needed), rel=1e-3)
-
-
 @spaces
 def test_a_weaker_claim_than_planned_is_refused_with_the_nats_missing(name: str) -> None:
     plan = zd.plan(SPACES[name], epsilon=1)
@@ -310,40 +302,39 @@ def test_a_missing_claim_is_refused_with_the_remedy() -> None:
 
 
 SPACE = zd.Ball(3, 1)
-MALFORMED: list[tuple[str, Callable[[], Any]]] = [
+NUMBERS = ("x", math.nan, math.inf, 0, -1, True, "1e400", "1e-400")
+MALFORMED: list[tuple[str, Sequence[Any], dict[str, Any]]] = [
     *[
-        ("epsilon", lambda bad=bad, extra=extra: zd.plan(SPACE, epsilon=bad, **extra))
-        for bad in (None, "x", math.nan, math.inf, 0, -1, True, 1j, [1], "1e-400", "1e400", 10**9)
+        ("epsilon", (*NUMBERS, None, 1j, [1], 10**9), {"space": SPACE, **extra})
         for extra in ({}, {"base": zd.GaussianDP("1/9")}, {"sensitivity": 1})
     ],
-    *[
-        ("mixing_probability", lambda bad=bad: zd.plan(SPACE, epsilon=1, mixing_probability=bad))
-        for bad in (None, "x", math.nan, 0, 1, -1, 2, True, "1e-400")
-    ],
-    *[
-        ("resolution", lambda bad=bad, space=space: zd.plan(space, epsilon=1, resolution=bad))
-        for bad in ("x", math.nan, math.inf, 0, -1, True, "1e400", "1e-400")
-        for space in (SPACE, zd.Finite(3))
-    ],
-    *[
-        ("sensitivity", lambda bad=bad: zd.plan(SPACE, epsilon=1, sensitivity=bad))
-        for bad in ("x", math.nan, math.inf, 0, -1, True, "1e400", "1e-400")
-    ],
-    *[("base", lambda bad=bad: zd.plan(SPACE, epsilon=1, base=bad)) for bad in (1, "x", object)],
-    *[("space", lambda bad=bad: zd.plan(bad, epsilon=1)) for bad in (None, 3, "x", [1, 2], zd.Box)],
-    *[
-        ("claim", lambda bad=bad: zd.plan(SPACE, epsilon=1).purify(0, claim=bad))
-        for bad in (1, "x", zd.purification.PureDP)
-    ],
-    ("claim", lambda: zd.plan(SPACE, epsilon=1).certificate(None)),  # type: ignore[arg-type]
-    ("base", lambda: zd.purify(0, space=SPACE, claim=3, epsilon=1)),  # type: ignore[arg-type]
+    ("mixing_probability", (*NUMBERS, None, 1, 2), {"space": SPACE, "epsilon": 1}),
+    ("resolution", NUMBERS, {"space": SPACE, "epsilon": 1}),
+    ("resolution", NUMBERS, {"space": zd.Finite(3), "epsilon": 1}),
+    ("sensitivity", NUMBERS, {"space": SPACE, "epsilon": 1}),
+    ("base", (1, "x", object), {"space": SPACE, "epsilon": 1}),
+    ("space", (None, 3, "x", [1, 2], zd.Box), {"epsilon": 1}),
 ]
 
 
-@pytest.mark.parametrize(("name", "call"), MALFORMED, ids=[str(i) for i in range(len(MALFORMED))])
-def test_malformed_parameters_are_refused_by_name(name: str, call: Callable[[], Any]) -> None:
-    with pytest.raises(ParameterError, match=rf"^{name} = "):
-        call()
+@pytest.mark.parametrize(("name", "values", "others"), MALFORMED)
+def test_malformed_parameters_are_refused_by_name(
+    name: str, values: Sequence[Any], others: dict[str, Any]
+) -> None:
+    for bad in values:
+        with pytest.raises(ParameterError, match=rf"^{name} = "):
+            zd.plan(**{**others, name: bad})
+
+
+def test_malformed_claims_are_refused_by_name() -> None:
+    plan: Any = zd.plan(SPACE, epsilon=1)
+    for bad in (1, "x", zd.purification.PureDP):
+        with pytest.raises(ParameterError, match=r"^claim = "):
+            plan.purify(0, claim=bad)
+    with pytest.raises(ParameterError, match=r"^claim = "):
+        plan.certificate(None)
+    with pytest.raises(ParameterError, match=r"^base = "):
+        zd.purify(0, space=SPACE, claim=3, epsilon=1)  # type: ignore[arg-type]
 
 
 # Extremes.
@@ -369,6 +360,8 @@ def test_every_delta_from_e_to_the_minus_1_to_e_to_the_minus_a_million(log_delta
         *(zd.Box(0, 1, dimension=d) for d in (1, 2, 10, 100, 1000, 10**6)),
         *(zd.Ball(d, 1) for d in (1, 2, 10, 100, 1000, 10**5)),
         *(zd.Ball(d, 1, norm=1) for d in (1, 2, 10, 100, 1000, 10**5)),
+        zd.Box(np.zeros(1000), np.arange(1.0, 1001.0)),
+        zd.Ball(1000, 1, norm=math.inf),
     ],
     ids=repr,
 )
@@ -398,22 +391,6 @@ def test_very_small_and_very_large_epsilons(epsilon: Any) -> None:
             assert zd.verify(zd.plan(space, epsilon=epsilon, base=base).certificate(base))
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"sensitivity": "1/100"}, {"base": zd.ApproxDP(1, -5000.0)}]
-)
-def test_a_thousand_dimensions_are_planned(options: dict[str, Any]) -> None:
-    for space in (
-        zd.Box(0, 1, dimension=1000),
-        zd.Box(np.zeros(1000), np.arange(1.0, 1001.0)),
-        zd.Ball(1000, 1),
-        zd.Ball(1000, 1, norm=1),
-        zd.Ball(1000, 1, norm=math.inf),
-    ):
-        made = zd.plan(space, epsilon=1, **options)
-        claim = options.get("base", zd.purification.ZCDP(made.rho))
-        assert zd.verify(made.certificate(claim))
-
-
 @pytest.mark.parametrize("log_delta", [-10.0, -25.0, -38.0, -1e3])
 def test_one_dimension_takes_few_looks_however_fine_the_grid(
     log_delta: float, monkeypatch: pytest.MonkeyPatch
@@ -429,14 +406,6 @@ def test_one_dimension_takes_few_looks_however_fine_the_grid(
     made = zd.plan(zd.Box(0, 1), epsilon=1, base=zd.ApproxDP(1, log_delta))
     assert zd.verify(made.certificate(zd.ApproxDP(1, log_delta)))
     assert 0 < len(looks) < 50
-
-
-@pytest.mark.parametrize("space", [zd.Box(0, 1, dimension=10**5), zd.Ball(10**5, 1)], ids=repr)
-def test_a_hundred_thousand_coordinates_are_published(space: Any) -> None:
-    base = zd.ApproxDP(1, -5e5)
-    plan = zd.plan(space, epsilon=1, base=base)
-    release = plan.purify(np.full(10**5, 1e-3))
-    assert space.contains(release.value)
 
 
 # What people read.
@@ -460,12 +429,9 @@ def test_a_plan_prints_as_a_short_table(name: str) -> None:
     assert "ε = 3/7" in repr(zd.plan(SPACES[name], epsilon="3/7"))
 
 
-def test_a_large_epsilon_is_asked_about() -> None:
+def test_a_large_epsilon_is_asked_about_and_refusals_print_no_giant_fractions() -> None:
     assert "beware" not in repr(zd.plan(zd.Finite(9), epsilon=5))
     assert "beware: ε = 5.01 is large" in repr(zd.plan(zd.Finite(9), epsilon="5.01"))
-
-
-def test_refusals_print_no_giant_fractions() -> None:
     with pytest.raises(GuaranteeError, match=r"ε ≈ 0\.83 ") as caught:
         zd.plan(zd.Finite(9), epsilon=0.83, base=zd.ApproxDP(0.83, -1.0))
     assert re.search(r"\d{13}", str(caught.value)) is None

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import zerodelta as zd
 from channels.channel_laws import row, rows_of
-from channels.noise_laws import gaussian_line
 from channels.verdicts import exp_below, is_pure
 from privacy.chains import forged
-from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.audit.exact import certainly_pure
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import LocalUniformMix, PriorMix, ProfileMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
@@ -157,7 +155,7 @@ def test_theorem_s_wins_by_what_the_theory_says(dimension: int, rows: int, state
     assert largest.predicted_error == pytest.approx(min(others), rel=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from([1, 2, 3, 10, 100, 1000]),
     st.sampled_from([2, 5, 100, 10**4]),
@@ -211,43 +209,7 @@ def test_other_noise_than_planned_is_refused(factor: Fraction) -> None:
         plan.purify(np.zeros(10), claim=zd.ApproxDP(1, -1000.0))
 
 
-def planned_law(
-    plan: zd.purification.Plan, center: Fraction, variance: Fraction, reach: int
-) -> dict[int, Any]:
-    """The law of the release before projection, in lattice units, at the window proper."""
-    channel = plan.purifier
-    assert isinstance(channel, SmoothMix)
-    with ctx.workprec(200):
-        kept = gaussian_line(center, variance, reach)
-        drawn = gaussian_line(F(0), channel.mixing_variance, reach)
-        w = channel.mixing_weight
-        return {
-            z: kept[z] * (1 - w).numerator / (1 - w).denominator
-            + drawn[z] * w.numerator / w.denominator
-            for z in range(1 - reach, reach)
-        }
-
-
-@pytest.mark.parametrize(("rows", "epsilon"), [(2, 1), (4, 1), (4, 3), (10, "1/2")])
-def test_a_planned_theorem_s_is_pure_exactly_and_half_its_noise_is_not(
-    rows: int, epsilon: Any
-) -> None:
-    plan = smooth_plan(1, rows, epsilon=epsilon, mixing_probability="0.2")
-    channel = plan.purifier
-    assert isinstance(channel, SmoothMix)
-    step = channel.step_taken
-    reach = math.ceil(step.radius + 12 * math.sqrt(step.variance))
-    edge, moved = step.radius, step.sensitivity
-    pairs = [(edge, edge - moved), (edge - moved / 3, edge - moved), (F(0), moved), (-edge, F(0))]
-    for a, b in pairs:
-        if abs(a - b) <= moved and abs(b) <= edge:
-            laws = [planned_law(plan, g, step.variance, reach) for g in (a, b)]
-            assert certainly_pure(laws[0], laws[1], plan.epsilon)
-    less = [planned_law(plan, g, step.variance / 4, reach) for g in (edge, edge - moved)]
-    assert certainly_impure(less[0], less[1], plan.epsilon)
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(
         st.floats(-1e300, 1e300) | st.integers(-(10**30), 10**30) | st.fractions(),
@@ -319,8 +281,8 @@ def test_a_prior_takes_the_smallest_weight_that_b1_allows() -> None:
     assert uniform.mixing_weight < plan.mixing_weight
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 50), min_size=2, max_size=4), st.sampled_from([F(1, 10), F(1)]))
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=3), st.sampled_from([F(1, 10), F(1)]))
 def test_a_planned_prior_is_pure_for_all_extreme_bases(prior: list[int], epsilon: Fraction) -> None:
     plan = zd.plan(zd.Finite(len(prior)), epsilon=epsilon, mixing_probability="1/20", prior=prior)
     rows = rows_of(plan.purifier)

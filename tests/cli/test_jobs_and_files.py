@@ -213,15 +213,6 @@ def test_a_key_that_is_a_formula_or_an_escape_is_harmless(tmp_path: Path) -> Non
     assert "&lt;script&gt;" in page
 
 
-def test_a_release_is_signed_and_its_signature_checked(people: Path) -> None:
-    pytest.importorskip("cryptography")
-    assert run("keys", people / "ana")[0] == 0
-    out = people / "o"
-    words = [*asked(people, "mean", "-", "income"), "--out", out, "--sign", people / "ana.key"]
-    assert run(*words)[0] == 0
-    assert run("verify", out / "release.json", "--signed-by", people / "ana.pub")[0] == 0
-
-
 def test_verify_reads_the_standard_input(people: Path) -> None:
     assert run(*asked(people, "mean", "-", "income"), "--out", people / "o")[0] == 0
     text = (people / "o" / "release.json").read_text(encoding="utf-8")
@@ -232,21 +223,6 @@ def test_verify_reads_the_standard_input(people: Path) -> None:
     code, output = run("verify", "-", "--json", stdin=text.replace('"mean"', '"sum"'))
     assert code == 1
     assert not json.loads(output)["verified"]
-
-
-def test_several_releases_are_reported_on_one_page_with_their_total(people: Path) -> None:
-    paying = ["--ledger", people / "l", "--budget", 1]
-    assert run(*asked(people, "mean", "-", "income"), *paying, "--out", people / "a")[0] == 0
-    assert run(*asked(people, "mode", "-", "city"), *paying, "--out", people / "b")[0] == 0
-    files = [people / name / "release.json" for name in "ab"]
-    page = people / "r.html"
-    code, output = run("report", *files, "--ledger", people / "l", "--out", page, "--json")
-    assert code == 0, output
-    assert json.loads(output) == {"report": str(page), "releases": 2}
-    text = page.read_text(encoding="utf-8")
-    assert "2 releases, together pure ε = 0.5 (replace)" in text
-    assert "The budget of the data set so far" in text
-    assert run("report", people / "people.toml", "--out", page)[0] == 1
 
 
 # -- ledger, advise, version, help ---------------------------------------------------------------

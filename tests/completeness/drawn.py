@@ -56,7 +56,7 @@ from zerodelta.mechanisms.selection import (
     _level,
     _Lists,
 )
-from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, RoundedGaussian
+from zerodelta.mechanisms.sum_noise import CountNoise, KNorm, MatrixLaplace, RoundedGaussian
 from zerodelta.paper.algorithm_01_02 import AlgorithmTwo
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.paper.algorithm_07_08 import gaussian_sketch
@@ -201,6 +201,7 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
         Adds(KNorm(norm=norm, dimension=3, sensitivity=F(2), scale=F(7, 3)), step=_in_quanta)
         for norm in (1, 2, math.inf)
     ],
+    MatrixLaplace: "exact/test_matrix_noise.py::test_floats_and_arb_round_the_same_draw",
     PartitionNoise: [_partition("laplace", "6/7"), _partition("k-norm", "3/7")],
     BlockNoise: [
         Adds(

@@ -26,6 +26,7 @@ from zerodelta.exact.integers import (
     weighted_indices,
 )
 from zerodelta.exact.joint_ranks import joint_points
+from zerodelta.exact.matrix_noise import rounded_matrix_laplace
 from zerodelta.exact.noise import (
     RealKNorm,
     asymmetric_noise,
@@ -39,6 +40,7 @@ from zerodelta.exact.noise import (
     rounded_uniform_plus_k_norm,
     sparse_ranks,
 )
+from zerodelta.mechanisms.sum_noise import DIAGONAL
 from zerodelta.privacy.steps import Step
 
 F = Fraction
@@ -80,6 +82,16 @@ def _k_norm(n: Numbers) -> list[Stated]:
         return [noise(rounded_count_noise, scale=n["scale"])]
     norm = {1: 1, 2: 2, "inf": math.inf, "blocks": 2}[n["norm"]]
     return [noise(rounded_k_norm, norm=norm, scale=n["scale"])]
+
+
+def _matrix(n: Numbers) -> list[Stated]:
+    """Scale b in units of a power of two, on the diagonal with its weight."""
+
+    def fits(told: Any) -> bool:
+        quanta = DIAGONAL * n["scale"] / F(told)
+        return bool(quanta.denominator == 1 and quanta.numerator.bit_count() == 1)
+
+    return [noise(rounded_matrix_laplace, dimension=n["dimension"], scale=fits)]
 
 
 def _sampled(n: Numbers) -> list[Stated]:
@@ -152,6 +164,7 @@ LAWS: dict[str, Callable[[Numbers], list[Stated]]] = {
     "adaptive-gaussian": lambda n: [sometimes(rounded_gaussian)],
     "adaptive-zcdp": lambda n: [sometimes(rounded_gaussian), sometimes(gumbel_argmax)],
     "k-norm-noise": _k_norm,
+    "matrix-laplace": _matrix,
     "partition-laplace": lambda n: [  # of cells that nobody looks at the noise need not be drawn
         noise(discrete_laplace, scale=n["scale"], size=lambda size: size <= n["cells"])
     ],
@@ -226,6 +239,7 @@ SAMPLER_OF: dict[str, Any] = {
     "geometric": discrete_laplace,
     "counts": rounded_count_noise,
     "k-norm": rounded_k_norm,
+    "matrix": rounded_matrix_laplace,
 }
 """By the family of a law that is kept with a release, on which its intervals rest."""
 

@@ -22,6 +22,7 @@ from zerodelta.exact.integers import (
     weighted_indices,
 )
 from zerodelta.exact.joint_ranks import joint_points
+from zerodelta.exact.matrix_noise import rounded_matrix_laplace
 from zerodelta.exact.noise import (
     RealKNorm,
     asymmetric_noise,
@@ -65,6 +66,9 @@ DRAWN_FROM: dict[Any, str] = {
     geometric_steps: f"{_KEYS}::test_keys_of_a_universe_of_1024_are_published_as_if_it_were_listed",
     rounded_count_noise: (
         "tasks/test_histogram.py::test_the_hexagon_law_is_a_law_and_the_sampler_has_it"
+    ),
+    rounded_matrix_laplace: (
+        "exact/test_matrix_noise.py::test_draws_in_two_dimensions_have_that_density"
     ),
     joint_points: "exact/test_joint_ranks.py::test_points_have_the_law",
     rounded_uniform_plus_k_norm: (

@@ -8,20 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-import public
 import zerodelta as zd
+from attacks.public_calls import CALLS
 from data.opening import opened
+from data.sources import HOLDERS, Holder, csv, relation
+from golden.golden import CASES
+from public import public
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, Ticket
 from zerodelta.paper import algorithm_12_13 as algorithm_12
-from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
-
-pandas = pytest.importorskip("pandas")
+from zerodelta.records import Certificate
+from zerodelta.tasks.registry import verbs
 
 COLUMNS: dict[str, Any] = {
     "age": zd.number(0, 120),
@@ -39,51 +43,24 @@ ROWS = [
 NAN = float("nan")
 
 
+TABLE = pa.table(dict(zip(("who", *COLUMNS), zip(*ROWS, strict=True), strict=True)))
+
+
 def frame() -> Any:
-    return pandas.DataFrame(ROWS, columns=["who", "age", "city", "member"]).astype(object)
+    return pd.DataFrame(ROWS, columns=TABLE.column_names, dtype=object)
 
 
-def csv(folder: Path) -> Any:
-    path = folder / "people.csv"
-    lines = ["who,age,city,member"]
-    lines += [",".join("" if cell is None else str(cell) for cell in row) for row in ROWS]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def quoted(folder: Path) -> Any:
-    path = csv(folder)
+def quoted(rows: pa.Table, folder: Path) -> Path:
+    path = csv(rows, folder)
     text = path.read_text().replace(",", '","').replace("\n", '"\n"')
     path.write_text('"' + text.removesuffix('"'))
     return path
 
 
-def parquet(folder: Path) -> Any:
-    table = frame().convert_dtypes()
-    path = folder / "people.parquet"
-    pytest.importorskip("pyarrow")
-    table.to_parquet(path)
-    return path
-
-
-def sql(folder: Path) -> Any:
-    duckdb = pytest.importorskip("duckdb")
-    return duckdb.sql(f"select * from '{parquet(folder)}'")
-
-
-def lazy(folder: Path) -> Any:
-    return pytest.importorskip("polars").scan_parquet(parquet(folder))
-
-
-SOURCES: dict[str, Callable[[Path], Any]] = {
-    "frame": lambda _folder: frame(),
-    "csv": csv,
-    "quoted csv": quoted,
-    "parquet": parquet,
-    "duckdb": sql,
-    "polars": lazy,
-}
-sources = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+KINDS = ("pandas objects", "csv", "parquet", "duckdb", "polars lazy")
+sources = pytest.mark.parametrize(
+    "source", [*map(HOLDERS.__getitem__, KINDS), quoted], ids=[*KINDS, "quoted csv"]
+)
 
 
 def table(people: Dataset) -> Any:
@@ -91,8 +68,8 @@ def table(people: Dataset) -> Any:
 
 
 @sources
-def test_every_source_is_read_alike(source: Callable[[Path], Any], tmp_path: Path) -> None:
-    people = zd.open(source(tmp_path), columns=COLUMNS)
+def test_every_source_is_read_alike(source: Holder, tmp_path: Path) -> None:
+    people = zd.open(source(TABLE, tmp_path), columns=COLUMNS)
     np.testing.assert_array_equal(
         table(people),
         [[17, 0, 1], [30, 1, 0], [40, 2, 1], [50, 0, NAN], [NAN, 0, 1], [60, 2, 0]],
@@ -107,11 +84,9 @@ def test_every_source_is_read_alike(source: Callable[[Path], Any], tmp_path: Pat
 
 
 @sources
-def test_a_unit_keeps_so_many_rows_whatever_the_source(
-    source: Callable[[Path], Any], tmp_path: Path
-) -> None:
+def test_a_unit_keeps_so_many_rows_whatever_the_source(source: Holder, tmp_path: Path) -> None:
     """The rule is fixed: the same rows of ann are kept from every source."""
-    two = zd.open(source(tmp_path), columns=COLUMNS, unit="who", max_rows=2)
+    two = zd.open(source(TABLE, tmp_path), columns=COLUMNS, unit="who", max_rows=2)
     ages = table(two["age"])[:, 0]
     assert len(ages) == 5  # two of ann's three rows, bob's two, and the one without an id
     assert {40.0, 60.0} < set(ages[~np.isnan(ages)])
@@ -146,9 +121,6 @@ def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
     assert [len(block) for block in opened(none).blocks()] == [6]
     with pytest.raises(TypeError):
         len(none)  # type: ignore[arg-type]
-    for people in (none, some):
-        assert isinstance(zd.count(people, epsilon=1).value, int)
-        assert 0 <= zd.mean(people, "age", epsilon=1).value <= 120
 
 
 def test_a_guess_stands_in_only_where_the_number_is_private() -> None:
@@ -163,51 +135,36 @@ def test_a_guess_stands_in_only_where_the_number_is_private() -> None:
     assert (customers.rows, customers.row_count_is_public) == (7, False)
 
 
-def test_a_public_number_of_rows_costs_nothing() -> None:
-    release = zd.count(zd.open(frame(), columns=COLUMNS), epsilon=1)
-    assert (release.value, release.error) == (6, 0.0)
-    assert zd.verify(release.certificate) == zd.purification.PureDP(0)
-
-
 def test_where_rows_come_and_go_their_number_is_not_asked_for(tmp_path: Path) -> None:
-    people = zd.open(csv(tmp_path), columns=COLUMNS, neighbors="add-remove")
+    people = zd.open(csv(TABLE, tmp_path), columns=COLUMNS, neighbors="add-remove")
     with pytest.raises(zd.errors.ParameterError, match="expected_rows"):
         zd.mean(people, "age", epsilon=1)
-    known = zd.open(csv(tmp_path), columns=COLUMNS, neighbors="add-remove", expected_rows=10)
-    certificate = zd.mean(known, "age", epsilon=1).certificate
-    assert zd.verify(certificate, epsilon=1, neighbors="add-remove").neighbors.value == "add-remove"
-    assert zd.verify(certificate, epsilon=2).exact_epsilon == 1  # type: ignore[attr-defined]
 
 
 def test_the_certificate_says_who_is_protected_and_what_is_assumed(tmp_path: Path) -> None:
-    def certificate(source: Any, **options: Any) -> zd.records.Certificate:
-        return zd.mean(zd.open(source, columns=COLUMNS, **options), "age", epsilon=1).certificate
+    def certificate(source: Any) -> zd.records.Certificate:
+        return zd.mean(zd.open(source, columns=COLUMNS), "age", epsilon=1).certificate
 
-    assert certificate(csv(tmp_path)).summary.endswith(": proven")
-    assert certificate(csv(tmp_path)).row == "one line of the file"
+    assert certificate(csv(TABLE, tmp_path)).summary.endswith(": proven")
+    assert certificate(csv(TABLE, tmp_path)).row == "one line of the file"
     assert certificate(frame()).summary.endswith("proven under 1 assumption")
-    assert certificate(sql(tmp_path)).status.value == "asserted"
-    unit = certificate(csv(tmp_path), unit="who", max_rows=2)
-    assert (unit.unit, unit.row) == ("who", "one who, at most 2 of its rows")
-    assert zd.verify(unit, unit="who", epsilon=1) == zd.purification.PureDP(1)
-    with pytest.raises(zd.errors.CertificateError, match="who"):
-        zd.verify(unit, epsilon=1)
+    assert certificate(relation(TABLE)).status.value == "asserted"
 
 
 def test_columns_that_were_not_declared_are_refused_by_name(tmp_path: Path) -> None:
-    people = zd.open(csv(tmp_path), columns=COLUMNS)
+    people = zd.open(csv(TABLE, tmp_path), columns=COLUMNS)
     with pytest.raises(zd.errors.ParameterError, match="declared"):
         people["height"]
     with pytest.raises(zd.errors.ParameterError, match="height"):
-        zd.open(csv(tmp_path), columns={"height": zd.number(0, 1)})
+        zd.open(csv(TABLE, tmp_path), columns={"height": zd.number(0, 1)})
     with pytest.raises(zd.errors.ParameterError, match="whose"):
-        zd.open(csv(tmp_path), columns=COLUMNS, unit="whose", max_rows=1)
+        zd.open(csv(TABLE, tmp_path), columns=COLUMNS, unit="whose", max_rows=1)
     with pytest.raises(zd.errors.ParameterError, match="max_rows"):
-        zd.open(csv(tmp_path), columns=COLUMNS, unit="who")
+        zd.open(csv(TABLE, tmp_path), columns=COLUMNS, unit="who")
     with pytest.raises(zd.errors.ParameterError, match="unit"):
-        zd.open(csv(tmp_path), columns=COLUMNS, max_rows=1)
+        zd.open(csv(TABLE, tmp_path), columns=COLUMNS, max_rows=1)
     with pytest.raises(zd.errors.ParameterError, match="columns"):
-        zd.open(csv(tmp_path))
+        zd.open(csv(TABLE, tmp_path))
 
 
 def test_columns_of_two_data_sets_are_not_put_together() -> None:
@@ -249,85 +206,51 @@ class Foreign(Source):
         yield self._table.copy()
 
 
+ONE, TWO = np.ones((200, 1)), np.ones((200, 2))
 PREMISE = "the source's own code yields each row by itself, keeps no state and shows nothing"
-COLUMN, TABLE = np.ones((200, 1)), np.ones((200, 2))
-UNIT: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1}
-CELLS: dict[str, Any] = {"domain": {0: 2, 1: 2}, "epsilon": 1}
-CHOICE: dict[str, Any] = {"target": 1, "size": 1, "target_bounds": (0, 1), **UNIT}
-ITEMS: dict[str, Any] = {"universe": 3, "epsilon": 1}
-TREE: dict[str, Any] = {"thresholds": {0: [0.5]}, "epsilon": 1}
-
-VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
-    "mean": (TABLE, UNIT, ("k-norm", "k-norm-max", "laplace")),
-    "sum": (TABLE, UNIT, ()),
-    "variance": (TABLE, UNIT, ()),
-    "std": (COLUMN, UNIT, ()),
-    "count": (COLUMN, {"epsilon": 1}, ()),
-    "quantile": (COLUMN, {"q": 0.5, **UNIT}, ("permute-and-flip",)),
-    "median": (COLUMN, UNIT, ("permute-and-flip",)),
-    "quantiles": (COLUMN, {"q": [0.2, 0.8], **UNIT}, ("joint",)),
-    "cdf": (COLUMN, {"at": [0.5], **UNIT}, ("counts",)),
-    "trimmed_mean": (
-        COLUMN,
-        {"trim": 0.1, "spread": 0.1, **UNIT},
-        ("laplace", "propose-test-release", "smooth-sensitivity"),
-    ),
-    "histogram": (COLUMN, ITEMS, ("k-norm", "laplace")),
-    "mode": (COLUMN, ITEMS, ("permute-and-flip", "stability")),
-    "select": (TABLE, UNIT, ("permute-and-flip",)),
-    "answer_queries": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem")),
-    "synthesize": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem")),
-    "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center")),
-    "decision_tree": (TABLE, TREE, ()),
-    "select_features": (TABLE, CHOICE, ("gram", "stepwise")),
-    "covariance": (TABLE, UNIT, ("frobenius", "max")),
-    "correlation": (TABLE, UNIT, ("frobenius", "max")),
-    "pca": (TABLE, UNIT, ("frobenius", "max")),
-}
-"""Every verb that reads a `Source`: rows, public inputs, and all of its methods."""
-
 ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model", "vote"}
 """Verbs that rest on functions of the caller, with the source among what they are given."""
-
 OF_DATA_SETS = {"heavy_hitters", "table", "top_k"}
 """Verbs that need declared columns: they refuse a source of another's."""
-
-NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
-NO_ROWS |= {
-    *("bins", "boolean", "category", "date", "fake", "load", "number", "open", "read_schema"),
-    "text",
+METHODS = {
+    (case.partition(", ")[0], case.partition(", method=")[2])
+    for case in CASES
+    if case.partition(", ")[0] in set(verbs()) - ON_A_WORD - OF_DATA_SETS
 }
-
-CASES = [
-    (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))
-]
-
-
-def ask(verb: str, rows: Any, method: str | None) -> Release:
-    chosen = {} if method is None else {"method": method}
-    release: Release = public.public(verb)(rows, **VERBS[verb][1], **chosen)
-    return release
+"""Every verb that reads a `Source`, and all of its methods."""
+MORE: dict[str, dict[str, Any]] = {
+    "select": {"sensitivity": None, "bounds": (0, 100)},
+    "trimmed_mean": {"spread": "1/10"},
+}
+"""What a fuzzed call does not say."""
 
 
-def test_every_verb_and_every_method_is_listed() -> None:
-    assert public.VERBS.keys() == {*VERBS, *ON_A_WORD, *NO_ROWS, *OF_DATA_SETS}
+def ask(verb: str, method: str, source: Callable[[Any], Any]) -> Certificate:
+    """Ask the fuzzed call of a verb of a source."""
+    (rows, *others), options = CALLS[verb]
+    if "universe" in options:
+        rows, options = [0, 1, 2] * 20, {**options, "universe": 3}
+    given = np.asarray(rows if verb != "select" else TWO, dtype=np.float64)
+    chosen = {**options, **MORE.get(verb, {}), **({"method": method} if method else {})}
+    release = public(verb)(source(given.reshape(len(given), -1)), *others, **chosen)
+    certificate: Certificate = release.certificate
+    return certificate
+
+
+def test_a_verb_of_declared_columns_refuses_a_source_that_is_not_ours() -> None:
     with pytest.raises(zd.errors.ParameterError, match=r"zd\.open"):
-        zd.table(Foreign(TABLE), of={"0": "mean"}, **UNIT)
-    for verb, (table, _, methods) in VERBS.items():
-        if methods:
-            with pytest.raises(zd.errors.ParameterError) as refused:
-                ask(verb, table, "no such method")
-            named = set(re.findall(r"['\"]([a-z][a-z0-9-]*)['\"]", str(refused.value)))
-            assert named - {"auto"} == set(methods), verb
+        zd.table(Foreign(TWO), of={"0": "mean"}, bounds=(0, 1), epsilon=1)
 
 
-@pytest.mark.parametrize(("verb", "method"), CASES)
-def test_a_source_that_is_not_ours_is_asserted_with_its_premise(
-    verb: str, method: str | None
-) -> None:
-    table = VERBS[verb][0]
-    ours = ask(verb, ArraySource(table), method).certificate
-    foreign = ask(verb, Foreign(table), method).certificate
+@pytest.mark.parametrize(("verb", "method"), sorted(METHODS))
+def test_a_source_that_is_not_ours_is_asserted_with_its_premise(verb: str, method: str) -> None:
+    try:
+        ours = ask(verb, method, ArraySource)
+    except zd.errors.ParameterError as refused:
+        if not re.match("method = .*one of", str(refused)):  # not offered for so many columns
+            raise
+        return
+    foreign = ask(verb, method, Foreign)
     assert foreign.status is Status.ASSERTED
     assert set(foreign.assumed) - set(ours.assumed) == {PREMISE}
     assert foreign.assumed.count(PREMISE) == 1
@@ -339,7 +262,7 @@ def test_a_source_that_is_not_ours_is_asserted_with_its_premise(
 
 def test_scoring_fixed_candidates_of_a_foreign_source_names_its_premise() -> None:
     release = zd.select_model(
-        Foreign(TABLE), {"a": 0, "b": 1}, epsilon=1, score=lambda column, rows: rows[:, column]
+        Foreign(TWO), {"a": 0, "b": 1}, epsilon=1, score=lambda column, rows: rows[:, column]
     )
     assert release.certificate.status is Status.ASSERTED
     assert PREMISE in release.certificate.assumed
@@ -353,7 +276,7 @@ def test_the_paper_mode_of_a_foreign_source_is_asserted() -> None:
         def __len__(self) -> int:
             return 200
 
-    for rows in (Foreign(COLUMN), Iterable(COLUMN), ArraySource(COLUMN)):
+    for rows in (Foreign(ONE), Iterable(ONE), ArraySource(ONE)):
         for release in (algorithm_12.mode, algorithm_12.embedded_mode):
             certificate = release(rows, universe=3, epsilon=1).certificate
             ours = isinstance(rows, ArraySource)

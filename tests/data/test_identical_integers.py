@@ -2,192 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
 from data.opening import opened
+from data.sources import HOLDERS, structured
+from data.test_spark import COLUMNS, answers, table
 from zerodelta.data import chosen as base
 from zerodelta.data import rows
-from zerodelta.data.rows import Rows
-from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.sums import exact_product
-from zerodelta.training.gradient_sums import Examples
-from zerodelta.training.gradients import LinearGradients
-from zerodelta.training.losses import Huber, Logistic, Multinomial
 
 ROWS = 1003
 CITIES = ["oslo", "rome", "bern"]
-COLUMNS = {
-    "x": zd.number(-2, 2),
-    "y": zd.number(-1, 3, missing=None),
-    "z": zd.number(0, 1000, missing="1/2"),
-    "city": zd.category(CITIES),
-    "member": zd.boolean(),
-    "label": zd.number(0, 1, missing=None),
-}
-BALL = FixedPoint.ball(dimension=3, bound=2, steps=1 << 20)
-BOX = FixedPoint.box(dimension=3, lower=[-2, -1, 0], upper=[2, 3, 1000], steps=1 << 30)
 
 
-def table() -> pa.Table:
+def rows_of() -> list[Any]:
+    """Numbers on both sides of their bounds, odd ones, and cells that are missing or unknown."""
     rng = np.random.default_rng(5)
-    x, y, z = rng.normal(size=(3, ROWS))
-    z = 500 + 100 * z
-    x[::50], y[::70], z[::31] = np.nan, 1e308, -1e300
-    x[1], x[2], y[3] = 2.0, np.nextafter(2, 3), 5e-324
-    cities = rng.choice([*CITIES, "paris"], ROWS).astype(object)
-    member, label = rng.integers(0, 2, (2, ROWS))
-    cities[::40] = None
-    return pa.table(
-        {
-            "x": pa.array(x, from_pandas=True),
-            "y": y,
-            "z": z,
-            "city": pa.array(cities, pa.string()),
-            "member": member.astype(bool),
-            "label": label.astype(float),
-        }
-    )
-
-
-TABLE = table()
-
-
-def as_numpy(_: Path) -> Any:
-    names = ["x", "y", "z", "member", "label"]
-    kinds: list[Any] = [(name, np.float64) for name in names]
-    found = np.empty(ROWS, dtype=[*kinds, ("city", object)])
-    for name in (*names, "city"):
-        found[name] = TABLE.column(name).to_pandas().to_numpy()
-    return found
-
-
-def as_parquet(groups: int) -> Callable[[Path], Any]:
-    def write(folder: Path) -> Any:
-        pq.write_table(TABLE, folder / "t.parquet", row_group_size=-(-ROWS // groups))
-        return folder / "t.parquet"
-
-    return write
-
-
-def as_csv(folder: Path) -> Any:
-    def text(cell: Any) -> str:
-        return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)
-
-    lines = [",".join(map(text, row.values())) for row in TABLE.to_pylist()]
-    (folder / "t.csv").write_text("\n".join([",".join(TABLE.column_names), *lines]) + "\n")
-    return folder / "t.csv"
-
-
-def as_duckdb(folder: Path) -> Any:
-    return duckdb.connect().from_arrow(TABLE)
-
-
-SOURCES: dict[str, Callable[[Path], Any]] = {
-    "numpy": as_numpy,
-    "pandas": lambda _: TABLE.to_pandas(),
-    "polars": lambda _: pl.from_arrow(TABLE),
-    "polars lazy": lambda _: pl.LazyFrame(pl.from_arrow(TABLE)),
-    "arrow": lambda _: TABLE,
-    "1 row group": as_parquet(1),
-    "7 row groups": as_parquet(7),
-    "100 row groups": as_parquet(100),
-    "csv": as_csv,
-    "duckdb": as_duckdb,
-}
-
-
-def gradients(people: Any, loss: Any, *, once: bool) -> list[int]:
-    chosen = people[["x", "y", "z", "label"]]
-    made = LinearGradients(
-        Examples.of(chosen, label="label"), loss=loss, radius=3, data_norm=2, clip="1/2"
-    ).on(opened(chosen))
-    theta = np.linspace(-0.5, 0.7, made.dimension)
-    found: list[int] = (made.total_once(theta) if once else made.total(theta)).tolist()
-    return found
-
-
-LOSSES = {"logistic": Logistic(), "huber": Huber(label_bound=1), "two": Multinomial(classes=(0, 1))}
-
-
-def answers(people: Any) -> dict[str, Any]:
-    numbers: Rows = opened(people[["x", "y", "z"]])
-    keys: Rows = opened(people[["city", "member", "x"]])
-    found = {
-        "sum in a box": numbers.sum([0, 1, 2], BOX),
-        "sum in a ball": numbers.sum([0, 1, 2], BALL),
-        "sum of whole rows": numbers.sum([0, 1, 2], BALL, joint=True),
-        "gram": numbers.gram([0, 1, 2], BALL),
-        "counts": keys.counts("city", 3),
-        "counts with others": keys.counts("city", 4, invalid=3),
-        "counts by both": keys.group_sums(("city", "member"), (3, 2), None, None),
-        "moments": keys.group_sums(
-            ("city",),
-            (3,),
-            "x",
-            FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000),
-            degree=2,
-        ),
-    }
-    named = {name: total.tolist() for name, total in found.items()}
-    for name, loss in LOSSES.items():
-        named[f"gradient, {name}"] = gradients(people, loss, once=True)
-    return named
-
-
-def expected() -> dict[str, Any]:
-    """The same numbers by their definitions, from one table in memory."""
-    whole = TABLE.to_pandas()
-    numbers = whole[["x", "y", "z"]].to_numpy()  # no y and no z is missing
-    complete = np.where(np.isnan(numbers).any(axis=1, keepdims=True), np.nan, numbers)
-    ball, box = BALL.quantize(complete), BOX.quantize(numbers)
-    codes = whole["city"].map({city: i for i, city in enumerate(CITIES)}).to_numpy()
-    member = whole["member"].to_numpy()
-    counts = [int((codes == i).sum()) for i in range(3)]
-    lattice = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
-    k = lattice.quantize(numbers[:, :1])[:, 0]
-    moments = []
-    for i in range(3):
-        there = (codes == i) & ~np.isnan(numbers[:, 0])
-        moments.append(
-            [counts[i], int(there.sum()), int(k[there].sum()), int((k[there] ** 2).sum())]
+    ages, heights = rng.integers(-5, 130, ROWS), 100 + 60 * rng.normal(size=ROWS)
+    heights[::50], heights[::70], heights[::31] = np.nan, 1e308, -1e300
+    heights[1], heights[2], heights[3] = 200.0, np.nextafter(200, 201), 5e-324
+    cities, members = rng.integers(0, 5, ROWS), rng.integers(0, 3, ROWS)
+    return [
+        (
+            str(i % 300),
+            "x" if i % 40 == 3 else str(ages[i]),
+            None if i % 90 == 7 else float(heights[i]),
+            ("oslo", "rome", "paris", "", None)[cities[i]],
+            (True, False, None)[members[i]],
         )
-    return {
-        "sum in a box": [sum(column) for column in box.T.tolist()],
-        "sum in a ball": [sum(column) for column in BALL.quantize(numbers).T.tolist()],
-        "sum of whole rows": [sum(column) for column in ball.T.tolist()],
-        "gram": exact_product(ball, ball, bounds=(1 << 20, 1 << 20)).tolist(),
-        "counts": counts,
-        "counts with others": [*counts, ROWS - sum(counts)],
-        "counts by both": [
-            [int(((codes == i) & (member == flag)).sum())]
-            for i in range(3)
-            for flag in (False, True)
-        ],
-        "moments": moments,
-    }
+        for i in range(ROWS)
+    ]
+
+
+TABLE = table(rows_of())
+SOURCES = ("structured array", "pandas", "polars", "polars lazy", "arrow", "csv", "duckdb")
+FILES = ("parquet", "parquet, 7 groups")
 
 
 @pytest.fixture(scope="module")
 def reference() -> dict[str, Any]:
-    people = zd.open(as_numpy(Path()), columns=COLUMNS)
-    kept = {
-        f"gradient, {name}": gradients(people, loss, once=False) for name, loss in LOSSES.items()
-    }
-    return expected() | kept
+    """What one thread makes of a table in memory; by definition: test_sums.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "processors", lambda: 1)
+        return answers(zd.open(structured(TABLE), columns=COLUMNS))
 
 
 @pytest.mark.parametrize(("threads", "batch"), [(1, 1 << 16), (2, 1 << 16), (5, 37)])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", [*SOURCES, *FILES])
 def test_every_source_gives_the_same_integers(
     source: str,
     threads: int,
@@ -199,7 +66,7 @@ def test_every_source_gives_the_same_integers(
     monkeypatch.setattr(rows, "processors", lambda: threads)
     monkeypatch.setattr(rows, "_FEWEST_ENTRIES", 0)
     monkeypatch.setattr(base, "_BATCH", batch)
-    people = zd.open(SOURCES[source](tmp_path), columns=COLUMNS)
+    people = zd.open(HOLDERS[source](TABLE, tmp_path), columns=COLUMNS)
     assert answers(people) == reference
 
 

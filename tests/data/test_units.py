@@ -259,11 +259,12 @@ def test_different_ids_are_different_units() -> None:
     assert len(set(unit_ids(objects(cells)).tolist())) == len(cells)
 
 
-@pytest.mark.parametrize("odd", ODD)
 @pytest.mark.filterwarnings("error")
-def test_an_odd_id_changes_no_other_and_raises_nothing(odd: str) -> None:
+def test_an_odd_id_changes_no_other_and_raises_nothing() -> None:
     plain_ids = unit_ids(objects(["a", 1, None]))
-    assert unit_ids(objects(["a", 1, None, ODD[odd]]))[:3].tolist() == plain_ids.tolist()
+    for odd in ODD:
+        found = unit_ids(objects(["a", 1, None, ODD[odd]]))
+        assert found[:3].tolist() == plain_ids.tolist(), odd
 
 
 def test_units_are_counted() -> None:
@@ -299,17 +300,6 @@ def test_nothing_stays_in_the_folder(tmp_path: Path) -> None:
     bounding.add(0, np.arange(10), [np.arange(10.0)])
     assert list(tmp_path.iterdir()) == []
     assert bounding.finish().units == 10
-
-
-def test_the_rows_kept_do_not_depend_on_how_ids_are_stored() -> None:
-    values = zd.number(0, 99).read(np.arange(30.0))
-    bounding = Bounding(max_rows=4)
-    bounding.add(0, np.repeat(["ann", "bob", "7"], 10), [values])
-    found = np.flatnonzero(bounding.finish().kept[0])
-    assert len(found) == 12
-    again = Bounding(max_rows=4)
-    again.add(0, objects(["ann"] * 10 + [b"bob"] * 10 + [7.0] * 10), [values])
-    assert np.flatnonzero(again.finish().kept[0]).tolist() == found.tolist()
 
 
 def test_max_rows_is_a_positive_integer() -> None:

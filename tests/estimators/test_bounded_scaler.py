@@ -38,12 +38,6 @@ def test_rows_beyond_the_radius_keep_their_direction_and_have_the_norm(
     np.testing.assert_allclose(scaler.transform([[0.1] * 9]), [[0.1 / (3 * part)] * 9])
 
 
-def test_with_radius_1_no_row_is_clipped() -> None:
-    rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 5))
-    scaled = BoundedScaler(bounds=(-1, 1), data_norm=2, radius=1).transform(rows)
-    np.testing.assert_allclose(scaled, 2 * rows / math.sqrt(5))
-
-
 def test_a_clipped_row_is_the_same_whatever_rows_are_beside_it() -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, size=(300, 17))
     rows[7, 3] = math.nan

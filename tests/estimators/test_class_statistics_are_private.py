@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from tasks.related import certified_beside, opened_beside, tables_beside
 from tasks.spying import first, recorded
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.sum_noise import KNorm
@@ -20,65 +20,30 @@ from zerodelta.regression.encoded_columns import ColumnBounds
 from zerodelta.regression.forest import Splits
 from zerodelta.sklearn import NearestCentroid, RandomForestClassifier
 
-pandas = pytest.importorskip("pandas")
-
 EPSILON = Fraction(3, 4)
 STEPS = 1 << 20
 CELLS = [-5.0, 0.0, 1.0, 2.0, math.inf, math.nan]
 """Within and beyond the bounds (0, 2), and missing."""
 LABELS = ["a", "b", "elsewhere"]
 ROWS = list(itertools.product(CELLS, [0.0, 2.0, math.nan], LABELS))
-RELATIONS = ["replace", "add-remove", "unit"]
-each_relation = pytest.mark.parametrize("relation", RELATIONS)
+CORNERS = [row for row in ROWS if row[0] in (-5.0, 2.0) and row[1] in (0.0, 2.0)]
+COLUMNS = {"x": zd.number(0, 2), "z": zd.number(0, 2), "y": zd.category(["a", "b"])}
+each_relation = pytest.mark.parametrize("relation", ["replace", "add-remove", "unit"])
 
 
-def opened(rows: Sequence[Any], relation: str) -> Any:
-    """One row for each entry; a unit has two, the other unit one that stays."""
-    table = pandas.DataFrame(list(rows), columns=["x", "z", "y"])
-    columns = {"x": zd.number(0, 2), "z": zd.number(0, 2), "y": zd.category(["a", "b"])}
-    options: dict[str, Any] = {}
-    if relation == "add-remove":
-        options = {"neighbors": "add-remove", "expected_rows": 2}
-    if relation == "unit":
-        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
-        options = {"unit": "who", "max_rows": 2, "units": 2}
-    return zd.open(table, columns=columns, **options)
-
-
-def datasets(relation: str) -> list[tuple[Any, ...]]:
-    """Data sets that are all neighbors of each other, or of the first."""
-    other = (1.0, 2.0, "a")
-    if relation == "replace":
-        return [(row, other) for row in ROWS]
-    if relation == "add-remove":
-        return [(other,), *((other, row) for row in ROWS)]
-    corners = [row for row in ROWS if row[0] in (-5.0, 2.0) and row[1] in (0.0, 2.0)]
-    return [(*pair, other) for pair in itertools.combinations_with_replacement(corners, 2)]
-
-
-def neighbors(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
-    if relation == "add-remove":
-        return [(found[0], one) for one in found[1:]]
-    return list(itertools.combinations(found, 2))
-
-
-def handed_by(calls: list[tuple[Any, ...]], model: Any, relation: str) -> list[Any]:
-    """What was handed to the mechanism for each data set, and the mechanism of the last."""
+def handed_by(calls: list[tuple[Any, ...]], model: Any, relation: str) -> list[tuple[Any, Any]]:
+    """What was handed to the mechanism for all pairs of neighbors; ε is proven for them."""
+    tables, neighbors = tables_beside(ROWS, (1.0, 2.0, "a"), relation, of_unit=CORNERS)
     found = []
-    for rows in datasets(relation):
+    for rows in tables:
         calls.clear()
-        data = opened(rows, relation)
+        data = opened_beside(rows, COLUMNS, relation)
         model.fit(data[["x", "z"]], data["y"])
         sums = np.concatenate([np.asarray(call[1], dtype=object) for call in calls])
         found.append(sums.astype(np.int64))
-    return found
-
-
-def certified(model: Any, relation: str) -> None:
-    unit = "who" if relation == "unit" else None
-    related = "add-remove" if relation == "add-remove" else "replace"
-    assert zd.verify(model.certificate_, epsilon=EPSILON, neighbors=related, unit=unit)
+    certified_beside(model.certificate_, relation, EPSILON)
     assert model.certificate_.status.value == "proven"
+    return neighbors(found)
 
 
 @each_relation
@@ -88,13 +53,11 @@ def test_blocks_move_by_what_the_noise_covers_and_reach_it(
     """The norm of G2: the sum over classes of the largest coordinate."""
     calls = recorded(monkeypatch, BlockNoise, "apply", first)
     model = NearestCentroid(epsilon=EPSILON)
-    found = handed_by(calls, model, relation)
+    pairs = handed_by(calls, model, relation)
     noise = calls[-1][0]
-    blocks = [sums.reshape(2, noise.dimension) for sums in found]
-    moved = [np.abs(a - b).max(axis=1).sum() for a, b in neighbors(blocks, relation)]
+    moved = [np.abs(a - b).reshape(2, noise.dimension).max(axis=1).sum() for a, b in pairs]
     assert max(moved) == EPSILON * noise.scale
     assert max(moved) == {"replace": 2, "add-remove": 1, "unit": 4}[relation] * STEPS
-    certified(model, relation)
 
 
 @each_relation
@@ -104,18 +67,17 @@ def test_l2_blocks_move_by_what_the_noise_covers(
     """The sum over classes of the l2 norms; squared norms and the limit are integers."""
     calls = recorded(monkeypatch, KNorm, "apply", first)
     model = NearestCentroid(epsilon=EPSILON, block="l2")
-    found = handed_by(calls, model, relation)
+    pairs = handed_by(calls, model, relation)
     noise = calls[-1][0]
     limit, most = EPSILON * noise.scale, 0.0
-    for a, b in neighbors([sums.reshape(2, -1) for sums in found], relation):
-        squares = [int(one) for one in ((a - b).astype(object) ** 2).sum(axis=1)]
+    for a, b in pairs:
+        squares = [int(one) for one in ((a - b).reshape(2, -1).astype(object) ** 2).sum(axis=1)]
         # √s + √t <= m, in integers
         rest = limit**2 - sum(squares)
         assert rest >= 0
         assert 4 * squares[0] * squares[1] <= rest**2
         most = max(most, sum(map(math.sqrt, squares)))
     assert most > 0.999 * limit
-    certified(model, relation)
 
 
 @each_relation
@@ -124,13 +86,12 @@ def test_counts_of_two_trees_move_by_two_for_each_row_that_moves(
 ) -> None:
     calls = recorded(monkeypatch, PartitionNoise, "apply", first)
     model = RandomForestClassifier(epsilon=EPSILON, n_estimators=2, max_depth=2, random_state=7)
-    found = handed_by(calls, model, relation)
+    pairs = handed_by(calls, model, relation)
     noise = calls[-1][0]
     assert (noise.cells, noise.row_total) == (2 * 4 * 2, 2)
-    moved = [int(np.abs(a - b).sum()) for a, b in neighbors(found, relation)]
+    moved = [int(np.abs(a - b).sum()) for a, b in pairs]
     assert max(moved) == EPSILON * noise.scale
     assert max(moved) == {"replace": 4, "add-remove": 2, "unit": 8}[relation]
-    certified(model, relation)
 
 
 def test_every_row_of_a_class_is_in_one_leaf_of_every_tree(

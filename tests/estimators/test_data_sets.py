@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
-import warnings
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,6 @@ import pytest
 from sklearn.base import clone
 
 import zerodelta as zd
-from data.odd_cells import ODD
 from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
 from zerodelta.mechanisms.sum_noise import RoundedGaussian
@@ -316,55 +312,7 @@ def test_no_unit_moves_a_descent_by_more_than_proven(
     assert reached <= worst / allowed <= 1
 
 
-# -- odd cells ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell", ODD.values(), ids=ODD)
-def test_an_odd_cell_changes_no_other_row(cell: Any) -> None:
-    features = Features.of(5, Fraction(7, 4), True, length=LENGTH)
-
-    def statistics(place: str | None) -> Any:
-        table = frame(6).astype(object)
-        if place is not None:
-            column = table[place].to_numpy(copy=True)
-            column[3] = None
-            column[3:4].fill(cell)
-            table[place] = column
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            data = zd.open(table, columns=COLUMNS)
-            encoding = Encoding.of(data[FEATURES].kinds).to_unit(centered=True)
-            read = Targets.of((0, 500), True)
-            source = LabeledRows(data[FEATURES], data["spent"], read=read, encode=encoding)
-            return np.concatenate(list(opened(source).blocks())), exact_statistics(
-                features, opened(source)
-            )
-
-    rows, sums = statistics(None)
-    for place in (*FEATURES, "spent"):
-        changed, moved = statistics(place)
-        others = np.arange(6) != 3
-        np.testing.assert_array_equal(changed[others], rows[others])
-        assert np.abs((moved - sums).astype(np.float64)).max() <= 2 * LENGTH**2
-
-
 # -- memory ---------------------------------------------------------------------------------------
-
-
-def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
-    """A file of 16 MB needs no more than a batch or two of it at any time."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rows, columns = 500_000, 4
-    values = np.random.default_rng(1).uniform(size=(columns, rows))
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({str(i): part for i, part in enumerate(values)}), path)
-    data = zd.open(path, columns={str(i): zd.number(0, 1) for i in range(columns)})
-    model = LinearRegression(epsilon=1, method="statistics")
-    tracemalloc.start()
-    model.fit(data[["0", "1", "2"]], data["3"])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < rows * columns * 8 / 2
 
 
 def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:

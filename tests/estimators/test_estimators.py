@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-import pickle
 import re
-import subprocess
-import sys
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -20,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import zerodelta.sklearn as estimators
+from data.test_columns import Hostile
 from estimators.instances import (
     ALL,
     CLASSIFIERS,
@@ -50,6 +47,7 @@ regressors = pytest.mark.parametrize("estimator", REGRESSORS, ids=name)
 
 NAN, INF = float("nan"), float("inf")
 ENTRIES: list[Any] = [NAN, INF, -INF, 1e308, "text", None, {"a": 1}, [1, 2], 2j, b"\xff", object()]
+ENTRIES += [(), Hostile(), np.ones(2)]
 
 
 def published(estimator: Any) -> Any:
@@ -107,16 +105,9 @@ def test_there_is_no_default_epsilon_and_nothing_is_read_without_one(estimator: 
         clone(estimator).set_params(epsilon=None).fit(Untouchable(), Untouchable())
 
 
-@every
-def test_parameters_are_keywords_stored_untouched(estimator: Any) -> None:
-    parameters = inspect.signature(type(estimator)).parameters
-    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters.values())
-    odd = {key: object() for key in parameters}
-    made = type(estimator)(**odd)
-    assert all(getattr(made, key) is odd[key] for key in odd)
-
-
-@pytest.mark.parametrize("classes", [[0], [1, 1], "ab", [0, "a"], [1, 1.0], [[0], [1]]])
+@pytest.mark.parametrize(
+    "classes", [[0], [1, 1], "ab", [0, "a"], [1, 1.0], [1, "1"], [[0], [1]], [[], {}]]
+)
 def test_malformed_classes_are_refused(classes: Any) -> None:
     with pytest.raises(ParameterError, match="classes"):
         LogisticRegression(epsilon=1, data_norm=1, classes=classes).fit(*examples())
@@ -154,10 +145,11 @@ def test_sparse_rows_are_refused(estimator: Any) -> None:
 def test_no_value_raises_warns_or_shows_in_the_certificate(estimator: Any, entry: Any) -> None:
     rows, y = examples()
     spoiled, labels = rows.astype(object), y.astype(object)
-    spoiled[3, 1] = entry
-    labels[5] = entry
+    spoiled[3, 1:2].fill(entry)
+    labels[5:6].fill(entry)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        clone(estimator).fit(spoiled.tolist(), labels.tolist())
         found = clone(estimator).fit(spoiled, labels)
         for method in ("predict", "predict_proba", "decision_function", "transform"):
             if hasattr(found, method):
@@ -181,6 +173,17 @@ def test_no_kind_of_array_raises(estimator: Any, kind: str) -> None:
     }[kind]
     found = clone(estimator).fit(given, y)
     assert found.n_features_in_ == 3
+
+
+@every
+@pytest.mark.parametrize("odd", [7, [1.0], [], Hostile(), None], ids=repr)
+def test_no_row_of_a_list_raises(estimator: Any, odd: Any) -> None:
+    rows, y = examples()
+    listed = rows.tolist()
+    found = clone(estimator).fit([listed[0], odd, *listed[2:]], y)  # the first has the width
+    assert found.n_features_in_ == 3
+    with pytest.raises(ValueError, match="2D array"):
+        clone(estimator).fit([1.0, 2.0, 3.0], y[:3])
 
 
 @private
@@ -238,17 +241,9 @@ def test_rows_are_clipped_to_their_bounds(estimator: Any) -> None:
 
 
 @private
-def test_a_fit_publishes_a_verified_certificate_for_its_epsilon(estimator: Any) -> None:
-    found = clone(estimator).set_params(epsilon="1/3").fit(*examples())
-    assert verify(found.certificate_)
-    assert found.certificate_ is found.release_.certificate
-    assert found.certificate_.claim.exact_epsilon == Fraction(1, 3)
-    assert found.certificate_.status.value == "proven"
-
-
-@private
 def test_nothing_else_is_published(estimator: Any) -> None:
     found = clone(estimator).fit(*examples())
+    assert found.certificate_ is found.release_.certificate
     learned = {key for key in vars(found) if key.endswith("_")}
     assert learned <= {
         "coef_",
@@ -281,19 +276,6 @@ def test_all_that_is_published_stands_in_the_docstring(estimator: Any) -> None:
     lines = re.findall(r"^(\w.*?) : ", section[1] if section else "", re.MULTILINE)
     said = {each for line in lines for each in line.split(", ")}
     assert said - {"encoded_names_"} == learned - {"n_features_in_"}  # as scikit-learn has it
-
-
-@private
-def test_a_fitted_estimator_survives_pickling_and_copying(estimator: Any) -> None:
-    rows, y = examples()
-    found = clone(estimator).fit(rows, y)
-    for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
-        assert verify(twin.certificate_)
-        ours, theirs = (
-            (each.transform if isinstance(each, PCA) else each.predict)(rows)
-            for each in (twin, found)
-        )
-        np.testing.assert_array_equal(ours, theirs)
 
 
 @private
@@ -407,17 +389,6 @@ def test_few_of_many_features_are_found() -> None:
     assert found.score(rows, y) > 0.7
 
 
-def test_linear_regression_takes_every_method_by_name() -> None:
-    rows, y = examples(50)
-    digests = {
-        LinearRegression(epsilon=1, data_norm=5, bounds_y=(0, 2), method=method)
-        .fit(rows, y)
-        .certificate_.digest
-        for method in ("huber", "statistics")
-    }
-    assert len(digests) == 2
-
-
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
 def test_logistic_regression_takes_every_method_by_name(classes: list[int]) -> None:
     x = np.linspace(-1, 1, 6000).reshape(-1, 1)
@@ -429,10 +400,6 @@ def test_logistic_regression_takes_every_method_by_name(classes: list[int]) -> N
         assert verify(model.certificate_)
         digests.add(model.certificate_.digest)
     assert len(digests) == 2
-    rng = np.random.default_rng(6)
-    spoiled, labels = x.copy(), y.astype(object)
-    spoiled[rng.integers(6000, size=50)], labels[rng.integers(6000, size=50)] = NAN, "other"
-    assert model.fit(spoiled, labels).certificate_.digest in digests
 
 
 def test_nearest_centers_and_minus_the_inertia() -> None:
@@ -442,24 +409,6 @@ def test_nearest_centers_and_minus_the_inertia() -> None:
     np.testing.assert_array_equal(found.predict(rows), squares.argmin(axis=1))
     assert found.score(rows) == pytest.approx(-squares.min(axis=1).sum())
     assert sorted(set(found.predict(rows))) == [0, 1]
-
-
-@private
-def test_predictions_of_a_row_depend_on_that_row_only(estimator: Any) -> None:
-    rows, y = examples(40)
-    found = clone(estimator).fit(rows, y)
-    for method in ("predict", "decision_function", "predict_proba"):
-        if hasattr(found, method):
-            call = getattr(found, method)
-            alone = np.concatenate([call(row[None]) for row in rows])
-            np.testing.assert_allclose(alone, call(rows), atol=1e-12)
-
-
-@private
-def test_another_number_of_columns_is_refused_in_predictions(estimator: Any) -> None:
-    found = clone(estimator).fit(*examples())
-    with pytest.raises(ValueError, match="expecting 3 features"):
-        (found.transform if isinstance(found, PCA) else found.predict)(np.zeros((2, 4)))
 
 
 # -- around them -----------------------------------------------------------------------------------
@@ -473,13 +422,6 @@ def test_bounded_scaler_maps_bounds_to_the_cube_row_by_row() -> None:
     np.testing.assert_array_equal(BoundedScaler(bounds=scaler.bounds).transform(rows), expected)
     np.testing.assert_array_equal([scaler.transform([row])[0] for row in rows], expected)
     assert not any(isinstance(kept, np.ndarray) for kept in vars(scaler).values())
-
-
-@pytest.mark.parametrize("columns", [1, 3, 50])
-def test_bounded_scaler_fits_rows_into_a_ball(columns: int) -> None:
-    rows = np.random.default_rng(3).normal(size=(100, columns)) * 100
-    scaled = BoundedScaler(bounds=(-1, 1), data_norm="1/2").fit_transform(rows)
-    assert np.linalg.norm(scaled, axis=1).max() == pytest.approx(0.5)
 
 
 def test_bounded_scaler_gives_its_columns_the_names_they_had() -> None:
@@ -507,8 +449,6 @@ def test_pipelines_and_searches_run() -> None:
 
 def test_the_estimators_are_what_the_package_lists() -> None:
     assert set(estimators.__all__) == {type(estimator).__name__ for estimator in ALL}
-
-
-def test_importing_zerodelta_does_not_import_scikit_learn() -> None:
-    code = "import sys, zerodelta; assert 'sklearn' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    for estimator in ALL:
+        parameters = inspect.signature(type(estimator)).parameters.values()
+        assert {each.kind for each in parameters} == {inspect.Parameter.KEYWORD_ONLY}

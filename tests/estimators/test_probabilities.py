@@ -126,30 +126,25 @@ def held_out_losses(kind: str, data: str, epsilon: str, fits: int) -> list[float
     return losses
 
 
+KINDS: list[Any] = ["objective", *STATISTICS]
+KINDS += [pytest.param(kind, marks=pytest.mark.slow) for kind in ("descent", "network")]
+FITS = {"objective": 6, "descent": 4, "network": 4}
+
+
 @pytest.mark.parametrize("epsilon", ["1/2", "1", "2"])
 @pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("kind", KINDS)
 def test_on_small_data_probabilities_are_at_least_as_good_as_equal_ones(
-    data: str, epsilon: str
-) -> None:
-    """Rule: the mean over fits is at most ln C; five standard errors are left to chance."""
-    losses = held_out_losses("objective", data, epsilon, 6)
-    classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
-    doubt = np.std(losses) / math.sqrt(len(losses))
-    assert np.mean(losses) <= math.log(classes) + 5 * doubt
-    assert max(losses) < math.log(classes) + 0.5  # a single one was 2 above, unshrunk
-
-
-@pytest.mark.parametrize("epsilon", ["1/2", "1", "2"])
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("kind", STATISTICS)
-def test_class_statistics_are_as_good_as_equal_probabilities(
     kind: str, data: str, epsilon: str
 ) -> None:
-    """Five standard errors are left to chance, as above."""
-    losses = held_out_losses(kind, data, epsilon, 8)
+    """Rule: the mean over fits is at most ln C; five standard errors are left to chance."""
+    losses = held_out_losses(kind, data, epsilon, FITS.get(kind, 8))
     classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
     doubt = np.std(losses) / math.sqrt(len(losses))
-    assert np.mean(losses) <= math.log(classes) + 5 * doubt
+    slack = 0.01 if kind in ("descent", "network") else 0
+    assert np.mean(losses) <= math.log(classes) + 5 * doubt + slack
+    if kind == "objective":
+        assert max(losses) < math.log(classes) + 0.5  # a single one was 2 above, unshrunk
 
 
 @pytest.mark.parametrize("data", ["iris", "wine", "breast_cancer"])
@@ -205,15 +200,3 @@ def test_the_noise_that_is_left_in_means_is_what_was_not_shrunk_away() -> None:
         assert left == pytest.approx(signal * noise / (signal + noise))
     _, left = class_means(class_sums(apart, 1000.0))
     assert left == pytest.approx(0.02 * 100)  # all but the least weight is shrunk away
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["1/2", "1", "2"])
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("kind", ["descent", "network"])
-def test_other_classifiers_are_as_good_as_equal_probabilities(
-    kind: str, data: str, epsilon: str
-) -> None:
-    losses = held_out_losses(kind, data, epsilon, 4)
-    classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
-    assert np.mean(losses) <= math.log(classes) + 5 * np.std(losses) / 2 + 0.01

@@ -7,6 +7,7 @@ takes their size from them, whatever ε is.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -40,8 +41,8 @@ from zerodelta.sklearn import (
 )
 
 N, EPSILON = 6000, 1000
-NAMES = ("income", "children", "years", "age")
 TOP = np.array([200.0, 10.0, 40.0, 100.0])
+"""Of income, children, years, age."""
 WIDTHS: dict[str, Any] = {"1": 1.0, "2": 2.0, "20": 20.0, "one 20": np.array([20.0, 1, 1, 1])}
 widths = pytest.mark.parametrize("width", WIDTHS)
 
@@ -387,18 +388,17 @@ def test_no_integer_row_is_longer_than_the_noise_is_for() -> None:
     rows = rng.normal(size=(500, 4)) * 10.0 ** rng.integers(-300, 300, size=(500, 1))
     rows[::50, 1], rows[::70, 2] = np.inf, np.nan
     scale = ColumnBounds(lower=np.array([-1.0, 0, -1e-9, 5]), upper=np.array([1.0, 1e6, 1, 6]))
-    for intercept in (True, False):
-        for norm in (2, 1, "1/100"):
-            features = Features.of(4, norm, intercept, bounds=scale)
-            table = np.column_stack([rows, np.ones(500)])
-            found = features.integers(opened(ArraySource(table)))[0].values.astype(object)
-            squares = (found**2).sum(axis=1)
-            assert max(squares) <= STEPS**2
-            assert max(squares) > 0.9 * STEPS**2
-            alone = features.integers(opened(ArraySource(table[7:8])))[0].values
-            np.testing.assert_array_equal(found[7:8].astype(float), alone)
-            missing = np.isnan(rows).any(axis=1)
-            assert not found[missing].any()
+    table, missing = np.column_stack([rows, np.ones(500)]), np.isnan(rows).any(axis=1)
+    norms: tuple[Any, ...] = (2, 1, "1/100")
+    for intercept, norm, bounds in itertools.product((True, False), norms, (scale, None)):
+        features = Features.of(4, norm, intercept, bounds=bounds)
+        found = features.integers(opened(ArraySource(table)))[0].values.astype(object)
+        squares = (found**2).sum(axis=1)
+        assert max(squares) <= STEPS**2
+        assert max(squares) > 0.9 * STEPS**2
+        alone = features.integers(opened(ArraySource(table[7:8])))[0].values
+        np.testing.assert_array_equal(found[7:8].astype(float), alone)
+        assert not found[missing].any()
 
 
 # -- how rows were read ----------------------------------------------------------------------------

@@ -58,30 +58,6 @@ def exponential_coin_counts(size: int, bits: BitSource) -> Counts:
     return np.bincount(bernoulli_exp(Fraction(1, 2), size=size, bits=bits), minlength=2)
 
 
-def big_tally(limit: int, shift: int) -> Tally:
-    """Count the digit to base 7 at a place of a uniform integer: (value >> shift) % 7."""
-
-    def counts(size: int, bits: BitSource) -> Counts:
-        drawn = uniform_below(limit, size=size, bits=bits).tolist()
-        return np.bincount([(value >> shift) % 7 for value in drawn], minlength=7)
-
-    return counts
-
-
-def big_law(limit: int, shift: int) -> list[float]:
-    """The exact law of `big_tally`: whole cycles of the digit, then the rest, counted."""
-    unit = 1 << shift
-    cycles, rest = divmod(limit, 7 * unit)
-    cells = [cycles * unit + min(max(rest - digit * unit, 0), unit) for digit in range(7)]
-    assert sum(cells) == limit
-    return [float(Fraction(cell, limit)) for cell in cells]
-
-
-def big_weight_counts(size: int, bits: BitSource) -> Counts:
-    weights = [2**62, 0, 2**63, 3 * 2**62]
-    return np.bincount(categorical(weights, size=size, bits=bits), minlength=4)
-
-
 def row_counts(rows: npt.NDArray[np.int64], cells: Iterable[tuple[int, ...]]) -> Counts:
     """How often each of the cells is a row; every row must be one of them."""
     known = np.array(list(cells))
@@ -140,9 +116,6 @@ LAWS: dict[str, tuple[Tally, list[float]]] = {
     "categorical": (biased_counts, [1 / 16, 0, 2 / 16, 5 / 16, 8 / 16]),
     "Bernoulli 1/3": (coin_counts, [2 / 3, 1 / 3]),
     "Bernoulli e^-1/2": (exponential_coin_counts, [1 - math.exp(-0.5), math.exp(-0.5)]),
-    "uniform below 2^64 + 1": (big_tally(2**64 + 1, 61), big_law(2**64 + 1, 61)),
-    "uniform below 2^200": (big_tally(2**200, 0), big_law(2**200, 0)),
-    "weights beyond a word": (big_weight_counts, [1 / 6, 0, 2 / 6, 3 / 6]),
     "subsets, 2 of 5": (subset_tally(5, 2), [1 / 10] * 10),
     "subsets, 4 of 6": (subset_tally(6, 4), [1 / 15] * 15),
     "subsets, 6 of 9": (subset_tally(9, 6), [1 / 84] * 84),

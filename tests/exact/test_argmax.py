@@ -12,7 +12,7 @@ import pytest
 from flint import arb
 
 from reference import probabilities
-from reference.chi_square import goodness_of_fit, two_sample
+from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
 from zerodelta.exact import argmax, float_balls
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
@@ -61,12 +61,6 @@ def test_a_hundred_million_choices_follow_the_exact_law(
     assert p_value(sampler, law, Fraction(2), 10**8, SystemBits()) > 1e-6
 
 
-def test_the_two_mechanisms_are_told_apart() -> None:
-    ours = exponential_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
-    other = gumbel_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
-    assert two_sample(ours.tolist(), other.tolist()) < 1e-9
-
-
 @EACH
 def test_the_slow_path_alone_chooses_the_same(
     sampler: Sampler, law: Probabilities, monkeypatch: pytest.MonkeyPatch
@@ -103,21 +97,21 @@ def test_scores_longer_than_a_block_follow_the_law_too(
 
 
 @EACH
-def test_a_far_better_score_always_wins(sampler: Sampler, law: Probabilities) -> None:
-    scores = np.zeros(10_000, dtype=np.int64)
-    scores[9_876] = 10**6
-    assert sampler(scores, scale=1, size=1, bits=SystemBits()).tolist() == [9_876]
-
-
-@EACH
 def test_extreme_scores_do_not_wrap_around(sampler: Sampler, law: Probabilities) -> None:
+    """Nor does one alone, or the last of many, lose."""
+    many = np.zeros(10_000, dtype=np.int64)
+    many[-1] = 10**12
     for scores in (
+        [5],
+        many,
         np.array([-(2**63), 2**63 - 1]),
         np.array([0, 2**64 - 1], dtype=np.uint64),
         [-(10**400), 10**400],
         [Fraction(1, 3), Fraction(10**50, 7)],
     ):
-        assert sampler(scores, scale=10**9, size=3, bits=SystemBits()).tolist() == [1, 1, 1]
+        last = len(scores) - 1
+        drawn = sampler(scores, scale=10**9, size=3, bits=SystemBits())
+        assert drawn.tolist() == [last] * 3
 
 
 def test_rational_scores_are_exact() -> None:
@@ -125,11 +119,6 @@ def test_rational_scores_are_exact() -> None:
     ours = gumbel_argmax(halves, scale=1, size=500, bits=ReplayBits("half"))
     doubled = gumbel_argmax(SCORES, scale=2, size=500, bits=ReplayBits("half"))
     assert ours.tolist() == doubled.tolist()
-
-
-@EACH
-def test_one_score_is_always_chosen(sampler: Sampler, law: Probabilities) -> None:
-    assert sampler([5], scale=1, size=4, bits=SystemBits()).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
+"""Bits of the system are fair and fail loudly; replayed ones are a function of their label.
+
+(Forks, threads and state kept between calls: tests/attacks/test_randomness.py.)
+"""
+
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from zerodelta.errors import EntropyError, ParameterError
-from zerodelta.exact import bits as bits_module
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits, is_private
 
 
@@ -40,32 +43,11 @@ def test_a_short_read_raises_entropy_error(monkeypatch: pytest.MonkeyPatch) -> N
         SystemBits().words(1)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:This process")
-def test_a_forked_process_does_not_repeat_its_parents_bits(tmp_path: Path) -> None:
-    source = SystemBits()
-    source.words(10)
-    child = os.fork()
-    if child == 0:  # pragma: no cover - runs in the child
-        (tmp_path / "child").write_bytes(source.read(64))
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert (tmp_path / "child").read_bytes() != source.read(64)
-
-
-def test_replay_repeats_and_differs_by_label() -> None:
-    assert ReplayBits("a").read(100) == ReplayBits("a").read(100)
-    assert ReplayBits("a").read(100) != ReplayBits("b").read(100)
-
-
-def test_replay_continues_differently_on_each_call() -> None:
-    source = ReplayBits("a")
-    assert source.read(32) != source.read(32)
-
-
-def test_replay_plays_its_tape_first() -> None:
+def test_replay_is_its_tape_then_a_stream_that_follows_from_the_label() -> None:
     source = ReplayBits("a", tape=(5).to_bytes(8, "little") + (9).to_bytes(8, "little"))
     assert source.words(2).tolist() == [5, 9]
+    assert source.read(32) != source.read(32)
+    assert ReplayBits("a").read(100) == ReplayBits("a").read(100) != ReplayBits("b").read(100)
 
 
 def test_only_the_system_source_counts_as_private() -> None:
@@ -95,8 +77,3 @@ def test_signs_are_fair() -> None:
     signs = ReplayBits("signs").signs(1_000_000)
     assert set(signs.tolist()) == {-1, 1}
     assert abs(int(signs.sum())) < 7 * 1000
-
-
-def test_the_module_keeps_no_state_between_calls() -> None:
-    kept = [name for name, value in vars(bits_module).items() if isinstance(value, (list, dict))]
-    assert [name for name in kept if not name.startswith("__")] == []

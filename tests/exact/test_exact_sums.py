@@ -89,20 +89,6 @@ def test_exact_sum_equals_the_sum_of_python_integers(
     assert (total.dtype == np.int64) == (rows * bound < 2**63)
 
 
-@pytest.mark.parametrize("bound", [2**62 - 1, 2**62, 2**63 - 1])
-def test_exact_sum_is_right_where_an_int64_sum_wraps_around(bound: int) -> None:
-    values = np.full((4, 1), bound)
-    wrapped = values.sum(axis=0)
-    assert int(wrapped[0]) != 4 * bound  # the mutant
-    assert exact_sum(values, bound=bound).tolist() == [4 * bound]
-
-
-def test_exact_sum_is_right_where_a_float_sum_rounds() -> None:
-    values = np.array([[2**53]] + [[1]] * 9)
-    assert int(values.astype(np.float64).sum()) != 2**53 + 9  # the mutant
-    assert exact_sum(values, bound=2**53).tolist() == [2**53 + 9]
-
-
 @given(
     rows=st.sampled_from([0, 1, 2, 3, 17, 255, 256, 257, 300]),
     bits=st.tuples(st.integers(0, 62), st.integers(0, 62)),
@@ -131,14 +117,6 @@ def test_gram_matrix_is_exact_and_symmetric_over_many_blocks(
     assert gram.tolist() == python_product(values, values)
     assert gram.tolist() == gram.T.tolist()
     assert gram.tolist() == exact_product(values, values.copy(), bounds=(bound, bound)).tolist()
-
-
-def test_exact_product_is_right_where_one_float_product_rounds() -> None:
-    bound = 2**26 + 1
-    values = np.full((2049, 1), bound)
-    floats = values.astype(np.float64)
-    assert int((floats.T @ floats)[0, 0]) != 2049 * bound**2  # the mutant
-    assert exact_product(values, values, bounds=(bound, bound)).tolist() == [[2049 * bound**2]]
 
 
 @pytest.mark.parametrize("rows", [2048, 2049, 4097])

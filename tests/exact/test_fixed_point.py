@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import pickle
-from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint, RowRounding
@@ -67,10 +64,12 @@ def adversarial_rows(dimension: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dimension", [1, 2, 3, 20, 257])
 def test_every_row_satisfies_the_bound_in_python_integers(norm: float, dimension: int) -> None:
+    """And no value raises or warns, even when NumPy is told to."""
     rows = adversarial_rows(dimension)
     for steps in STEPS:
         for center in (0, "0.3", -(2**999)):
-            integers = ball(dimension, norm, steps, center=center).quantize(rows)
+            with np.errstate(all="raise"):
+                integers = ball(dimension, norm, steps, center=center).quantize(rows)
             assert integers.dtype == np.int64
             assert all(holds(row, norm, steps) for row in integers.tolist())
 
@@ -94,32 +93,6 @@ def test_the_bound_holds_on_both_sides_of_the_int64_threshold(norm: int, dimensi
         for row in ball(dimension, norm, steps).quantize(rows).tolist():
             assert holds(row, norm, steps)
             assert steps - length(row, norm) <= dimension + steps / 2**50
-
-
-@given(
-    rows=hnp.arrays(
-        np.float64,
-        hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
-        elements=st.floats() | st.floats(-2, 2) | st.sampled_from(SPECIAL),
-    ),
-    norm=st.sampled_from(NORMS),
-    steps=st.sampled_from(STEPS) | st.integers(1, 2**53),
-    bound=st.fractions("1/1000", 1000),
-    center=st.floats(-10, 10),
-)
-@settings(deadline=None, max_examples=300)
-def test_any_row_satisfies_the_bound_and_is_quantized_as_if_alone(
-    rows: Array, norm: float, steps: int, bound: Fraction, center: float
-) -> None:
-    dimension = rows.shape[1]
-    lattice = FixedPoint.ball(
-        dimension=dimension, bound=bound, norm=norm, steps=steps, center=center
-    )
-    integers = lattice.quantize(rows)
-    assert all(holds(row, norm, steps) for row in integers.tolist())
-    for index in range(len(rows)):
-        alone = lattice.quantize(rows[index : index + 1])
-        assert alone.tolist() == integers[index : index + 1].tolist()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -164,17 +137,6 @@ def test_a_row_never_depends_on_order_neighbors_batch_or_layout(
     for size in (1, 2, 7, 100):
         parts = [lattice.quantize(rows[i : i + size]) for i in range(0, len(rows), size)]
         assert (np.concatenate(parts) == expected).all()
-
-
-def test_replacing_one_row_changes_no_other_row() -> None:
-    rows = np.random.default_rng(3).normal(size=(2000, 20))
-    lattice = ball(20, 2, 2**20)
-    before = lattice.quantize(rows)
-    for value in SPECIAL:
-        changed = rows.copy()
-        changed[777] = value
-        differs = (lattice.quantize(changed) != before).any(axis=1)
-        assert not np.delete(differs, 777).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.int64, np.uint64, np.bool_])
@@ -271,16 +233,6 @@ def test_linf_cuts_each_column_by_itself() -> None:
     assert lattice.quantize(rows).tolist() == [[10, 5, -8], [-10, 10, -10]]
 
 
-def test_values_raise_and_warn_nothing_even_when_numpy_is_told_to() -> None:
-    with np.errstate(all="raise"):
-        for norm in NORMS:
-            for center in (0, 2**1000, -(2**1000)):
-                rows = adversarial_rows(4)
-                found = ball(4, norm, 2**53, center=center).quantize(rows)
-                assert found.shape == rows.shape
-                assert not found[np.isnan(rows)].any()
-
-
 def float_clip(rows: Array, norm: float, steps: int) -> Array:
     """Clip in floats, then round: the usual code, which checks nothing in integers."""
     norms = np.linalg.norm(rows, norm, axis=1, keepdims=True)
@@ -374,18 +326,6 @@ def test_dequantize_undoes_quantize_on_the_lattice_and_saturates() -> None:
     assert (lattice.dequantize(lattice.quantize(rows)) == rows).all()
     huge = np.array([10**400, -(10**400)], dtype=object)
     assert lattice.dequantize(huge).tolist() == [math.inf, -math.inf]
-
-
-def test_no_rows_give_no_rows() -> None:
-    assert ball(3, 2, 10).quantize(np.empty((0, 3))).shape == (0, 3)
-
-
-def test_configuration_is_frozen_hashable_and_survives_pickling() -> None:
-    lattice = FixedPoint.box(dimension=2, lower=[0, 1], upper=[1, 3], steps=5)
-    assert pickle.loads(pickle.dumps(lattice)) == lattice
-    assert hash(lattice) == hash(FixedPoint.box(dimension=2, lower=[0, 1], upper=[1, 3], steps=5))
-    with pytest.raises(FrozenInstanceError):
-        lattice.steps = 6  # type: ignore[misc]
 
 
 def box(**changes: Any) -> FixedPoint:

@@ -195,7 +195,7 @@ def test_points_have_the_law(monkeypatch: pytest.MonkeyPatch, case: Any, exact: 
         monkeypatch.setattr(joint_ranks, "_place_by_floats", lambda *_: None)
     rows, points, gaps, rate = case
     law = {o: float(p.ball()) for o, p in joint_law(rows, points, gaps, rate).items()}
-    size = 200 if exact else 600
+    size = 400 if exact else 600
     bits, runs = ReplayBits(f"{rows} {exact}"), runs_of(rows, points)
     drawn = Counter(tuple(joint_points(runs, gaps, rate=rate, bits=bits)) for _ in range(size))
     assert set(drawn) <= set(law)

@@ -32,21 +32,15 @@ def value(form: Form, sums: Any) -> Fraction:
     return sum((a * int(k) for a, k in zip(form, sums, strict=True)), Fraction(0))
 
 
-@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("steps", [*STEPS, 1 << 53])
 @pytest.mark.parametrize("degree", [0, 1, 2])
 def test_cells_are_not_negative_and_add_up_to_the_total_exactly(degree: int, steps: int) -> None:
+    """Also beyond 64 bits."""
     cells = BernsteinCells(degree=degree, steps=steps)
     found = cells.from_power_sums(powers(values(steps), degree), rows=1)
     assert found.shape == (57, cells.cells)
     assert {sum(map(int, row)) for row in found} == {cells.row_total}
     assert min(map(int, found.ravel())) >= 0
-
-
-@pytest.mark.parametrize("degree", [1, 2])
-def test_totals_beyond_64_bits_are_exact_too(degree: int) -> None:
-    cells = BernsteinCells(degree=degree, steps=1 << 53)
-    found = cells.from_power_sums(powers(np.array([-(1 << 53), 3, 1 << 53]), degree))
-    assert {sum(map(int, row)) for row in found} == {(1 << 54) ** degree}
 
 
 @pytest.mark.parametrize("missing", [False, True])

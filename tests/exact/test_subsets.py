@@ -99,11 +99,6 @@ def test_all_subsets_are_alike(places: int, size: int) -> None:
     assert subset_p_value(places, size, 10_000, ReplayBits(f"{size} of {places}")) > 1e-3
 
 
-@pytest.mark.slow
-def test_a_million_subsets_are_all_alike() -> None:
-    assert subset_p_value(6, 3, MILLION, SystemBits()) > 1e-6
-
-
 def test_a_subset_draws_on_while_its_draws_are_equal() -> None:
     """Hundreds of zero words, all the same place: the rest of the subset comes later, uniformly."""
     others = Counter(

@@ -41,6 +41,9 @@ _CASES: dict[str, Case] = {
         _on_arrays(TARGET, **_LINE),
         *("huber", "statistics"),
     ),
+    "LinearRegression, one feature": lambda f, **o: f(
+        epsilon=1, data_norm=1, bounds_y=(0, 1), fit_intercept=False, method="statistics", **o
+    ).fit(NUMBERS[:, :1], TARGET),
     "LinearRegression, no intercept": _on_arrays(TARGET, fit_intercept=False, **_LINE),
     "LinearRegression, data set": _on_people(["age", "city"], "income", diagnostics="1/10"),
     "LinearRegression, unit": _on_people(["age", "city"], "income", opened=UNIT),
@@ -59,7 +62,7 @@ _CASES: dict[str, Case] = {
     "NearestCentroid, ball": _on_arrays(LABELS, block="l2", **_TWO),
     "NearestCentroid, data set": _on_people(["age", "day"], "member", diagnostics="1/10"),
     "NearestCentroid, add-remove": _on_people(["age"], "member", opened=ADDED),
-    **with_methods("PCA", _on_arrays(bounds=(0, 1)), "frobenius", "max"),
+    **with_methods("PCA", _on_arrays(bounds=(0, 1)), "matrix", "frobenius", "max"),
     "PCA, data set": _on_people(["age", "income"], n_components=1),
     "RandomForestClassifier": _on_arrays(LABELS, **_TWO),
     "RandomForestClassifier, random state": _on_arrays(LABELS, random_state=3, **_TWO),

@@ -187,11 +187,13 @@ _FORMULAS: dict[str, dict[str, Case]] = {
     },
 }
 
-CASES = {f"paper.{name}": case for name, case in _CASES.items()} | {
+OF_FILES = {
     f"paper.{file}.{name}": case
     for file, cases in _FORMULAS.items()
     for name, case in cases.items()
 }
+"""What the files have beside the flat names: formulas, and a step inside a release."""
+CASES = {f"paper.{name}": case for name, case in _CASES.items()} | OF_FILES
 
 INNER = {
     *("publish", "release_point", "plan_descent", "descend", "descent_seconds", "plan_embedded"),

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,32 +16,24 @@ from typing import Any
 from unittest.mock import patch
 
 import zerodelta as zd
+from completeness import walk
 from zerodelta.channels.channel import Purifier
 from zerodelta.data.rows import Rows
 from zerodelta.exact import bits
-from zerodelta.ledger.store import close_all
-from zerodelta.mechanisms.joint_quantiles import CELL_BITS
 from zerodelta.mechanisms.ranks import RankGroups
 from zerodelta.mechanisms.selection import Selection
 from zerodelta.mechanisms.sum_noise import KNorm as NoiseOfMean
 from zerodelta.paper import algorithm_03 as noisy_descent
 from zerodelta.paper import gaussian_statistics
-from zerodelta.privacy.theorems import theorem_of
 from zerodelta.regression.objective import RegressionPlan
-from zerodelta.regression.statistics import LENGTH
 from zerodelta.spine.run import preview
 from zerodelta.tasks import choices as mode
 
 __all__ = [
-    "CELL_BITS",
-    "DRAWS",
-    "LENGTH",
     "Hand",
     "NoiseOfMean",
     "Rows",
     "Tape",
-    "bits",
-    "close_all",
     "forecast",
     "frozen",
     "mechanisms",
@@ -53,15 +43,10 @@ __all__ = [
     "purifiers",
     "replayed",
     "spied",
-    "theorem_of",
 ]
-
-DRAWS = frozenset({"apply", "draft", "draw", "noised", "publish", "select"})
-"""What a method is called to which a mechanism is handed what it hides."""
 
 _ROOM = "zerodelta.mechanisms."
 _BITS = frozenset({"bits", "_bits", "drawn"})
-_ELSEWHERE = ("audit", "cli", "coq", "interop", "lower_bounds", "report", "ui", "__main__")
 
 
 class Tape:
@@ -111,26 +96,7 @@ def replayed(label: str) -> Iterator[Tape]:
 
 def purifiers() -> list[str]:
     """Return the names of all channels, found by walking the package."""
-    list(_modules())
-    found, left = set(), [Purifier]
-    while left:
-        each = left.pop()
-        left += each.__subclasses__()
-        # tests make channels of their own
-        if not inspect.isabstract(each) and each.__module__.startswith("zerodelta."):
-            found.add(each.__name__)
-    return sorted(found)
-
-
-def _modules() -> Iterator[Any]:
-    for room in pkgutil.iter_modules(zd.__path__):
-        if room.name not in _ELSEWHERE:
-            module = importlib.import_module(f"zerodelta.{room.name}")
-            yield module
-            for each in pkgutil.walk_packages(
-                getattr(module, "__path__", ()), f"{module.__name__}."
-            ):
-                yield importlib.import_module(each.name)
+    return sorted(each.__name__ for each in walk.subclasses(Purifier))
 
 
 @cache
@@ -138,13 +104,13 @@ def mechanisms() -> list[tuple[type, str]]:
     """Return every method by which a mechanism draws bits, or what has a step publishes."""
     return [
         (kind, name)
-        for module in _modules()
+        for module in walk.modules()
         for kind in vars(module).values()
         if inspect.isclass(kind) and kind.__module__ == module.__name__
         if hasattr(kind, "step") or (_ROOM in kind.__module__ and not kind.__name__.startswith("_"))
         for name, method in vars(kind).items()
         if not (name == "draw" and issubclass(kind, Purifier))  # what is mixed in, without rows
-        if name in DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
+        if name in walk.DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
         if hasattr(kind, "step") or _BITS & inspect.signature(method).parameters.keys()
     ]
 

@@ -102,14 +102,14 @@ CASES: dict[str, Case] = {
     **with_methods(
         "covariance",
         lambda f, **o: f(people(), ["age", "income"], epsilon=1, **o),
-        *("frobenius", "max"),
+        *("matrix", "frobenius", "max"),
     ),
     "covariance, unit": lambda f: f(people(**UNIT), ["age", "income"], epsilon=1),
     "covariance, where": lambda f: f(people().where("member"), ["age", "income"], epsilon=1),
     **with_methods(
         "correlation",
         lambda f, **o: f(NUMBERS, bounds=(0, 1), epsilon=1, **o),
-        *("frobenius", "max"),
+        *("matrix", "frobenius", "max"),
     ),
     "correlation, diagnostics": lambda f: f(
         people(), ["age", "income"], epsilon=1, diagnostics="1/10"
@@ -117,7 +117,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "pca",
         lambda f, **o: f(people(), ["age", "income"], components=1, epsilon=1, **o),
-        *("frobenius", "max"),
+        *("matrix", "frobenius", "max"),
     ),
     # -- quantiles --------------------------------------------------------------------------------
     **with_methods(

@@ -156,50 +156,6 @@ def test_the_law_of_other_measures_of_the_same_noise() -> None:
                 assert log_ratio(*pair, floor=floor) <= allowed, name
 
 
-def test_the_law_of_a_composition_with_an_analyst() -> None:
-    scale, size = 4.0, 7
-    both = dp.c.make_composition([gaussian(scale), gaussian(scale)])
-    base = both >> dp.new_function(lambda pair: (pair[0] + pair[1]) // 2, TO=int)
-    pure = purified(base, space=zd.Finite(size), epsilon=1, d_in=1)
-    assert pure.map(1) <= 1
-    weight = pure.plan.mixing_weight
-    floor = mpf(weight.numerator) / weight.denominator / size
-
-    def law(x: int) -> dict[int, mpf]:
-        one, total = discrete_gaussian(x, scale), Counter[int]()
-        near = {k: p for k, p in one.items() if p > mpf("1e-60")}
-        for a, p in near.items():
-            for b, q in near.items():
-                total[(a + b) // 2] += p * q
-        return dict(total)
-
-    laws = {x: mixed(law(x), clipped(size), size, weight) for x in range(8)}
-    for distance in (1, 2):
-        allowed = mpf(pure.map(distance))
-        for x in range(8 - distance):
-            assert log_ratio(laws[x], laws[x + distance], floor=floor) <= allowed
-
-
-def test_the_law_on_a_grid() -> None:
-    space = zd.Box(["-1/2"], ["21/2"])
-    pure = purified(gaussian(6.0), space=space, epsilon=1, d_in=1)
-    channel = pure.plan.purifier
-    assert type(channel).__name__ == "GridMix"
-    weight, cells = channel.mixing_weight, round(math.exp(channel.log_mass))
-    w = mpf(weight.numerator) / weight.denominator
-
-    def cell(k: int) -> int:
-        place = Fraction(2 * min(max(k, -1), 11) + 1, 22)
-        return min(max(math.floor(place * cells), 0), cells - 1)
-
-    for distance in (1, 2):
-        allowed = mpf(pure.map(distance))
-        for x in (-1, 0, 5, 10):
-            laws = (discrete_gaussian(center, 6.0) for center in (x, x + distance))
-            pair = [mixed(law, cell, cells, weight) for law in laws]
-            assert log_ratio(*pair, floor=w / cells) <= allowed
-
-
 def test_the_function_is_the_channel_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     base = stated(dp.zero_concentrated_divergence(), lambda d: 0.01 * d * d)
     for space in (zd.Finite(9), zd.Box(0, 10), zd.Finite([0.5, 1.5, 4.0])):

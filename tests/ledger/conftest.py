@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
     made = Server(programs)
     yield made
     close_all()
-    made.stop()
+    made.remove()
 
 
 @pytest.fixture

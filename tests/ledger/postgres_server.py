@@ -85,10 +85,9 @@ class Server:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self) -> None:
-        """Stop it, and remove all."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait()
+    def remove(self) -> None:
+        """End it, and remove all: nothing has to be written any more."""
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str, *, password: str = "s3cret%2Fof%3Athe%40owner") -> str:

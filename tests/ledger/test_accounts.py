@@ -9,7 +9,6 @@ import json
 import math
 import pickle
 import shutil
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from ledger.spenders import as_a_new_process, charge
-from zerodelta.ledger.balances import Balance, Balances, Row, booked, seal
+from zerodelta.ledger.balances import Balance, booked
 from zerodelta.ledger.ledger import Ledger, reading
-from zerodelta.ledger.store import close_all, first_entries
+from zerodelta.ledger.store import close_all
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spine.plan import Facts
 from zerodelta.spine.run import preview
@@ -54,23 +53,6 @@ def test_a_float_allows_the_decimal_that_it_prints_as(epsilon: float) -> None:
     stated = release.certificate.claim.exact_epsilon  # type: ignore[attr-defined]
     assert stated == Fraction(str(epsilon))
     zd.verify(release.certificate, epsilon=epsilon)
-
-
-@given(st.lists(st.fractions(min_value="1/1000", max_value=1, max_denominator=10**9), max_size=20))
-def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
-    account = Balance(limit=None, neighbors=Neighbors.REPLACE, unit=None)
-    rows = first_entries(("data", None), Fraction(20), None, None)
-    for amount in amounts:
-        cost = booked(amount, neighbors=Neighbors.REPLACE, unit=None, account=account)
-        body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(cost)}
-        body |= {"epsilon": str(amount), "neighbors": "replace", "unit": None, "task": "mean"}
-        body |= {"certificate": "", "record": "", "time": "9999-01-01T00:00:00Z"}
-        rows.append(seal(len(rows) + 1, body, rows[-1][3]))
-    found: dict[int, Row] = {row[0]: row for row in rows}
-    balances = Balances(name="x")
-    for row in rows:
-        balances.add(row, found.get)
-    assert balances.accounts["data", None].spent == sum(amounts, Fraction(0))
 
 
 def test_reopening_with_another_budget_raises(path: str, ledger: Ledger) -> None:
@@ -325,40 +307,6 @@ def test_a_note_of_a_path_is_not_a_file_that_is_recognized(path: str, people: Pa
     assert ledger.recognize(people, b"a secret of some length")
     shown = [repr(ledger.history), ledger.history.to_json(), json.dumps(ledger.to_registry())]
     assert not [text for text in shown if str(people) in text]
-
-
-ASKED: dict[str, Callable[[Any], Any]] = {
-    "mean(age)": lambda data: zd.mean(data, "age", epsilon=1),
-    "mean(age, city)": lambda data: zd.mean(data, "age", by="city", epsilon=1),
-    "median(age)": lambda data: zd.median(data["age"], epsilon=1),
-    "count()": lambda data: zd.count(data.where("age > 40"), epsilon=1),
-    "count(city)": lambda data: zd.count(data, by="city", epsilon=1),
-    "histogram(city)": lambda data: zd.histogram(data, "city", epsilon=1),
-    "table(age, city)": lambda data: zd.table(data, by=["city"], of={"age": ["mean"]}, epsilon=1),
-    "table(member, age)": lambda data: zd.table(
-        data, by={"age": zd.bins([0, 60, 120])}, of={"member": ["mean"]}, epsilon=1
-    ),
-    "mean(age, member)": lambda data: zd.mean(data, ["age", "member"], epsilon=1),
-    "Study(age, city, member)": lambda data: zd.Study(
-        data, publish=zd.Finite(2), rounds=1, epsilon=1
-    ).publish(0),
-}
-
-
-@pytest.mark.parametrize("task", ASKED)
-def test_the_history_names_the_columns_that_were_asked(path: str, task: str) -> None:
-    import numpy as np
-
-    table = np.zeros(500, dtype=[("age", float), ("city", "U4"), ("member", float)])
-    table["city"] = "oslo"
-    kinds = {
-        "age": zd.number(0, 120, missing=None),
-        "city": zd.category(["oslo", "rome"]),
-        "member": zd.number(0, 1, missing=None),
-    }
-    data = zd.open(table, columns=kinds, name="d", ledger=path, budget=9)
-    ASKED[task](data)
-    assert [row["task"] for row in zd.Ledger(path).history][-1] == task
 
 
 def amount_of(epsilon: Fraction, neighbors: Neighbors = Neighbors.REPLACE) -> Fraction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -10,45 +9,16 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import zerodelta as zd
-from ledger import spenders
-from ledger.spenders import EPSILON, charge, everything, in_a_process
+from ledger.contention import contend, debits, kill
+from ledger.spenders import EPSILON, charge, in_a_process
 from zerodelta.ledger import sqlite as sqlite_store
 from zerodelta.ledger.store import close_all
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-
-
-def ran(*arguments: object) -> dict[str, Any]:
-    command = [sys.executable, spenders.__file__, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def debits(ledger: zd.Ledger) -> list[int]:
-    return [row["number"] for row in ledger.history if row["kind"] == "debit"]
-
-
-def contend(path: str, *, processes: int, threads: int, times: int) -> None:
-    """Let all ask for a little more than there is, and compare what was told with what is there."""
-    asked = processes * threads * times
-    covered = asked * 19 // 20
-    ledger = zd.Ledger(path, budget=covered * EPSILON)
-    close_all()
-    told = ran("many", path, processes, threads, times)
-    entries = debits(ledger)
-    assert sorted(told["acknowledged"]) == entries  # none lost, none twice
-    assert len(entries) == covered  # none overspent, none refused that was covered
-    assert ledger.remaining == 0
-    assert ledger.verify() == covered + 2
-    print(f"{asked} reservations, {asked / told['seconds']:.0f} a second")
 
 
 def test_threads_of_processes_spend_exactly_the_budget(path: str) -> None:
@@ -60,33 +30,20 @@ def test_a_hundred_thousand_reservations(path: str) -> None:
     contend(path, processes=8, threads=4, times=3300)
 
 
-def killed(path: str, *, times: int) -> None:
-    ledger = zd.Ledger(path, budget=10**6)
-    close_all()
-    told = ran("kill", path, times)["acknowledged"]
-    entries = debits(ledger)
-    assert len(set(told)) == len(told)
-    assert set(told) <= set(entries)  # what was told counts
-    assert len(entries) - len(told) <= 2 * times  # at most one of each process was not told
-    assert ledger.spent == len(entries) * EPSILON
-    assert ledger.verify() == len(entries) + 2
-    ledger.debit(charge())
-
-
 def test_a_kill_at_any_instant_loses_nothing(path: str) -> None:
-    killed(path, times=15)
+    kill(path, times=15)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_lose_nothing(path: str) -> None:
-    killed(path, times=250)
+    kill(path, times=250)
 
 
 def test_a_child_has_a_connection_of_its_own(path: str, ledger: zd.Ledger) -> None:
     code = (
         "import sys, os\n"
         "import zerodelta as zd\n"
-        "from ledger.spenders import charge, everything, forked, spend\n"
+        "from ledger.spenders import EPSILON, charge, everything, forked, spend\n"
         "ledger = zd.Ledger(sys.argv[1])\n"
         "ledger.debit(charge())\n"
         "child, pipe = forked(lambda pipe: spend(ledger, 5, pipe))\n"
@@ -195,10 +152,3 @@ def test_a_backup_while_others_write_is_a_ledger(tmp_path: Path, path: str) -> N
     shutil.move(path, moved)
     assert not Path(path + "-wal").exists()
     assert zd.Ledger(moved).verify(records=[receipt, later]) == 4
-
-
-def test_pipes_of_spenders_are_read() -> None:
-    read, write = os.pipe()
-    os.write(write, b"3\n4\n")
-    os.close(write)
-    assert everything(read) == [3, 4]

@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.mechanisms.moments import MomentPlan
-from zerodelta.privacy.statistics import EXPECTED, MEAN, SUM, VARIANCE, PowerSums, floats_of
+from zerodelta.privacy.statistics import (
+    EXPECTED,
+    MEAN,
+    SUM,
+    VARIANCE,
+    Measurement,
+    floats_of,
+)
 
 
 def estimate(plan: MomentPlan, noisy: Any) -> Any:
     """Return the statistics of every group and column; NaN where a degree does not give one."""
-    places = [plan.place(column) for column in range(plan.columns)]
+    places = [plan.lattice.place(column) for column in range(plan.columns)]
     names = [str(column) for column in range(plan.columns)]
-    sums = NoisySums(
+    sums = Measurement(
         law=plan.law,
         integers=noisy.reshape(plan.groups, -1),
         forms={name: plan.forms(column) for column, name in enumerate(names)},
@@ -26,7 +32,7 @@ def estimate(plan: MomentPlan, noisy: Any) -> Any:
             for name, (center, half) in zip(names, places, strict=True)
         },
     )
-    powers = [PowerSums.of(sums, name) for name in names]
+    powers = [sums.column(name) for name in names]
     unknown = np.full(plan.groups, math.nan)
 
     def each(statistic: Any) -> Any:
@@ -56,7 +62,7 @@ def forecast(plan: MomentPlan) -> Any:
     def each(statistic: Any) -> Any:
         found = []
         for column, noise in enumerate(noises):
-            center, half = map(float, plan.place(column))
+            center, half = map(float, plan.lattice.place(column))
             known = plan.row.degrees[column] >= statistic.degree
             error = statistic.forecast(noise, rows=rows, center=center, half=half) / EXPECTED
             found.append(error if known else math.nan)

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference import probabilities
-from reference.chi_square import goodness_of_fit
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import KNorm, RoundedGaussian, RoundedLaplace, add_exactly
 from zerodelta.privacy.claims import GaussianDP, PureDP
-from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.theorem import BaseTheorem
 
@@ -27,11 +24,8 @@ F = Fraction
 LAPLACE = RoundedLaplace(sensitivity=F(2), scale=F(3))
 GAUSSIAN = RoundedGaussian(sensitivity_squared=F(2), variance=F(9))
 DISC = KNorm(norm=2, dimension=2, sensitivity=F(1, 2), scale=F(3))
-CUBE = KNorm(norm=math.inf, dimension=2, sensitivity=F(1), scale=F(3))
-DIAMOND = KNorm(norm=1, dimension=2, sensitivity=F(1), scale=F(3))
 GUMBEL = ExponentialMechanism(sensitivity=F(1), scale=F(3))
 FLIP = PermuteAndFlip(sensitivity=F(1), scale=F(3), monotone=True)
-NOISES = [LAPLACE, GAUSSIAN, DISC, CUBE, DIAMOND]
 
 
 @pytest.mark.parametrize(
@@ -58,20 +52,6 @@ def test_a_step_carries_the_arguments_of_its_theorem(
     assert theorem.claim(mechanism.neighbors) == claim
 
 
-@pytest.mark.parametrize("mechanism", [*NOISES, GUMBEL, FLIP])
-def test_mechanisms_are_frozen_values(mechanism: Any) -> None:
-    assert mechanism == mechanism
-    assert hash(mechanism) == hash(mechanism)
-    with pytest.raises(AttributeError):
-        mechanism.neighbors = Neighbors.ADD_REMOVE
-
-
-def test_the_relation_reaches_claim_and_step() -> None:
-    mechanism = RoundedLaplace(sensitivity=F(1), scale=F(1), neighbors=Neighbors.ADD_REMOVE)
-    assert mechanism.claim.neighbors is Neighbors.ADD_REMOVE
-    assert mechanism.step().neighbors is Neighbors.ADD_REMOVE
-
-
 def test_the_scale_for_an_epsilon_is_exact() -> None:
     third = F(1, 3)
     assert RoundedLaplace.for_epsilon(epsilon=third, sensitivity=2).scale == 6
@@ -82,32 +62,10 @@ def test_the_scale_for_an_epsilon_is_exact() -> None:
     assert exact.variance == 6
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "law"),
-    [
-        (LAPLACE, probabilities.rounded_laplace(F(3))),
-        (GAUSSIAN, probabilities.rounded_gaussian(F(9))),
-    ],
-)
-def test_the_noise_added_has_the_stated_law(mechanism: Any, law: Any) -> None:
-    sums = np.arange(50_000) - 25_000
-    noise = mechanism.apply(sums, ReplayBits("noise")) - sums
-    counts = np.bincount(np.clip(noise, -11, 11) + 11, minlength=23).tolist()
-    assert goodness_of_fit(counts, law.cells(-10, 10)) > 1e-3
-
-
 @pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN])
 def test_the_error_is_the_mean_magnitude_of_the_noise(mechanism: Any) -> None:
     noise = np.abs(mechanism.apply(np.zeros(200_000, dtype=np.int64), ReplayBits("error")))
     assert mechanism.error() == pytest.approx(noise.mean(), rel=0.01)
-
-
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
-def test_the_error_of_k_norm_noise_is_its_mean_magnitude(norm: float) -> None:
-    mechanism = KNorm(norm=norm, dimension=5, sensitivity=F(1), scale=F(100))
-    bits, zeros = ReplayBits("error"), np.zeros(5, dtype=np.int64)
-    noise = np.abs([mechanism.apply(zeros, bits) for _ in range(1500)])
-    assert mechanism.error() == pytest.approx(noise.mean(), rel=0.06)
 
 
 def test_the_error_formulas_meet_their_limits() -> None:
@@ -123,15 +81,6 @@ def test_the_error_formulas_meet_their_limits() -> None:
     assert KNorm(norm=2, dimension=10**6, sensitivity=F(1), scale=F(1)).error() == pytest.approx(
         math.sqrt(2e6 / math.pi), rel=1e-5
     )
-
-
-@pytest.mark.parametrize("mechanism", NOISES)
-def test_sums_never_wrap_around(mechanism: Any) -> None:
-    top = 2**63 - 1
-    for _ in range(20):
-        noisy = mechanism.apply(np.array([top, -top - 1]), SystemBits())
-        assert int(noisy[0]) > 2**62
-        assert int(noisy[1]) < -(2**62)
 
 
 def test_addition_is_exact_and_its_type_follows_from_the_result() -> None:
@@ -162,14 +111,6 @@ def test_addition_is_exact_and_its_type_follows_from_the_result() -> None:
             assert mixed.dtype == dtype
     unsigned = add_exactly(np.array([2**64 - 1], dtype=np.uint64), np.array([-(2**63)]))
     assert unsigned.tolist() == [2**63 - 1]
-
-
-def test_huge_noise_is_added_exactly() -> None:
-    mechanism = RoundedLaplace(sensitivity=F(1), scale=F(2**100))
-    noisy = mechanism.apply(np.array([5, 7, 9]), ReplayBits("huge"))
-    again = mechanism.apply(np.zeros(3, dtype=np.int64), ReplayBits("huge"))
-    assert (noisy - again).tolist() == [5, 7, 9]
-    assert max(abs(int(value)) for value in noisy) > 2**90
 
 
 @pytest.mark.parametrize("mechanism", [GUMBEL, FLIP])

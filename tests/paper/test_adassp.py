@@ -234,16 +234,6 @@ def test_a_solver_that_fails_gives_zero(monkeypatch: pytest.MonkeyPatch) -> None
     assert not adassp(X, Y, epsilon=1, log_delta=-20.0, **PUBLIC).value.any()
 
 
-def test_bad_parameters_are_refused() -> None:
-    for wrong in ({"epsilon": 0}, {"data_norm": 0}, {"target_bound": -1}, {"log_delta": 0.0}):
-        with pytest.raises(zd.errors.ParameterError):
-            adassp(X, Y, **{"epsilon": 1, "log_delta": -20.0, **PUBLIC, **wrong})
-    with pytest.raises(zd.errors.ParameterError, match="shape"):
-        adassp(X[:, :0], Y, epsilon=1, log_delta=-20.0, **PUBLIC)
-    with pytest.raises(zd.errors.ParameterError, match="shape"):
-        adassp(X, Y[:-1], epsilon=1, log_delta=-20.0, **PUBLIC)
-
-
 def test_with_enough_rows_the_coefficients_are_found() -> None:
     x = RNG.normal(size=(200_000, 3)) / 3
     truth = np.array([0.5, -0.3, 0.1])

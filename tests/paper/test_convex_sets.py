@@ -102,30 +102,17 @@ def test_the_noise_is_twice_the_l1_radius_over_what_is_left_of_epsilon() -> None
     assert scale >= 2 * 3 * radius / 0.25 * (1 - 1e-15)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"inner_radius": 2},
-        {"inner_radius": 0},
-        {"diameter": 0},
-        {"norm": F(1, 2)},
-        {"dimension": 0},
-        {"volume": 0},
-        {"volume": 3},
-    ],
-    ids=str,
-)
-def test_impossible_sets_are_refused(change: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"dimension": 2, "inner_radius": 1, "diameter": 3}
-    with pytest.raises(ParameterError):
-        ConvexSet(**{**options, **change})
-
-
-@pytest.mark.parametrize("change", [{"radius": 3}, {"radius": 0}, {"mixing_weight": 1}], ids=str)
-def test_impossible_questions_are_refused(change: dict[str, Any]) -> None:
-    body = ConvexSet(dimension=2, inner_radius=1, diameter=3)
-    with pytest.raises(ParameterError):
-        body.log_delta(**{"radius": 1, **SIZE, **change})
+def test_impossible_sets_and_questions_are_refused() -> None:
+    given: dict[str, Any] = {"dimension": 2, "inner_radius": 1, "diameter": 3}
+    for name, wrong in (
+        *(("inner_radius", 2), ("inner_radius", 0), ("diameter", 0), ("norm", F(1, 2))),
+        *(("dimension", 0), ("volume", 0), ("volume", 3)),
+    ):
+        with pytest.raises(ParameterError):
+            ConvexSet(**{**given, name: wrong})
+    for change in ({"radius": 3}, {"radius": 0}, {"mixing_weight": 1}):
+        with pytest.raises(ParameterError):
+            ConvexSet(**given).log_delta(**{"radius": 1, **SIZE, **change})
 
 
 # -- l_q balls ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +26,6 @@ from zerodelta.mechanisms.stable_queries import (
     StableQuery,
     TrimmedMean,
 )
-from zerodelta.paper.algorithm_03 import dp_sgd
 from zerodelta.paper.algorithm_09_10_11 import (
     propose_test_release,
     pure_bounded_local_sensitivity,
@@ -42,6 +42,7 @@ from zerodelta.privacy.steps import Status
 from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.testing import replayed
 
+F = Fraction
 RELEASES = [
     case
     for case in CASES
@@ -122,10 +123,100 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
                 zd.verify(changed)
 
 
+# -- mistakes in public inputs --------------------------------------------------------------------
+
+_NUMBER = (0, -1, math.nan, "x")
+WRONG: dict[str, tuple[Any, ...]] = {
+    "epsilon": (*_NUMBER, None),
+    "base_epsilon": (0, -1),
+    "rho": _NUMBER,
+    "delta": (0.0, -1),
+    "log_delta": (0.5, 1.0, -math.inf),
+    "mixing_weight": (0, 1, -1, 2),
+    "mixing_probability": (0, 1),
+    **dict.fromkeys(("radius", "data_norm", "target_bound", "lipschitz"), (0, -1)),
+    **dict.fromkeys(("iterations", "rounds", "steps", "sample_size", "measurements"), (0, 2.5)),
+    "batch": (0, 10**6),
+    "regularization": (-1,),
+    "proposed_bound": (0,),
+    **dict.fromkeys(("bound_share", "test_share"), (0, 1)),
+}
+"""By the name of a parameter: values that no release takes."""
+_PLANE, _BALL = np.zeros((9, 3)), zd.Ball(3, 1)
+_WOLFE: list[dict[str, Any]] = [
+    *({"domain": wrong} for wrong in (_BALL, "ball", [[math.nan, 1.0, 0.0]])),
+    {"domain": zd.Ball(3, 1, norm=1, center=1)},
+    *({"loss": wrong} for wrong in (3, lambda theta, rows: rows[:, 0])),
+    {"loss": zd.models.Squared(label_bound=1)},
+    {"labels": np.zeros(7)},
+    {"features": np.zeros((0, 3))},
+]
+MISTAKES: dict[str, list[dict[str, Any]]] = {
+    "paper.purify_ball": [{"delta": "1e-9"}, {"log_delta": None}, {"base_epsilon": F(3, 2)}],
+    "paper.purify_choice": [{"base_epsilon": 2}, {"log_delta": 0.5}],
+    "paper.approximate_frank_wolfe": _WOLFE,
+    "paper.frank_wolfe_pure": [*_WOLFE, {"smoothness": None, "iterations": None}],
+    "paper.pure_frank_wolfe": [
+        *_WOLFE,
+        *({"sketch": wrong} for wrong in (np.ones((1, 4)), np.full((1, 3), np.inf))),
+        {"sketch": np.ones((1, 3)), "measurements": 4},
+        *({"composition": "none"}, {"base_epsilon": 1}),
+        {"domain": [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]},
+    ],
+    "paper.dp_sgd": [{"log_delta": 0.0, "delta": None}, {"radius": 0}],
+    "paper.adassp": [
+        {"log_delta": 0.0, "delta": None},
+        {"features": _PLANE[:, :0]},
+        {"target": np.zeros(3)},
+    ],
+    "paper.mode": [{"universe": 0}, {"unknown": 77}],
+    "bounded_local_sensitivity": [
+        {"query": CustomQuery(function=len, grid=zd.Box(0, 1).grid(5), local=lambda rows: 1)},
+    ],
+}
+
+
+def refused(case: str, **changes: Any) -> bool:
+    """Assert that a golden call is refused with other options."""
+    called, options = asked(case)
+    names = list(inspect.signature(called).parameters)
+
+    def mistaken(*given: Any, **named: Any) -> Any:
+        arguments = {**dict(zip(names, given, strict=False)), **named, **changes}
+        with pytest.raises(zd.errors.ParameterError):
+            called(**arguments)
+
+    CASES[case](mistaken, **options)
+    return True
+
+
+@releases
+def test_a_number_that_no_release_takes_is_refused(case: str) -> None:
+    parameters = inspect.signature(asked(case)[0]).parameters
+    for name in WRONG.keys() & parameters.keys():
+        alone = {"delta": {"log_delta": None}, "log_delta": {"delta": None}}.get(name, {})
+        assert all(refused(case, **alone, **{name: wrong}) for wrong in WRONG[name]), name
+
+
+WITH_DELTA = {"paper.dp_sgd", "paper.approximate_frank_wolfe", "paper.adassp"} | {
+    *("paper.propose_test_release", "paper.approximate_mwem", "paper.purify_ball"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(WITH_DELTA))
+def test_exactly_one_delta_is_given(case: str) -> None:
+    assert refused(case, delta=None, log_delta=None)
+    assert refused(case, delta=1e-9, log_delta=-20.0)
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_a_public_input_is_refused(case: str) -> None:
+    assert all(refused(case, **changes) for changes in MISTAKES[case])
+
+
 # -- results lie in their space -------------------------------------------------------------------
 
 
-F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), ("1/10", "7/10")]
 PURE: dict[str, Any] = {"epsilon": 3, "mixing_weight": "1/4", "delta": "1e-3"}
 STABLE: dict[str, Callable[..., zd.records.Release]] = {
@@ -246,44 +337,11 @@ def test_distributions_and_synthetic_rows() -> None:
 BITS = ReplayBits("word")
 
 
+PEOPLE = np.array([[0, 1], [1, 1], [1, 0]])
+
+
 class Homemade(Marginals):
     """A caller's own workload, which may claim a bound that is not true."""
-
-
-def test_a_callers_workload_is_asserted_and_said_to_be() -> None:
-    rows = np.array([[0, 1], [1, 1], [1, 0]])
-    ours = replayed(BITS)(pure_mwem)(rows, workload=Marginals(dimension=2), epsilon=1, rounds=1)
-    theirs = replayed(BITS)(pure_mwem)(rows, workload=Homemade(dimension=2), epsilon=1, rounds=1)
-    assert ours.certificate.status is Status.PROVEN
-    assert ours.certificate.assumed == (BARE_ROWS,)
-    assert theirs.certificate.status is Status.ASSERTED
-    assert len(theirs.certificate.assumed) == 2
-
-
-def test_our_own_query_tables_are_proven() -> None:
-    workload = LinearQueries(np.array([[0, 1], [1, 0]]))
-    release = replayed(BITS)(pure_mwem)(np.array([0, 1, 1]), workload=workload, epsilon=1, rounds=1)
-    assert release.certificate.status is Status.PROVEN
-
-
-def test_a_callers_gradient_is_listed_as_assumed() -> None:
-    def gradient(theta: Any, rows: Any) -> Any:
-        return np.tile(theta, (len(rows), 1))
-
-    release = replayed(BITS)(dp_sgd)(
-        np.zeros((20, 2)),
-        None,
-        loss=gradient,
-        epsilon=1,
-        log_delta=-10.0,
-        radius=1,
-        data_norm=1,
-        clip=1,
-        dimension=2,
-        steps=2,
-    )
-    assert release.certificate.status is Status.ASSERTED
-    assert len(release.certificate.assumed) == 2
 
 
 @pytest.mark.parametrize(("epsilon", "rows"), [(10, 16), (20, 200)])
@@ -354,11 +412,10 @@ def test_a_callers_workload_cannot_call_itself_proven() -> None:
         def rows_of(self, items: Any) -> Any:
             return items
 
-    certificate = pure_mwem(
-        np.array([0.0, 1.0] * 50), workload=Mine(), epsilon=1, rounds=2
-    ).certificate
-    assert certificate.status is Status.ASSERTED
-    assert WORKLOAD in certificate.assumed
+    for workload, rows in ((Mine(), np.array([0.0, 1.0] * 50)), (Homemade(dimension=2), PEOPLE)):
+        certificate = pure_mwem(rows, workload=workload, epsilon=1, rounds=2).certificate
+        assert certificate.status is Status.ASSERTED
+        assert set(certificate.assumed) == {BARE_ROWS, WORKLOAD}
 
 
 def test_a_proven_workload_has_no_dictionary_to_change_its_bound_in() -> None:

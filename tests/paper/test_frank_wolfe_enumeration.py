@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -16,18 +17,17 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
+from channels.channel_laws import row
+from channels.noise_laws import BITS
 from paper.iterates import iterate
+from purity import assert_impure, assert_pure
 from zerodelta.audit.exact import (
     ExpRational,
-    certainly_impure,
-    certainly_pure,
     datasets,
     exponential_mechanism_law,
     hockey_stick,
     neighbors,
     permute_and_flip_law,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
 )
 from zerodelta.channels.mixes import FiniteMix
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
@@ -139,7 +139,7 @@ def test_pure_composition_never_exceeds_epsilon(script: Script, gradient: Any, l
         release = modern(gradient, length, epsilon=epsilon, method="composition")
         laws = all_laws(script, release, 3 if length < 3 else 2, length)
         assert all(sum(law.values(), ExpRational.of(0)) == 1 for law in laws.values())
-        assert all(certainly_pure(p, q, epsilon) for p, q in pairs(laws))
+        assert_pure(laws, epsilon=epsilon)
 
 
 def test_the_sensitivity_of_the_paper_is_caught(
@@ -147,7 +147,7 @@ def test_the_sensitivity_of_the_paper_is_caught(
 ) -> None:
     monkeypatch.setattr(VertexSteps, "sensitivity", STEPS)  # L₁‖C‖₁/n instead of 2 L₁‖C‖₁/n
     laws = all_laws(script, modern(pushed, 1, epsilon=6, method="composition"), 3, 1)
-    assert any(certainly_impure(p, q, 6) for p, q in pairs(laws))
+    assert_impure(laws, epsilon=6)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -175,9 +175,7 @@ def test_mixed_transcripts_never_exceed_epsilon_and_need_the_mixing(
         for table, law in hidden.items()
     }
     assert all(sum(law.values(), ExpRational.of(0)) == 1 for law in mixed.values())
-    assert all(certainly_pure(p, q, 4) for p, q in pairs(mixed))
-    if length == 3:
-        assert any(certainly_impure(p, q, 4) for p, q in pairs(hidden))
+    assert_pure(mixed, epsilon=4, mistake=hidden if length == 3 else None)
 
 
 def _copies(outcome: tuple[float, ...], length: int) -> int:
@@ -236,49 +234,19 @@ class Published:
 
         monkeypatch.setattr(AlgorithmOne, "apply", apply)
 
-    def law(self, hidden: dict[int, ExpRational], scale: Fraction) -> dict[int, arb]:
+    def law(self, hidden: dict[int, ExpRational], scale: Fraction) -> dict[Any, arb]:
         """Return the law of the published integer, everything beyond the body joined at its end."""
-        channel = self.channel
-        assert channel is not None
-        radius, weight = channel.body.radius, channel.mixing_weight
-        end = radius + 2
-        law: dict[int, arb] = {}
-        with ctx.workprec(512):
-            chances = {point: chance.ball() for point, chance in hidden.items()}
-            for k in range(-end, end + 1):
-                kept = arb(0)
-                for point, chance in chances.items():
-                    kept += chance * _laplace(k, point, end, scale)
-                drawn = _uniform_laplace(k, radius, end, scale)
-                law[k] = kept * _rational(1 - weight) + drawn * _rational(weight)
+        assert self.channel is not None
+        channel = replace(self.channel, scale=scale)
+        unit = channel.body.points(np.array([1]))
+        rows = {point: row(channel, point * unit) for point in hidden}
+        law: dict[Any, arb] = {}
+        with ctx.workprec(BITS):
+            for point, chance in hidden.items():
+                assert channel.body.centered(point * unit).tolist() == [point]
+                for z, p in rows[point].items():
+                    law[z] = law.get(z, arb(0)) + chance.ball() * p
         return law
-
-
-def _rational(value: Fraction) -> arb:
-    return arb(value.numerator) / arb(value.denominator)
-
-
-def _laplace(k: int, center: int, end: int, scale: Fraction) -> arb:
-    if abs(k) == end:
-        return rounded_laplace_tail(end - (center if k > 0 else -center), scale=scale).ball()
-    return rounded_laplace_pmf(k - center, scale=scale).ball()
-
-
-def _uniform_laplace(k: int, radius: int, end: int, scale: Fraction) -> arb:
-    """P(round(V + Z) = k), V uniform on ±radius: the antiderivative of Laplace's own function."""
-    b = _rational(scale)
-
-    def antiderivative(x: Fraction) -> arb:
-        y = _rational(x)
-        return b * (y / b).exp() / 2 if x < 0 else y + b * (-y / b).exp() / 2
-
-    def below(x: Fraction) -> arb:
-        return (antiderivative(x + radius) - antiderivative(x - radius)) / (2 * radius)
-
-    half = Fraction(1, 2)
-    if k == end:
-        return 1 - below(k - half)
-    return below(k + half) - (below(k - half) if k > -end else arb(0))
 
 
 SKETCH = np.array([[0.75, -0.5]])
@@ -329,10 +297,10 @@ def test_algorithm_7_never_exceeds_its_total_epsilon(
 ) -> None:
     every = list(datasets([-1, 1], 5))
     hidden, laws, noiseless = published_laws(script, Published(monkeypatch), length, every)
-    assert all(certainly_pure(p, q, TOTAL) for p, q in pairs(laws))
+    assert_pure(laws, epsilon=TOTAL)
     if length == 3:  # it is the purification that makes it so, and both of its parts
-        assert any(certainly_impure(p, q, TOTAL) for p, q in pairs(hidden))
-        assert any(certainly_impure(p, q, TOTAL) for p, q in pairs(noiseless))
+        assert_impure(hidden, epsilon=TOTAL)
+        assert_impure(noiseless, epsilon=TOTAL)
 
 
 @pytest.mark.parametrize("length", [1, 2])
@@ -341,4 +309,4 @@ def test_algorithm_7_with_a_sketch_never_exceeds_its_total_epsilon(
 ) -> None:
     every = list(datasets([(-1, -1), (1, -1), (1, 1)], 2))
     _, laws, _ = published_laws(script, Published(monkeypatch), length, every, SKETCH)
-    assert all(certainly_pure(p, q, TOTAL) for p, q in pairs(laws))
+    assert_pure(laws, epsilon=TOTAL)

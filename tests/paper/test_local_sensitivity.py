@@ -14,7 +14,8 @@ from flint import arb, ctx
 
 import zerodelta as zd
 from channels.channel_laws import row
-from paper.free_releases import bounded_local_sensitivity
+from channels.noise_laws import as_ball
+from purity import assert_pure
 from sampling import Replace
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -199,17 +200,11 @@ def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors() -> None:
         drafted = projected_law(d, epsilon, margin)
         with ctx.workprec(512):
             laws[d] = {
-                z: sum((drafted[y] * as_arb(matrix[y][z]) for y in drafted), arb(0))
+                z: sum((drafted[y] * as_ball(matrix[y][z]) for y in drafted), arb(0))
                 for z in matrix[0]
             }
     pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
-    assert all(certainly_pure(laws[a], laws[b], 3) for a, b in pairs)
-
-
-def as_arb(value: Any) -> arb:
-    return (
-        value if isinstance(value, arb) else value.ball() if hasattr(value, "ball") else ball(value)
-    )
+    assert_pure(laws, pairs, epsilon=3)
 
 
 def projected_law(rows: Any, epsilon: Fraction, margin: int) -> Any:
@@ -227,17 +222,6 @@ def projected_law(rows: Any, epsilon: Fraction, margin: int) -> Any:
             law[0] += chance * down
         beyond = 2 * rounded_laplace_tail(FAR + 1, scale=CHANGE / epsilon).ball()
         return {y: p.union(p + beyond) for y, p in law.items()}
-
-
-def test_what_is_missing_is_asked_for() -> None:
-    query = CustomQuery(function=answer, grid=zd.Box(0, 1).grid(5), local=lambda rows: 1)
-    with pytest.raises(zd.errors.ParameterError, match="change"):
-        bounded_local_sensitivity((1, 2), query=query, epsilon=1, mixing_weight="0.1")
-    for wrong in ({"epsilon": 0}, {"mixing_weight": 1}, {"bound_share": 0}):
-        with pytest.raises(zd.errors.ParameterError):
-            bounded_local_sensitivity(
-                (1, 2), **dict[str, Any](query=query_of(), epsilon=1, mixing_weight="0.1") | wrong
-            )
 
 
 def test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound(

@@ -16,6 +16,7 @@ from channels.channel_laws import row
 from data.opening import TICKET
 from paper.free_releases import free_propose_test_release
 from paper.test_mode import PASS, real_pass
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -141,27 +142,22 @@ def test_a_threshold_one_lower_violates() -> None:
 def test_the_threshold_of_another_noise_violates() -> None:
     """τ of discrete noise with rounded noise: the test under-protects by cosh(ε₁/2)."""
     size, first, second = 400, F(2), F(2)
-    tau = PureProposeTestRelease.smallest(
-        points=size,
-        dimension=1,
-        sensitivity=1,
-        test_epsilon=first,
-        release_epsilon=second,
-        noise="discrete",
-    ).threshold
+    tau, rounded = (
+        PureProposeTestRelease.smallest(
+            points=size,
+            dimension=1,
+            sensitivity=1,
+            test_epsilon=first,
+            release_epsilon=second,
+            noise=noise,
+        ).threshold
+        for noise in ("discrete", "rounded")
+    )
     laws = [
         unstable_law(PASS["rounded"](0, first, tau), center, size, 1, second)
         for center in (100, 300)
     ]
     peaks = [{y: law[y] for y in (100, 300)} for law in laws]  # the outcomes that matter
-    rounded = PureProposeTestRelease.smallest(
-        points=size,
-        dimension=1,
-        sensitivity=1,
-        test_epsilon=first,
-        release_epsilon=second,
-        noise="rounded",
-    ).threshold
     assert tau < rounded
     assert certainly_impure(peaks[0], peaks[1], first + second)
 
@@ -232,16 +228,11 @@ def test_algorithm_10_is_pure_on_every_pair_of_neighbors() -> None:
             )
             cells[edge] = cells[edge] + tail
         mixed = {y: (passed * p + (1 - passed) * F(1, 3)) for y, p in cells.items()}
-        outcomes = dict.fromkeys(matrix[0], 0)
         laws[d] = {
             z: sum((matrix[y][z] * mixed[y] for y in mixed), start=0 * matrix[0][z])
-            for z in outcomes
+            for z in matrix[0]
         }
-    assert all(certainly_pure(laws[a], laws[b], 3) for a, b in neighbors(laws))
-
-
-def raising(*_: Any) -> Any:
-    raise RuntimeError("secret")
+    assert_pure(laws, epsilon=3)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, GeneratorExit, ValueError])

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from reproduce.data_rows import laplace_length, measure_local_sensitivity, predict_local_sensitivity
 from reproduce.page import cells, headline, page
 from reproduce.query_row import mean_field
-from reproduce.rates import Experiment, Series, fit, summarize, verdict
+from reproduce.rates import Experiment, fit, summarize, verdict
 from reproduce.reference import (
     OnlineWeights,
     gaussian_scale,
@@ -47,12 +48,6 @@ def power_law(power: float, *, noise: float = 0.0, repeats: int = 2) -> dict[flo
     }
 
 
-def judged(power: float, *, predicted: float | None = None, paper: float = -1.0) -> Series:
-    formula = None if predicted is None else lambda variant, point: 3 * point["n"] ** predicted
-    row = _experiment(exponents={"a": {"n": paper}}, predicted=formula)
-    return summarize(row, "a", "n", power_law(power))
-
-
 def test_a_power_law_is_fitted_exactly_and_the_worst_instance_counts() -> None:
     runs = {float(n): [[1 / n**2, 3 / n**2], [1 / n**2, 3 / n**2]] for n in (1, 2, 4)}
     series = summarize(_experiment(exponents={"a": {"n": -1}}), "a", "n", runs)
@@ -62,42 +57,42 @@ def test_a_power_law_is_fitted_exactly_and_the_worst_instance_counts() -> None:
     assert series.verdict == "unexplained"
 
 
-def test_a_slope_within_the_tolerance_agrees_whatever_is_predicted() -> None:
-    assert judged(-1.14).verdict == "agrees"
-    assert judged(-0.86, predicted=-3.0).verdict == "agrees"
-    assert judged(-0.84).verdict == "unexplained"
+@pytest.mark.parametrize(
+    ("slope", "error", "exponent", "predicted", "expected"),
+    [
+        # within the tolerance a slope agrees, whatever is predicted; two standard errors do, too
+        (-1.14, 0, -1, None, "agrees"),
+        (-0.86, 0, -1, -3.0, "agrees"),
+        (-0.84, 0, -1, None, "unexplained"),
+        (-1.5, 0.25, -1, None, "agrees"),
+        (-1.5, 0.24, -1, None, "unexplained"),
+        # a prediction explains if it is of the same sign and size
+        (-1.5, 0, -1, -1.4, "explained"),
+        (-1.5, 0, -1, -0.5, "unexplained"),
+        (-1.5, 0, -1, -1.0, "unexplained"),
+        (-1.5, 0, -1, -1.3, "unexplained"),
+        (-1.5, 0, -1, -1.7, "unexplained"),
+        # on the other side it explains nothing, however near
+        (-1.16, 0.05, -1, -0.99, "unexplained"),
+        (-1.16, 0.05, -1.005, -1.004, "unexplained"),
+        # with a large standard error, too, it has to be half as far off
+        (-1.7, 0.14, -2.0, -1.86, "unexplained"),
+        (-1.7, 0.14, -2.0, -1.84, "explained"),
+    ],
+)
+def test_the_verdict_on_a_slope(
+    slope: float, error: float, exponent: float, predicted: float | None, expected: str
+) -> None:
+    told = {"slope": slope, "error": error, "exponent": exponent}
+    assert verdict(**told, predicted=predicted) == expected
 
 
-def test_two_standard_errors_agree_too() -> None:
-    assert verdict(slope=-1.5, error=0.25, exponent=-1) == "agrees"
-    assert verdict(slope=-1.5, error=0.24, exponent=-1) == "unexplained"
-
-
-def test_a_prediction_of_the_same_sign_and_size_explains_and_says_its_slope() -> None:
-    series = judged(-1.5, predicted=-1.4)
+def test_a_prediction_that_explains_says_its_slope() -> None:
+    row = _experiment(exponents={"a": {"n": -1}}, predicted=lambda _, point: 3 * point["n"] ** -1.4)
+    series = summarize(row, "a", "n", power_law(-1.5))
     assert series.verdict == "explained"
     assert series.predicted_slope == pytest.approx(-1.4)
     assert series.words == "explained: at these parameters the exact formula gives −1.40"
-
-
-@pytest.mark.parametrize(
-    "predicted",
-    [
-        pytest.param(-0.5, id="the other direction"),
-        pytest.param(-1.0, id="the paper's own"),
-        pytest.param(-1.3, id="the right direction, too small"),
-        pytest.param(-1.7, id="the right direction, too large"),
-        pytest.param(None, id="none"),
-    ],
-)
-def test_any_other_prediction_leaves_a_slope_unexplained(predicted: float | None) -> None:
-    assert judged(-1.5, predicted=predicted).verdict == "unexplained"
-
-
-def test_a_prediction_on_the_other_side_explains_nothing_even_if_it_is_near() -> None:
-    assert verdict(slope=-1.16, error=0.05, exponent=-1, predicted=-0.99) == "unexplained"
-    wrong = verdict(slope=-1.16, error=0.05, exponent=-1.005, predicted=-1.004)
-    assert wrong == "unexplained"
 
 
 def test_a_formula_without_a_value_predicts_nothing() -> None:
@@ -134,7 +129,7 @@ def test_a_quick_curve_has_no_slope() -> None:
 def test_both_pages_show_the_numbers_of_the_json_file() -> None:
     row = _experiment(exponents={"a": {"n": -1}, "b": {"n": -1}, "c": {"n": -1}})
     powers = {"a": -1.0123, "b": -1.5, "c": -2.75}
-    formula = row.__class__(**{**vars(row), "predicted": lambda v, p: p["n"] ** (powers[v] + 0.07)})
+    formula = replace(row, predicted=lambda v, p: p["n"] ** (powers[v] + 0.07))
     series = [
         summarize(formula, variant, "n", power_law(power)) for variant, power in powers.items()
     ]
@@ -209,13 +204,6 @@ def _experiment(**changes: Any) -> Experiment:
     return Experiment(**{**defaults, **changes})
 
 
-def test_a_prediction_has_to_be_half_as_far_off_to_explain_anything() -> None:
-    """A large standard error must not let a prediction pass that all but agrees with the paper."""
-    told = {"slope": -1.7, "error": 0.14, "exponent": -2.0}
-    assert verdict(**told, predicted=-1.86) == "unexplained"
-    assert verdict(**told, predicted=-1.84) == "explained"
-
-
 # -- reference code -------------------------------------------------------------------------------
 
 
@@ -272,11 +260,11 @@ def test_the_noisy_histogram_has_its_success_probability() -> None:
     found = np.mean(
         [
             noisy_histogram_finds(lead, size=size, epsilon=epsilon, generator=generator)
-            for _ in range(4000)
+            for _ in range(2000)
         ]
     )
     known = noisy_histogram_success(lead, size=size, epsilon=epsilon)
-    assert abs(found - known) < 5 * math.sqrt(known * (1 - known) / 4000)
+    assert abs(found - known) < 5 * math.sqrt(known * (1 - known) / 2000)
 
 
 def test_two_counts_differ_by_the_difference_of_two_laplace_numbers() -> None:
@@ -308,7 +296,7 @@ def test_the_length_of_laplace_noise_is_known_in_one_dimension_and_near_its_rms_
 @pytest.mark.parametrize("variant", ["before", "after", "modern"])
 def test_the_predicted_error_of_row_4_is_the_measured_one(variant: str) -> None:
     point = {"d": 8.0, "epsilon": 2.0, "local": 3.0}
-    found = [measure_local_sensitivity(variant, point, f"row 4/{i}")[0] for i in range(400)]
+    found = [measure_local_sensitivity(variant, point, f"row 4/{i}")[0] for i in range(150)]
     error = np.std(found) / math.sqrt(len(found))
     assert abs(np.mean(found) - predict_local_sensitivity(variant, point)) < 4 * error
 

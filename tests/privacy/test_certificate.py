@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 from collections.abc import Callable, Iterator
@@ -11,9 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given as hypothesis_given
-from hypothesis import settings
-from hypothesis import strategies as st
 
 import zerodelta as zd
 from privacy.chains import (
@@ -24,7 +20,6 @@ from privacy.chains import (
     Data,
     data_of,
     forged,
-    given,
     resealed,
 )
 from privacy.theorem_cases import BOTH, FREE, LESS, MORE, WORSE
@@ -33,7 +28,6 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.steps import Status, Step
 from zerodelta.privacy.theorems import THEOREMS
-from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem
 from zerodelta.testing import replayed
 
 chains = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
@@ -44,17 +38,6 @@ Path = tuple[Any, ...]
 def refused(text: Any, match: str = ".") -> None:
     with pytest.raises(zd.errors.CertificateError, match=match):
         zd.verify(text)
-
-
-def test_the_chains_use_every_theorem_of_purification() -> None:
-    used = {step.theorem for chain in CHAINS.values() for step in (*chain.base, chain.channel)}
-    bases = {label for label, theorem in THEOREMS.items() if issubclass(theorem, BaseTheorem)}
-    channels = {label for label, theorem in THEOREMS.items() if issubclass(theorem, ChannelTheorem)}
-    elsewhere = set(THEOREMS) - used  # tasks bring their own theorems, and test them with the task
-    assert used >= channels | {"given"}
-    of_units = {"units", "clipped-units", "unit-votes"}
-    assert elsewhere <= bases | of_units
-    assert set(THEOREMS) == bases | channels | of_units
 
 
 @chains
@@ -277,12 +260,6 @@ def test_unknown_theorems_numbers_and_schemas_are_refused(chain: Chain) -> None:
     refused(forged(whole, placed(("schema",), "zerodelta/certificate/3")), "schema")
 
 
-def test_a_count_on_a_channel_is_refused() -> None:
-    whole = CHAINS["Finite"].certificate()
-    refused(forged(whole, placed(("parts", 0, "steps", 1, "numbers", "count"), 2)))
-    refused(forged(whole, placed(("parts", 0, "steps", 0, "numbers", "count"), 0)))
-
-
 @chains
 def test_mixed_neighboring_relations_are_refused(chain: Chain) -> None:
     whole = chain.certificate()
@@ -315,12 +292,6 @@ def test_a_callers_word_cannot_call_itself_proven() -> None:
         for name, chain in MECHANISMS.items()
         if name != "all"
     )
-
-
-def test_theorem_w_refuses_a_norm_below_1_which_would_shrink_the_noise() -> None:
-    whole = CHAINS["Algorithm 1"].certificate()
-    for norm in ("1/2", "0.5", 0, -1, "nan", "-inf"):
-        refused(forged(whole, placed(("parts", 0, "steps", 1, "numbers", "norm"), norm)))
 
 
 # Randomness.
@@ -386,7 +357,7 @@ def test_garbage_is_a_certificate_error(text: str) -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, b"{}", [], {}, object(), zd.purification.PureDP(1)])
 def test_what_is_no_certificate_is_a_certificate_error(thing: Any) -> None:
-    refused(thing, "no certificate")
+    refused(thing, "not a certificate")
 
 
 def test_names_that_occur_twice_and_names_nobody_reads_are_refused() -> None:
@@ -403,64 +374,12 @@ def test_names_that_occur_twice_and_names_nobody_reads_are_refused() -> None:
     refused(forged(whole, placed(("assumed",), [1])))
 
 
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 40),
-    st.sampled_from([10**30, -(10**30), 2**64, 0.5, -0.0, 1e308, float("nan"), float("inf")]),
-    st.sampled_from(["", "x", "1/0", "1/2", "-1/2", "1e400", "1e-400", "nan", "inf", "-inf", "0x"]),
-    st.sampled_from(
-        [
-            *("given", "uniform-mixing", "gaussian-smoothing", "wasserstein-transport"),
-            *("numerical-error", "proven", "replace", "1 of 2", "1e9999999"),
-        ]
-    ),
-)
-TREES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=4,
-)
-
-
 def places(node: Any, path: Path = ()) -> Iterator[Path]:
     if path:
         yield path
     if isinstance(node, (dict, list)):
         for name, child in node.items() if isinstance(node, dict) else enumerate(node):
             yield from places(child, (*path, name))
-
-
-@settings(max_examples=1500, deadline=None)
-@hypothesis_given(
-    st.sampled_from(sorted(CHAINS)), st.data(), st.sampled_from(["replace", "delete", "move"])
-)
-def test_a_mutated_certificate_verifies_or_is_a_certificate_error(
-    name: str, draw: st.DataObject, change: str
-) -> None:
-    original = data_of(CHAINS[name].certificate())
-    data = copy.deepcopy(original)
-    spots = [path for path in places(original) if path != ("digest",)]
-    spot = draw.draw(st.sampled_from(spots))
-    if change == "replace":
-        put(data, spot, draw.draw(TREES))
-    elif change == "delete":
-        del at(data, spot[:-1])[spot[-1]]
-    else:
-        put(data, spot, copy.deepcopy(at(original, draw.draw(st.sampled_from(spots)))))
-    if json.dumps(data, sort_keys=True) != json.dumps(original, sort_keys=True):
-        refused(json.dumps(data))
-    text = resealed(data)
-    with contextlib.suppress(zd.errors.CertificateError):
-        zd.verify(text)
-        certificate = zd.records.Certificate.from_json(text)
-        assert certificate.explain().startswith(certificate.summary)
-
-
-@settings(max_examples=200, deadline=None)
-@hypothesis_given(st.one_of(st.text(), TREES.map(json.dumps)))
-def test_arbitrary_text_is_a_certificate_error(text: str) -> None:
-    refused(text)
 
 
 # Explanations.
@@ -492,26 +411,6 @@ def test_the_explanation_says_what_is_public_assumed_and_random() -> None:
     assert "conditional" not in CHAINS["sampling-without-replacement"].certificate().summary
 
 
-def test_given_steps_round_trip_every_kind_of_claim() -> None:
-    channel = CHAINS["Finite"].channel
-    small = [
-        zd.purification.PureDP("1/100"),
-        zd.purification.PureDP("1/100", bounded_range=True),
-        zd.ApproxDP("1/100", -50.0),
-        zd.purification.ZCDP("1/10000"),
-        zd.GaussianDP("1/100"),
-        zd.purification.RDP(lambda order: order / 10**4),
-        zd.purification.RDP({2: "1/100", 200: "1/50"}),
-        zd.purification.compose(zd.purification.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0)),
-    ]
-    for claim in small:
-        claim.log_delta(1)
-        certificate = zd.records.Certificate(
-            claim=zd.purification.PureDP(1), steps=(given(claim), channel)
-        )
-        assert zd.verify(certificate.to_json())
-
-
 def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
     claim = zd.GaussianDP(mu_squared="1/100000")
     space = zd.purification.Subsets(of=20_000, size=10_000)
@@ -524,20 +423,3 @@ def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
         forged(certificate, placed(("parts", 0, "steps", 1, "numbers", "size"), size)),
         "do not prove",
     )
-
-
-@pytest.mark.parametrize("rounds", [0, -7, "banana", [1], "3/2"])
-def test_a_study_states_how_many_questions_it_planned(rounds: Any) -> None:
-    base = Step(
-        theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": rounds}
-    )
-    channel = Step(theorem="uniform-mixing", numbers={"size": 2, "weight": Fraction(1, 100)})
-    with pytest.raises(zd.errors.CertificateError, match="rounds"):
-        zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, channel)))
-
-
-def test_a_grid_has_sides() -> None:
-    base = Step(theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": 3})
-    channel = Step(theorem="unequal-grid-mixing", numbers={"sides": [], "weight": Fraction(1, 100)})
-    with pytest.raises(zd.errors.CertificateError, match="sides"):
-        zd.verify(zd.records.Certificate(claim=zd.purification.PureDP(1), steps=(base, channel)))

@@ -22,9 +22,11 @@ import zerodelta.privacy.theorems as package
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
 from privacy.theorem_cases import BOTH, CASES, FREE, MORE, WORSE, accepts, changed
+from zerodelta.errors import ParameterError
 from zerodelta.privacy import theorems
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.composition import KINDS
+from zerodelta.privacy.composition import KINDS, claim_from_numbers
+from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import FieldDomain, Step
 from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitVotes
@@ -282,28 +284,46 @@ def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
             assert not accepts(resealed(data)), (field, value)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_claim_has_exactly_its_numbers(kind: str) -> None:
+    numbers = CLAIM_CASES[kind].numbers()
+    for wrong in ({}, {"kind": kind}, {**numbers, "kind": "secret"}, {**numbers, "delta": 0}):
+        with pytest.raises(ParameterError):
+            claim_from_numbers(wrong, Neighbors.REPLACE)
+
+
 @pytest.mark.parametrize(
-    ("field", "bad"),
+    ("kind", "field", "bad"),
     [
-        ("pure", [[1, 0]]),
-        ("pure", [[-1, 0, 1]]),
-        ("pure", [["1", True, 1]]),
-        ("pure", [["1", 0, 0]]),
-        ("pure", [["1", 0, "2"]]),
-        ("pure", [1, 0, 1]),
-        ("rdp", [[2]]),
-        ("rdp", [[1], ["1/100"]]),
-        ("rdp", [["1/2"], ["1/100"]]),
-        ("rdp", [[2], ["-1/100"]]),
-        ("rdp", [[2, 3], ["1/100"]]),
-        ("rdp", [[2, 2], ["1/100", "1/100"]]),
-        ("rdp", [[], []]),
-        ("log_delta", "inf"),
+        ("rdp", "orders", [2]),
+        ("rdp", "orders", [1, 200]),
+        ("rdp", "orders", [2, "2"]),
+        ("rdp", "values", []),
+        ("rdp", "values", ["1/100"]),
+        ("composed", "pure", [[1, 0]]),
+        ("composed", "pure", [[-1, 0, 1]]),
+        ("composed", "pure", [["1", 0, 0]]),
+        ("composed", "pure", [["1", 0, "2"]]),
+        ("composed", "pure", [1, 0, 1]),
+        ("composed", "rdp", [[2]]),
+        ("composed", "rdp", [[1], ["1/100"]]),
+        ("composed", "rdp", [["1/2"], ["1/100"]]),
+        ("composed", "rdp", [[2], ["-1/100"]]),
+        ("composed", "rdp", [[2, 3], ["1/100"]]),
+        ("composed", "rdp", [[2, 2], ["1/100", "1/100"]]),
+        ("composed", "rdp", [[], []]),
+        ("composed", "log_delta", "inf"),
     ],
 )
-def test_the_lists_of_a_composition_have_domains_too(field: str, bad: Any) -> None:
-    _, purified = stated("composed")
+def test_the_lists_of_a_claim_have_domains_too(kind: str, field: str, bad: Any) -> None:
+    _, purified = stated(kind)
     assert not accepts(changed(purified, 0, field, bad))
+    with pytest.raises(ParameterError):
+        claim_from_numbers({**CLAIM_CASES[kind].numbers(), field: bad}, Neighbors.REPLACE)
+
+
+def test_a_truth_is_no_number_in_a_list() -> None:
+    assert not accepts(changed(stated("composed")[1], 0, "pure", [["1", True, 1]]))
 
 
 # -- one final class a theorem --------------------------------------------------------------------
@@ -318,7 +338,7 @@ def test_every_final_theorem_in_the_folder_is_registered() -> None:
         source = file.read_text(encoding="utf-8")
         found |= set(re.findall(r'^    label = "([^"]+)"', source, re.MULTILINE))
     assert found == set(THEOREMS)
-    assert len(theorems.THEOREMS) == 44
+    assert len(theorems.THEOREMS) == 45
 
 
 @theorem_labels

@@ -11,7 +11,7 @@ import pytest
 import zerodelta as zd
 from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.composition import compose, zcdp_cost
-from zerodelta.privacy.parameters import Neighbors, as_log_delta
+from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.readable import LARGEST_TEXT
 from zerodelta.privacy.steps import Part, Step, from_hexadecimal, read_rational
 
@@ -268,7 +268,3 @@ def test_a_log_delta_of_a_certificate_is_the_float_that_was_written() -> None:
     for value in (-0.1, -30.0, -1e-300, -123456.789):
         assert as_log_delta(repr(value)) == value
     assert as_log_delta("-1/2") == -0.5
-
-
-def test_relations_are_the_two_of_ours() -> None:
-    assert [relation.value for relation in Neighbors] == ["replace", "add-remove"]

@@ -15,9 +15,10 @@ from reference.row_polynomials import coordinates, weights
 from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import discrete_laplace, rounded_count_noise, rounded_k_norm
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.sums import BernsteinCells, ChebyshevBlock
 from zerodelta.privacy.intervals import Level, intervals
+from zerodelta.privacy.statistics import Measurement
 
 LEVEL = Level(level=Fraction(19, 20))
 
@@ -30,9 +31,9 @@ def laplace(scale: int | Fraction) -> NoiseLaw:
     return NoiseLaw(family="geometric", scale=Fraction(scale), unit=Fraction(1))
 
 
-def table(law: NoiseLaw, integers: Any, row: Any, statistic: Any, **more: Any) -> NoisySums:
+def table(law: NoiseLaw, integers: Any, row: Any, statistic: Any, **more: Any) -> Measurement:
     forms = tuple((*row.form(power, 0), Fraction(0)) for power in range(row.degrees[0] + 1))
-    return NoisySums(
+    return Measurement(
         law=law,
         integers=np.asarray(integers),
         forms={"y": forms},
@@ -132,7 +133,7 @@ def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
     (low,), (high,) = intervals([table(law, lines, row, "variance")], LEVEL)["y"]
     assert first_low == pytest.approx(-first_high, rel=1e-3)
     forms = (table(law, lines, row, "mean").forms["y"][i] for i in (0, 2))
-    second = NoisySums(
+    second = Measurement(
         law=law,
         integers=lines,
         forms={"y": tuple(forms)},
@@ -145,14 +146,14 @@ def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
 
 
 def test_joint_counts_noise_is_covered_too() -> None:
-    law, noise, row = drawn("counts", runs=400)
+    law, noise, row = drawn("counts", runs=200)
     y = np.random.default_rng(7).integers(-500, 501, size=50)
     sums = table(law, weights(row, y).sum(axis=0) + noise, row, "mean", joint=True)
     assert covered(intervals([sums], LEVEL), "y", float(y.mean() / 500)).mean() >= 0.93
 
 
-def counts(scale: int, integers: Any, **more: Any) -> NoisySums:
-    return NoisySums(
+def counts(scale: int, integers: Any, **more: Any) -> Measurement:
+    return Measurement(
         law=laplace(scale),
         integers=np.asarray(integers).reshape(-1, 1),
         forms={None: ((Fraction(1), Fraction(0)),)},

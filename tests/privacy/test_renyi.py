@@ -153,7 +153,7 @@ def random_curve(rng: random.Random) -> SubsampledGaussianCurve:
 
 def test_the_certified_divergence_is_the_lemma_rounded_up() -> None:
     rng = random.Random(1)
-    for _ in range(200):
+    for _ in range(70):
         curve, order = random_curve(rng), rng.choice([2, 3, 4, 5, 10, 50, 200, 500])
         truth, found = lemma(curve, order), _certified(curve, order)
         assert truth <= mpf(found) <= truth * (1 + mpf("1e-14"))
@@ -163,7 +163,7 @@ def test_the_certified_divergence_is_the_lemma_rounded_up() -> None:
 def test_skipped_terms_are_bounded_whatever_is_skipped() -> None:
     rng = random.Random(2)
     shapes = set()
-    for _ in range(400):
+    for _ in range(130):
         order = rng.choice([3, 6, 9, 40, 100])
         # from about 4/a on f is concave, convex, concave; far beyond it is steep
         mu_squared = Fraction(10 ** rng.uniform(-0.3, 2) / order)
@@ -245,17 +245,6 @@ def test_sampling_never_costs_and_everything_is_no_sampling() -> None:
     assert everything.log_delta(1) >= ZCDP("3/100").log_delta(1)
     nothing = subsampled_gaussian(rows=9, batch=3, sensitivity_squared=0, variance=50)
     assert nothing.log_delta(1) < -1e5
-
-
-def test_a_larger_batch_more_steps_or_less_noise_is_worse() -> None:
-    def log_delta(batch: int = 10, steps: int = 100, variance: int = 100) -> float:
-        return subsampled_gaussian(
-            rows=1000, batch=batch, sensitivity_squared=4, variance=variance, steps=steps
-        ).log_delta(1)
-
-    assert log_delta() < log_delta(batch=11)
-    assert log_delta() < log_delta(steps=101)
-    assert log_delta() < log_delta(variance=99)
 
 
 def test_high_orders_are_reached_by_adding_few_terms() -> None:

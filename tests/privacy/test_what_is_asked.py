@@ -209,15 +209,6 @@ def test_sentences_of_several_lines_are_issued_on_one() -> None:
 # The norm and the quantum of K-norm noise.
 
 
-def test_counts_name_their_norm() -> None:
-    (step,) = zd.histogram([0, 1], universe=3, epsilon=1, method="k-norm").certificate.steps
-    assert (step.theorem, step.numbers["norm"], step.numbers["quantum"]) == (
-        "k-norm-noise",
-        "counts",
-        1,
-    )
-
-
 def test_a_mean_states_what_one_unit_of_its_integers_is() -> None:
     """ε = sensitivity/scale in lattice units; times the quantum it is the width of the data."""
     for bounds, width in (((0, 2), 2), ((-3, 3), 6)):
@@ -242,18 +233,6 @@ def test_rounds_of_kmeans_name_the_norm_of_their_noise() -> None:
     said = release.certificate.explain()
     assert "the sum of the l2 norms of the blocks" in said
     assert len(rounds) >= 1
-
-
-def test_the_mean_of_one_center_states_what_a_unit_is() -> None:
-    rows = np.ones((500, 3))
-    for bounds, widths in (((0, 10), [10] * 3), (([0, 0, 0], [1, 2, 4]), [1, 2, 4])):
-        (step,) = zd.kmeans(
-            rows, clusters=2, bounds=bounds, epsilon=1, method="one-center"
-        ).certificate.steps
-        quantum, moved = step.numbers["quantum"], Fraction(step.numbers["sensitivity"])
-        each = quantum if isinstance(quantum, list) else [quantum] * 3
-        assert [Fraction(one) * moved for one in each] == widths
-        assert step.numbers["norm"] == "inf"
 
 
 def test_a_step_must_say_what_its_unit_is() -> None:

@@ -79,6 +79,7 @@ CASES: dict[str, zd.records.Certificate] = {
     "adaptive-zcdp": alone("adaptive-zcdp", rho="1/100", rounds=7),
     "public": alone("public"),
     "partition-laplace": alone("partition-laplace", cells=24, row_total=10, unit_rows=3, scale=500),
+    "matrix-laplace": alone("matrix-laplace", dimension=4, squared_length=10, scale=30),
     "partition-k-norm": alone("partition-k-norm", cells=24, row_total=10, unit_rows=3, scale=500),
     "block-k-norm": alone(
         "block-k-norm", blocks=12, dimension=4, row_bound=10, unit_rows=3, scale=500
@@ -164,6 +165,7 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 
 WORSE: dict[str, dict[str, int | None]] = {
     **{each.label: each.worse for each in NOISES},
+    "matrix-laplace": {"dimension": FREE, "squared_length": MORE, "scale": LESS},
     "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
     "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
     "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import time
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from privacy.test_certificate import at, places, put
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release_file import read_text
 from zerodelta.privacy.steps import digest_of
@@ -47,47 +49,27 @@ def texts(folder: Path) -> tuple[tuple[str, Fraction], ...]:
     return tuple(found)
 
 
-def places(data: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = (
-        data.items() if isinstance(data, dict) else enumerate(data) if type(data) is list else ()
-    )
-    found = [before] if before else []
-    for name, part in inner:
-        found += places(part, (*before, name))
-    return found
-
-
 def mutated(data: Any, rng: random.Random) -> Any:
     """Change, remove, repeat or swap parts of JSON, one to three times."""
-    data = json.loads(json.dumps(data))
+    data = copy.deepcopy(data)
     for _ in range(rng.randint(1, 3)):
-        known = places(data)
+        known = list(places(data))
         if not known:
             break
-        *way, last = rng.choice(known)
-        inner = data
-        for each in way:
-            inner = inner[each]
-        kind = rng.randrange(5)
+        spot, kind = rng.choice(known), rng.randrange(5)
+        inner, part, last = at(data, spot[:-1]), at(data, spot), spot[-1]
         if kind == 0:
-            inner[last] = rng.choice(ODD)
+            put(data, spot, rng.choice(ODD))
         elif kind == 1:
             del inner[last]
         elif kind == 2:
-            *other, end = rng.choice(known)
-            try:
-                part: Any = data
-                for each in other:
-                    part = part[each]
-                inner[last] = json.loads(json.dumps(part[end]))
-            except (KeyError, IndexError, TypeError):
-                inner[last] = None
-        elif kind == 3 and isinstance(inner[last], (int, float)):
-            inner[last] = inner[last] * rng.choice([2, -1, 0.5, 1000])
+            put(data, spot, copy.deepcopy(at(data, rng.choice(known))))
+        elif kind == 3 and isinstance(part, (int, float)):
+            put(data, spot, part * rng.choice([2, -1, 0.5, 1000]))
         elif type(inner) is list:
-            inner.insert(last, json.loads(json.dumps(inner[last])))
+            inner.insert(last, copy.deepcopy(part))
         else:
-            inner[str(last) + "x"] = inner[last]
+            inner[str(last) + "x"] = part
     return data
 
 
@@ -152,9 +134,9 @@ def _other_steps(certificate: Any, text: str) -> bool:
     return bool(json.loads(certificate.to_json())["parts"] != steps)
 
 
-def test_a_thousand_mutants_of_releases(tmp_path_factory: Any) -> None:
-    accepted, _ = check(1000, 7, tmp_path_factory.mktemp("mutants"))
-    assert accepted < 500  # else they were hardly changed
+def test_mutants_of_releases(tmp_path_factory: Any) -> None:
+    accepted, _ = check(400, 7, tmp_path_factory.mktemp("mutants"))
+    assert accepted < 200  # else they were hardly changed
 
 
 @pytest.mark.slow

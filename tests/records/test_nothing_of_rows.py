@@ -108,32 +108,3 @@ def test_the_time_is_that_of_the_ticket(tmp_path: Path) -> None:
     text = json.dumps(content_of(release))
     assert set(re.findall(r"\d{4}-\d\d-\d\dT[\d:]+Z", text)) == {release.record.time}
     assert str(tmp_path) not in text
-
-
-def test_a_password_is_in_no_record() -> None:
-    from zerodelta.data.source import Charge, Receipt
-
-    class Team:
-        def __init__(self) -> None:
-            self.url = "postgresql://ana:secret@db/x"
-
-        def check(self, charge: Charge) -> None: ...
-
-        def debit(self, charge: Charge) -> Receipt:
-            return Receipt(ledger="team", entry=1, hash="h", time="2026-01-01T00:00:00Z")
-
-        def _take_back(self, receipt: Receipt, reason: str) -> None: ...
-
-        def note_saved(self, entry: int, place: str, digest: str) -> None: ...
-
-        def covers(self, other: Any) -> bool:
-            return self is other
-
-        @property
-        def line(self) -> str:
-            return ""
-
-    release = zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=Team())
-    assert release.record is not None
-    assert release.record.entries[0]["entry"] == 1
-    assert "secret" not in json.dumps(content_of(release))

@@ -149,13 +149,6 @@ def test_a_frame_comes_back_as_a_light_table(kind: Any, tmp_path: Path) -> None:
     assert cells == nw.from_native(made.value, eager_only=True)["city"].to_list()
 
 
-def test_a_purified_value_is_read_back_and_not_in_the_record(tmp_path: Path) -> None:
-    release = zd.purify(3, space=zd.Finite(7), claim=zd.GaussianDP("1/10"), epsilon=1)
-    again = saved(release, tmp_path)
-    assert again.value == release.value
-    assert again.record.parameters.keys() == {"space", "claim", "epsilon"}
-
-
 def test_a_study_says_that_its_program_is_not_written(tmp_path: Path) -> None:
     study = zd.Study(np.ones((30, 1)), epsilon=1, publish=zd.Finite(["a", "b"]), rounds=1)
     again = saved(study.run(lambda s: "a", rehearse=False), tmp_path)
@@ -253,44 +246,6 @@ def test_what_cannot_be_written_is_refused_before_there_is_a_file(tmp_path: Path
     for odd in (object(), {1, 2}, lambda: 0, np.array([1j])):
         with pytest.raises(zd.errors.ParameterError, match="save"):
             written(odd)
-
-
-def test_what_was_paid_for_is_not_written_over(tmp_path: Path) -> None:
-    path = tmp_path / "income.json"
-    release = zd.mean([1.0], bounds=(0, 1), epsilon=1)
-    release.save(path)
-    release.save(path)  # the same is there already
-    before = path.read_bytes()
-    with pytest.raises(zd.errors.ParameterError, match="choose another name"):
-        zd.mean([1.0], bounds=(0, 1), epsilon=1).save(path)
-    assert path.read_bytes() == before
-    with pytest.raises(FileNotFoundError):
-        release.save(tmp_path / "no folder" / "x.json")
-    with pytest.raises(zd.errors.ParameterError, match="choose another name"):
-        release.save(tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == ["income.json"]
-
-
-def test_a_file_is_there_as_a_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = zd.mean([1.0], bounds=(0, 1), epsilon=1)
-
-    def full(_: int) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("zerodelta.privacy.readable.os.fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        release.save(tmp_path / "x.json")
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.undo()
-
-    def no_links(*_: Any) -> None:
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr("zerodelta.privacy.readable.os.link", no_links)
-    release.save(tmp_path / "x.json")
-    assert zd.load(tmp_path / "x.json").value == release.value
 
 
 def test_only_classes_of_ours_are_made() -> None:

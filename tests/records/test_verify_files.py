@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import zerodelta as zd
-from zerodelta.cli import app
+from cli.people import run as command
 from zerodelta.cli.verify_files import MEANING, SIGNED, UNCHECKED, UNSIGNED
 from zerodelta.privacy.steps import digest_of
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.output
+    return command("verify", *arguments)
 
 
 def opened(**options: Any) -> Any:
@@ -220,15 +217,9 @@ def test_odd_questions_exit_with_2(tmp_path: Path) -> None:
 pytest.importorskip("cryptography", reason="pip install 'zerodelta[sign]'")
 
 
-def signed_run(*arguments: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.output
-
-
 @pytest.fixture
 def keys(tmp_path: Path) -> tuple[Path, Path]:
-    code, output = signed_run("keys", tmp_path / "mine")
+    code, output = command("keys", tmp_path / "mine")
     assert code == 0
     assert len(output.split()[-1]) == 64
     return tmp_path / "mine.key", tmp_path / "mine.pub"
@@ -248,11 +239,11 @@ def test_what_is_signed_is_loaded_and_verified(keys: tuple[Path, Path], tmp_path
     raw = signed.signatures[0].key
     for path in (one, two):
         assert zd.load(path, signed_by=public).value == zd.load(path, signed_by=raw).value
-        code, output = signed_run("verify", path, "--signed-by", public)
+        code, output = run(path, "--signed-by", public)
         assert code == 0
         assert f"signed by {raw}" in output
         assert SIGNED in output
-    told = signed_run("verify", one)[1]
+    told = run(one)[1]
     assert "checked with --signed-by" in told
     assert UNCHECKED in told
     assert "nobody has signed" not in told
@@ -263,7 +254,7 @@ def test_what_is_signed_is_loaded_and_verified(keys: tuple[Path, Path], tmp_path
 
 def test_what_is_not_signed_so_is_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
     private, public = keys
-    signed_run("keys", tmp_path / "other")
+    command("keys", tmp_path / "other")
     path = tmp_path / "income.json"
     income().save(path)
     with pytest.raises(zd.errors.RecordError, match="not signed by"):
@@ -271,14 +262,11 @@ def test_what_is_not_signed_so_is_refused(keys: tuple[Path, Path], tmp_path: Pat
     income().sign(private).save(tmp_path / "signed.json")
     with pytest.raises(zd.errors.RecordError, match="not signed by"):
         zd.load(tmp_path / "signed.json", signed_by=tmp_path / "other.pub")
-    code, output = signed_run("verify", path, "--signed-by", public)
+    code, output = run(path, "--signed-by", public)
     assert code == 1
     assert "NOT VERIFIED: it is not signed by" in output
     (tmp_path / "plain.json").write_text(income().certificate.to_json())
-    assert (
-        "a certificate alone"
-        in signed_run("verify", tmp_path / "plain.json", "--signed-by", public)[1]
-    )
+    assert "a certificate alone" in run(tmp_path / "plain.json", "--signed-by", public)[1]
 
 
 def test_a_wrong_signature_is_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
@@ -294,7 +282,7 @@ def test_a_wrong_signature_is_refused(keys: tuple[Path, Path], tmp_path: Path) -
         path.write_text(json.dumps({**data, "signatures": [{**found, "signature": wrong}]}))
         with pytest.raises(zd.errors.RecordError, match="do not rely on it"):
             zd.load(path, signed_by=public)
-        assert signed_run("verify", path, "--signed-by", public)[0] == 1
+        assert run(path, "--signed-by", public)[0] == 1
 
 
 def test_an_estimator_is_signed_as_a_whole(keys: tuple[Path, Path], tmp_path: Path) -> None:
@@ -307,7 +295,7 @@ def test_an_estimator_is_signed_as_a_whole(keys: tuple[Path, Path], tmp_path: Pa
 
 def test_odd_keys_are_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
     private, public = keys
-    assert signed_run("keys", tmp_path / "mine")[0] == 2  # a key is not written over
+    assert command("keys", tmp_path / "mine")[0] == 2  # a key is not written over
     for odd in (public, tmp_path, tmp_path / "none.key"):
         with pytest.raises(zd.errors.ParameterError, match="zerodelta keys"):
             income().sign(odd)
@@ -316,7 +304,7 @@ def test_odd_keys_are_refused(keys: tuple[Path, Path], tmp_path: Path) -> None:
     for odd in (private, tmp_path / "none.pub"):
         with pytest.raises(zd.errors.ParameterError, match=r"\.pub"):
             zd.load(tmp_path / "x.json", signed_by=odd)
-    assert signed_run("verify", tmp_path / "x.json", "--signed-by", "nobody")[0] == 2
+    assert run(tmp_path / "x.json", "--signed-by", "nobody")[0] == 2
 
 
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +313,7 @@ def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(errors, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"zerodelta\[sign\]"):
         income().sign(tmp_path / "x.key")
-    code, output = signed_run("keys", tmp_path / "x")
+    code, output = command("keys", tmp_path / "x")
     assert code == 2
     assert "zerodelta[sign]" in output
     assert "cryptography" not in sys.modules or not (tmp_path / "x.key").exists()

@@ -78,23 +78,6 @@ def rounded_laplace(scale: Rational, bits: int = BITS) -> RoundedLaw:
     return RoundedLaw(cdf)
 
 
-def rounded_laplace_pmf(k: int, scale: Rational, bits: int = BITS) -> Interval:
-    """Return P(round(Laplace(b)) = k): 1 - e^(-1/2b) at 0, sinh(1/2b)·e^(-|k|/b) elsewhere."""
-    rate = Fraction(1) / scale
-    if k == 0:
-        return 1 - exp_rational(-rate / 2, bits)
-    # sinh(rate/2) e^(-|k| rate), multiplied out so that no factor is large
-    near, far = (abs(k) - HALF) * rate, (abs(k) + HALF) * rate
-    return ((exp_rational(-near, bits) - exp_rational(-far, bits)) / 2).nonnegative()
-
-
-def rounded_laplace_tail(k: int, scale: Rational, bits: int = BITS) -> Interval:
-    """Return P(round(Laplace(b)) >= k) = e^(-(k - 1/2)/b)/2 for k >= 1, by symmetry otherwise."""
-    if k >= 1:
-        return exp_rational((HALF - k) / scale, bits) / 2
-    return 1 - rounded_laplace_tail(1 - k, scale, bits)
-
-
 def rounded_exponential(scale: Rational, bits: int = BITS) -> RoundedLaw:
     """Return the law of round(-b ln U)."""
 
@@ -117,11 +100,11 @@ def normal_between_zero_and(square: Rational, bits: int = BITS) -> Interval:
     term = total = Interval.point(1, fine)
     n = 0
     # Stop where every later ratio x²/(2n+3) is at most 1/2: the rest is at most the last term.
-    while 2 * square > 2 * n + 3 or term.high > 1:
+    while 2 * square > 2 * n + 3 or term.hi > Fraction(1, 1 << fine):
         n += 1
         term = term * (square / (2 * n + 1))
         total = total + term
-    total = Interval(total.lo, total.hi + term.hi, fine)
+    total = Interval.of(total.lo, total.hi + term.hi, fine)
     density = exp_rational(-square / 2, fine) / sqrt(2 * pi(fine))
     return (total * density * sqrt(Interval.point(square, fine))).with_bits(bits)
 

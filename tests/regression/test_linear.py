@@ -12,7 +12,6 @@ import pytest
 
 import zerodelta as zd
 from regression.fits import fit_linear, fit_logistic, fit_multinomial
-from zerodelta.privacy.verify import verify
 from zerodelta.regression.linear import linear_methods
 from zerodelta.regression.rows import Targets
 
@@ -32,35 +31,15 @@ def line(n: int, *, seed: int = 1) -> tuple[Any, Any]:
     return rows, 3 + 2 * rows[:, 0] - rows[:, 1] + rng.normal(size=n) / 10
 
 
+@pytest.mark.parametrize(
+    ("n", "epsilon", "off"), [(60_000, 4, 0.1), (20_000, 50, 0.03), (20_000, 1000, 0.03)]
+)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_finds_the_line(method: str) -> None:
-    rows, targets = line(60_000)
-    release = fit_linear(rows, targets, epsilon=4, data_norm=1, bounds_y=(0, 6), method=method)
-    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=0.1)
-    assert release.value.intercept[0] == pytest.approx(3, abs=0.1)
-
-
-@pytest.mark.parametrize("epsilon", [50, 1000])
-@pytest.mark.parametrize("method", METHODS)
-def test_hardly_any_noise_leaves_the_line_as_it_is(method: str, epsilon: int) -> None:
-    rows, targets = line(20_000)
-    release = fit_linear(
-        rows, targets, epsilon=epsilon, data_norm=1, bounds_y=(0, 6), method=method
-    )
-    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=0.03)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_is_proven_at_its_epsilon(method: str) -> None:
-    rows, targets = line(500)
-    release = fit_linear(rows, targets, epsilon="3/2", data_norm=1, bounds_y=(0, 6), method=method)
-    certificate = release.certificate
-    assert verify(certificate)
-    assert certificate.status.value == "proven"
-    claim = certificate.claim
-    assert isinstance(claim, zd.purification.PureDP)
-    assert claim.exact_epsilon <= Fraction(3, 2)
-    assert [step.theorem for step in certificate.steps] == THEOREMS[method]
+def test_every_method_finds_the_line(method: str, n: int, epsilon: int, off: float) -> None:
+    public: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6), "method": method}
+    release = fit_linear(*line(n), epsilon=epsilon, **public)
+    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=off)
+    assert release.value.intercept[0] == pytest.approx(3, abs=off)
 
 
 def test_auto_takes_the_method_with_the_least_forecast() -> None:
@@ -124,36 +103,24 @@ def test_the_forecast_is_within_a_factor_of_four(method: str) -> None:
     assert 0.25 < release.error / np.mean(found) < 4
 
 
-@pytest.mark.parametrize("missing", ["data_norm", "bounds_y"])
-def test_missing_public_inputs_are_named(missing: str) -> None:
-    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6)}
-    del given[missing]
-    with pytest.raises(zd.errors.ParameterError, match=missing):
-        fit_linear(*line(10), epsilon=1, **given)
-
-
 @pytest.mark.parametrize("bounds", [(0, "1e400"), ("-1e101", 0), (0, "1e-101"), (1, 0), (1, 1)])
 def test_bounds_that_floats_cannot_work_with_are_refused(bounds: Any) -> None:
     with pytest.raises(zd.errors.ParameterError, match="bounds_y"):
         fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=bounds)
 
 
-@pytest.mark.parametrize("method", [*METHODS, "auto"])
-def test_extreme_epsilons_are_refused_and_those_before_work(method: str) -> None:
-    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6), "method": method}
+@pytest.mark.parametrize(
+    "fit", [fit_logistic, fit_multinomial, fit_huber, fit_statistics, fit_linear]
+)
+def test_extreme_epsilons_are_refused_and_those_before_work(fit: Any) -> None:
+    line_of_classes = fit in (fit_logistic, fit_multinomial)
+    given: dict[str, Any] = {"classes": [0, 1]} if line_of_classes else {"bounds_y": (0, 6)}
     for epsilon in ("1e-300", 1e-10, 1.1e6, 1e300):
         with pytest.raises(zd.errors.ParameterError, match="between 1e-9 and 1e6"):
-            fit_linear(*line(10), epsilon=epsilon, **given)
-    for epsilon in ("1e-9", "1e6"):
-        assert np.isfinite(fit_linear(*line(10), epsilon=epsilon, **given).value.coefficients).all()
-
-
-@pytest.mark.parametrize("fit", [fit_logistic, fit_multinomial, fit_huber, fit_statistics])
-def test_every_fit_refuses_extreme_epsilons(fit: Any) -> None:
-    given = {"bounds_y": (0, 6)} if fit in (fit_huber, fit_statistics) else {"classes": [0, 1]}
-    for epsilon in ("1e-300", 1e300):
-        with pytest.raises(zd.errors.ParameterError, match="between 1e-9 and 1e6"):
             fit(*line(10), epsilon=epsilon, data_norm=1, **given)
+    for epsilon in ("1e-9", "1e6"):
+        value = fit(*line(10), epsilon=epsilon, data_norm=1, **given).value
+        assert np.isfinite(value.coefficients).all()
 
 
 @pytest.mark.parametrize(
@@ -163,8 +130,3 @@ def test_every_fit_refuses_extreme_epsilons(fit: Any) -> None:
 def test_a_method_that_is_elsewhere_is_refused_with_its_place(method: str, place: str) -> None:
     with pytest.raises(zd.errors.ParameterError, match=rf"\['huber', 'statistics'\].*{place}"):
         fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=(0, 6), method=method)
-
-
-def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(zd.errors.ParameterError, match="statistics"):
-        fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=(0, 6), method="ols")

@@ -173,11 +173,17 @@ def test_softmax_slopes_and_curvatures_stay_below_what_is_charged(classes: int) 
         assert arb(0.5) + slope + charge <= ball(claimed)
 
 
-def test_add_remove_is_refused() -> None:
+@pytest.mark.parametrize(
+    "minimum",
+    [
+        theorem.HuberObjectivePerturbation(noise_epsilon=Fraction(1), strength=Fraction(1)),
+        theorem.KNormSufficientStatistics.read({"target_weight": 1, "scale": 1}),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_add_remove_is_refused(minimum: Any) -> None:
     with pytest.raises(zd.errors.GuaranteeError, match="replace"):
-        theorem.HuberObjectivePerturbation(noise_epsilon=Fraction(1), strength=Fraction(1)).claim(
-            Neighbors.ADD_REMOVE
-        )
+        minimum.claim(Neighbors.ADD_REMOVE)
 
 
 def test_regularization_that_costs_more_than_epsilon_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from golden import papers
 from golden.golden import CASES
 
 _VALUES = {
@@ -21,33 +22,12 @@ _INNER = "a step inside a release, which is frozen as a whole"
 _OPTIMIZER = "an optimizer of what a caller hands it, without rows and without noise"
 NO_ROWS: dict[str, set[str]] = {
     _FORMULAS: {
+        *papers.OF_FILES,
         *("paper.LqBall", "paper.ConvexSet", "paper.corollary_1", "paper.theorem_3_log_delta"),
-        *("paper.printed_parameters", "paper.algorithm_01_02.channel_for"),
-        *("paper.algorithm_01_02.printed_theorem_1", "paper.algorithm_01_02.theorem_1"),
-        *("paper.algorithm_01_02.proving_steps", "paper.algorithm_01_02.choice_channel_for"),
-        "paper.algorithm_01_02.theorem_3",
-        *("paper.algorithm_04.default_resolution", "paper.algorithm_04.lattice_channel"),
-        *("paper.algorithm_05_06.balanced_iterations", "paper.algorithm_05_06.printed_noise_scale"),
-        "paper.algorithm_07_08.gaussian_sketch",
-        *("paper.algorithm_07_08.printed_iterations", "paper.algorithm_07_08.printed_log_delta"),
-        *(
-            "paper.algorithm_07_08.printed_measurements",
-            "paper.algorithm_07_08.printed_mixing_weight",
-        ),
-        *("paper.algorithm_07_08.tolerance", "paper.algorithm_07_08.recovery_error"),
-        *("paper.algorithm_09_10_11.paper_threshold", "paper.algorithm_09_10_11.split_in_three"),
-        *("paper.algorithm_09_10_11.paper_margin", "paper.algorithm_12_13.mode_log_delta"),
-        *("paper.algorithm_12_13.wrong_probability", "paper.algorithm_12_13.adassp_log_delta"),
-        *("paper.algorithm_12_13.paper_multiplier_squared", "paper.algorithm_14_16.paper_rho"),
-        *("paper.algorithm_14_16.paper_rounds", "paper.algorithm_14_16.paper_sample_size"),
-        *("paper.appendices.continuous_example", "paper.appendices.mixed_epsilon"),
-        *("paper.appendices.printed_epsilon", "paper.appendices.worst_epsilon"),
-        *("paper.appendices.channel_for", "paper.appendices.printed_net"),
-        *("paper.baselines.grid_points", "paper.baselines.laplace_steps"),
-        *("plan, print", "advise, mean", "advise, all tasks", "advise, error"),
-        *("calibrate", "is_purifier", "verify"),
+        *("paper.printed_parameters", "plan, print", "calibrate", "is_purifier", "verify"),
+        *("advise, mean", "advise, all tasks", "advise, error"),
     },
-    _INNER: {"paper.algorithm_12_13.stable_mode", "paper.proportional_sampling"},
+    _INNER: {"paper.proportional_sampling"},
     _OPTIMIZER: {"paper.frank_wolfe", "paper.sparse_recovery"},
     "its rows stay with their owner: it releases nothing": {"sklearn.BoundedScaler"},
 }

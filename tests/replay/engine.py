@@ -28,7 +28,7 @@ from golden.seams import Hand, Tape, frozen, replayed
 from replay.neighbors import World, inhabited
 from replay.premises import FACTS, GAUSSIAN, LOSS, NEVER
 from zerodelta.exact import bits
-from zerodelta.privacy.theorems import theorem_of
+from zerodelta.privacy.verify import theorem_of
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _FOLDER = re.compile(r"/\S*/tmp\w+")

@@ -22,7 +22,9 @@ import pandas as pd
 
 import zerodelta as zd
 from data import fake_spark
+from data.odd_cells import objects
 from data.odd_rows import BYTES, FLOATS, LINES, OBJECTS, TEXTS
+from data.sources import HOLDERS
 from golden import rows
 from golden.rows import COLUMNS, rows_of
 from zerodelta.ledger.store import close_all
@@ -68,6 +70,8 @@ def _cells(kind: int, place: int, cells: Sequence[Any]) -> Row:
 
 # -- sources --------------------------------------------------------------------------------------
 
+Build = Callable[[Sequence[Row], Path], Any]
+
 
 def _table(table: Sequence[Row]) -> Any:
     import pyarrow as pa
@@ -78,14 +82,8 @@ def _table(table: Sequence[Row]) -> Any:
     return pa.table([pa.array(cells, k) for cells, k in columns], names=list(NAMES))
 
 
-def _arrow(table: Sequence[Row], _folder: Path) -> Any:
-    return _table(table)
-
-
-def _dataset(table: Sequence[Row], _folder: Path) -> Any:
-    import pyarrow.dataset as ds
-
-    return ds.dataset(_table(table))
+def _held(holder: str) -> Build:
+    return lambda table, folder: HOLDERS[holder](_table(table), folder)
 
 
 def _spark(table: Sequence[Row], _folder: Path) -> Any:
@@ -93,36 +91,10 @@ def _spark(table: Sequence[Row], _folder: Path) -> Any:
     return fake_spark.frame(_table(table), partitions=2, batch=50)
 
 
-def _parquet(table: Sequence[Row], folder: Path) -> Any:
-    import pyarrow.parquet as pq
-
-    pq.write_table(_table(table), folder / "people.parquet", row_group_size=50)
-    return folder / "people.parquet"
-
-
-def _duckdb(table: Sequence[Row], _folder: Path) -> Any:
-    import duckdb
-
-    return duckdb.from_arrow(_table(table))
-
-
-def _polars(table: Sequence[Row], _folder: Path) -> Any:
-    import polars as pl
-
-    return pl.from_arrow(_table(table))
-
-
-def _polars_lazy(table: Sequence[Row], folder: Path) -> Any:
-    return _polars(table, folder).lazy()
-
-
 def _objects(table: Sequence[Row], _folder: Path) -> Any:
     columns = {}
     for name, cells in zip(NAMES, zip(*table, strict=True), strict=True):
-        column = np.empty(len(cells), dtype=object)
-        for place, cell in enumerate(cells):
-            column[place] = cell
-        columns[name] = pd.Series(column, dtype=object)
+        columns[name] = pd.Series(objects(list(cells)), dtype=object)
     return pd.DataFrame(columns)
 
 
@@ -149,17 +121,16 @@ def _csv(table: Sequence[Row], folder: Path) -> Any:
     return folder / "people.csv"
 
 
-Build = Callable[[Sequence[Row], Path], Any]
 SOURCES: dict[str, tuple[Build, Sequence[Any] | None]] = {
-    "arrow": (_arrow, None),
-    "parquet": (_parquet, None),
-    "duckdb": (_duckdb, None),
-    "polars": (_polars, None),
-    "polars lazy": (_polars_lazy, None),
+    "arrow": (_held("arrow"), None),
+    "parquet": (_held("parquet, 7 groups"), None),
+    "duckdb": (_held("duckdb"), None),
+    "polars": (_held("polars"), None),
+    "polars lazy": (_held("polars lazy"), None),
     "pandas objects": (_objects, OBJECTS),
     "polars texts": (_polars_texts, TEXTS),
     "csv": (_csv, (*TEXTS, *BYTES)),
-    "arrow dataset": (_dataset, None),
+    "arrow dataset": (_held("arrow dataset in memory"), None),
     "spark": (_spark, None),
 }
 """How a data set is written, and which cells other than typed ones it can hold."""

@@ -80,6 +80,16 @@ def _k_norm(mechanism: Any, mine: list[int], yours: list[int]) -> Fraction:
     return _l1(mechanism, mine, yours)
 
 
+def _matrix(mechanism: Any, mine: list[int], yours: list[int]) -> Fraction:
+    """The sum of the sizes of the eigenvalues by which the matrix of products moves (theory W2)."""
+    moved = np.zeros((mechanism.dimension, mechanism.dimension))
+    triangle = np.array([float(k) for k in _moved(mine, yours)]) / mechanism.weights
+    moved[np.triu_indices(mechanism.dimension)] = triangle
+    values = np.linalg.eigvalsh(moved + np.triu(moved, 1).T)
+    certain = Fraction(float(np.abs(values).sum() * (1 - 1e-9)))  # eigenvalues are floats
+    return certain / Fraction(mechanism.scale)
+
+
 def _statistics(plan: Any, mine: list[int], yours: list[int]) -> Fraction:
     """The length of the triangle of XᵀX and of Xᵀy in which the noise is round."""
     weight = Fraction(plan.step.numbers["target_weight"])
@@ -302,6 +312,7 @@ _PREMISES: dict[str, _Premise] = {
     "JointExponential.draw": (_places, _joint_ranks),
     "JointTopK.select": (_scores, _joint_selection),
     "KNorm.apply": (_sums, _k_norm),
+    "MatrixLaplace.apply": (_sums, _matrix),
     "MixedBoundedRelease.apply": (_bounded, _bound),
     "NoisyTop.apply": (_keys, _key_noise),
     "PartitionNoise.apply": (_sums, _cells),

@@ -286,15 +286,6 @@ def test_several_releases_are_added_up_and_the_same_one_counts_once(people: Any)
     assert "ε = 7/2" in page_of_releases([first, second], ledger=ledger)  # left of 5
 
 
-def test_add_remove_counts_twice_beside_replace(tmp_path: Path) -> None:
-    table = np.zeros(100, dtype=[("age", np.float64)])
-    kinds = {"age": zd.number(0, 120, missing=None)}
-    replaced = zd.open(table, columns=kinds, name="p")
-    coming = zd.open(table, columns=kinds, name="p", neighbors="add-remove", expected_rows=100)
-    both = [zd.sum(replaced, "age", epsilon=1), zd.sum(coming, "age", epsilon=1)]
-    assert "pure ε = 3 (replace)" in page_of_releases(both)
-
-
 def test_pages_of_large_tables_stay_small(people: Any) -> None:
     names = [f"city {i}" for i in range(3000)]
     table = np.array([(n, 1.0) for n in names], dtype=[("city", object), ("age", np.float64)])
@@ -304,16 +295,6 @@ def test_pages_of_large_tables_stay_small(people: Any) -> None:
     assert len(page.encode()) < LARGEST_PAGE
     assert "more lines in the saved release" in page
     assert "3000 in all" in page
-
-
-def test_a_forged_release_is_not_reported(people: Any, tmp_path: Path) -> None:
-    release = zd.mean(people, "age", epsilon=1)
-    release.save(tmp_path / "r.json")
-    text = (tmp_path / "r.json").read_text(encoding="utf-8")
-    (tmp_path / "r.json").write_text(text.replace('"epsilon": 1', '"epsilon": "1/2"', 1))
-    with pytest.raises(zd.errors.CertificateError):
-        zd.load(tmp_path / "r.json").report(tmp_path / "r.html")
-    assert not (tmp_path / "r.html").exists()
 
 
 def test_a_release_from_replayed_bits_is_not_private_and_has_no_page() -> None:
@@ -458,8 +439,10 @@ def test_budgets_of_several_data_sets_are_told(tmp_path: Path) -> None:
         paying = ["--ledger", tmp_path / "l", "--budget", budget, "--out", out]
         assert run(*asked(tmp_path / name, "mean", "-", "income"), *paying)[0] == 0
         files.append(out / "release.json")
-    code, output = run("report", *files, "--ledger", tmp_path / "l", "--out", tmp_path / "r.html")
+    out = tmp_path / "r.html"
+    code, output = run("report", *files, "--ledger", tmp_path / "l", "--out", out, "--json")
     assert code == 0, output
+    assert json.loads(output) == {"report": str(out), "releases": 2}
     told = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     for name, budget in (("people", "3"), ("others", "7")):
         assert f"data set{name}budgetε = {budget}spentε = 1/4" in told

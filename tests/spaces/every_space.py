@@ -34,9 +34,9 @@ SPACES: list[Space] = [
 ]
 
 LARGE: list[FiniteSpace] = [
-    Subsets(of=10**6, size=1000),
+    Subsets(of=10**6, size=300),
     Subsets(of=2000, size=1000),
-    Multiset(2**40, 1000),
+    Multiset(2**40, 300),
 ]
 """Only some of their elements are tried."""
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from spaces.garbage import GARBAGE
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, BallLattice, Box
 
@@ -88,7 +87,7 @@ def test_l2_bound_is_the_exact_floor() -> None:
     ratio=st.fractions(Fraction(1, 10**6), 3),
     center=st.sampled_from([0, "1/3", -5, 2**60]),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_every_vector_is_rounded_near_and_inside(
     norm: int, numbers: list[float], radius: Fraction, ratio: Fraction, center: Any
 ) -> None:
@@ -216,27 +215,6 @@ def test_malformed_lattices_are_refused() -> None:
         Ball(2, 1, norm=math.inf).lattice("1/2")
     with pytest.raises(ParameterError, match="lattice"):
         Ball(2, 1).grid(3)
-
-
-@pytest.mark.parametrize("norm", [1, 2])
-@pytest.mark.parametrize("spacing", ["1/10", "1e-4", "1e-9"])
-def test_a_hundred_thousand_coordinates_are_quantized(norm: float, spacing: str) -> None:
-    point = np.random.default_rng(0).normal(size=10**5)
-    lattice = Ball(10**5, 100, norm=norm).lattice(spacing)
-    integers = lattice.quantize(point)
-    assert lattice.contains(integers)
-
-
-@pytest.mark.parametrize("cells", [(1, 1, 1), (2, 5, 1), (7, 2**53, 3)])
-def test_an_unequal_grid_holds_whatever_it_is_given(cells: tuple[int, ...]) -> None:
-    box = Box([0, -1, 1e9], [1, 1000, 2e9])
-    grid = box.unequal_grid(cells)
-    for value in (*GARBAGE, [0, -1, 1e9], [1, 1000, 2e9], [0.5, 3.0, 1.5e9]):
-        integers = grid.quantize(value)
-        assert all(0 <= k < count for k, count in zip(integers.tolist(), cells, strict=True))
-        assert grid.contains(integers)
-        assert box.contains(grid.points(integers))
-    assert not grid.contains(np.array(cells))
 
 
 def test_an_unequal_grid_with_one_number_is_the_grid() -> None:

@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import random
-from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,7 @@ def test_every_kind_of_garbage_becomes_a_lattice_point(
 
 
 @given(anything())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_anything_becomes_an_element(value: Any) -> None:
     for space in SPACES:
         check_space(space, value)
@@ -150,10 +149,3 @@ def test_different_spaces_have_different_descriptions() -> None:
     spaces += [WithExtra(Finite(3), option) for option in odd if option not in (0, 1, 2)]
     written = [json.dumps(space.describe()) for space in spaces]
     assert len(set(written)) == len(written)
-
-
-@pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_spaces_are_immutable(space: Space) -> None:
-    for field in fields(space):  # type: ignore[arg-type]
-        with pytest.raises(FrozenInstanceError):
-            setattr(space, field.name, 3)

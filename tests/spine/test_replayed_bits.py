@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import threading
 import warnings
@@ -21,6 +20,7 @@ import pytest
 import zerodelta as zd
 from completeness import walk
 from golden.golden import CASES, asked
+from spine.calls import calls
 from zerodelta.data import pieces, rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact import bits
@@ -31,7 +31,6 @@ from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
 from zerodelta.testing import replayed
 
-PACKAGE = Path(zd.__file__).resolve().parent
 ROWS = np.linspace(0, 1, 300)
 
 
@@ -247,23 +246,6 @@ CONSTRUCTING = {
     "interop/opendp.py": ["function", "function"],  # inside of OpenDP, which has no other source
 }
 """Where bits of the operating system are asked for whatever a test replays."""
-
-
-def calls(name: str) -> dict[str, list[str]]:
-    """Return the functions that call something by this name, for each file of the package."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        inside: dict[ast.AST, str] = {}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # outer ones first
-            for child in ast.iter_child_nodes(node):
-                own = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                inside[child] = node.name if own else inside.get(node, "")  # type: ignore[attr-defined]
-            if isinstance(node, ast.Call):
-                called = getattr(node.func, "id", getattr(node.func, "attr", None))
-                if called == name:
-                    file = path.relative_to(PACKAGE).as_posix()
-                    found.setdefault(file, []).append(inside[node])
-    return found
 
 
 def test_the_context_is_read_where_certificates_are_issued_and_nowhere_else() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -137,49 +138,40 @@ def test_a_certificate_with_less_noise_is_refused(radius: Any, epsilon: Any) -> 
             broken.release_plan().certificate(ReplayBits("plan"))
 
 
-@pytest.mark.parametrize("momentum", [0, "1/2"])
-@pytest.mark.parametrize("average", [0, "1/2"])
-def test_the_base_of_the_last_step_is_an_integer_point_of_the_ball(
-    momentum: Any, average: Any
+def bases(
+    ball: Ball, spacings: Iterable[Fraction], sums: Iterable[Any], unit: float = 1e-6
 ) -> None:
-    """S2's radius is ⌊r/s⌋ + nB: the first part is verified in integers, whatever came before."""
-    ball, spacing = Ball(3, 2, center=[1, 0, -5]), F(1, 977)
-    sizes = StepSizes(count=4, first=3, momentum=momentum, average=average)
-    rng = np.random.default_rng(5)
-    wild = np.array([2**70, -(2**900), 5], dtype=object)
-    for noisy in [*rng.integers(-(10**6), 10**6, size=(40, 3)), wild]:
-        iterates = Iterates(ball=ball, sizes=sizes, unit=1e-6)
-        iterates.step(noisy)
-        iterates.step(-3 * noisy)
-        iterates.step(noisy)
-        base = iterates.base(spacing)
-        assert all(type(k) is int for k in base)
-        assert sum(k * k for k in base) <= (ball.radius // spacing) ** 2
+    """Assert that S2's radius ⌊r/s⌋ holds in integers, whatever came before."""
+    halves: tuple[Any, ...] = (0, "1/2")
+    for noisy, spacing, momentum, average in itertools.product(sums, spacings, halves, halves):
+        sizes = StepSizes(count=4, first=3, momentum=momentum, average=average)
+        iterates = Iterates(ball=ball, sizes=sizes, unit=unit)
+        for factor in (1, -3, 1):
+            iterates.step(factor * np.array(noisy, dtype=object))
+            base = iterates.base(spacing)
+            assert all(type(k) is int for k in base)
+            assert sum(k * k for k in base) <= (ball.radius // spacing) ** 2
         assert ball.contains(iterates.theta)
 
 
-@pytest.mark.parametrize("momentum", [0, "1/2"])
-def test_a_base_is_a_point_whatever_overflows(momentum: Any) -> None:
+def test_the_base_of_the_last_step_is_an_integer_point_of_the_ball() -> None:
+    wild = np.random.default_rng(5).integers(-(10**6), 10**6, size=(20, 3)).tolist()
+    bases(Ball(3, 2, center=[1, 0, -5]), [F(1, 977)], [*wild, [2**70, -(2**900), 5]])
+
+
+def test_a_base_is_a_point_whatever_overflows() -> None:
     """Velocities, and the number of lattice units in a radius."""
-    ball = Ball(2, 1, center=[1, 0])
     sums = ([2**900, 0], [-(2**900), 2**900], [5, -(2**1000)])
-    for noisy, spacing in itertools.product(sums, (F(1, 977), F(1, 10**310), F(1, 10**400))):
-        sizes = StepSizes(count=2, first=3, momentum=momentum, average=0)
-        iterates = Iterates(ball=ball, sizes=sizes, unit=1e300)
-        iterates.step(np.array(noisy, dtype=object))
-        base = iterates.base(spacing)
-        assert all(type(k) is int for k in base)
-        assert sum(k * k for k in base) <= (ball.radius // spacing) ** 2
+    spacings = (F(1, 977), F(1, 10**310), F(1, 10**400))
+    bases(Ball(2, 1, center=[1, 0]), spacings, sums, unit=1e300)
+    beyond = [F(1, (1 << 63) + side * (1 << 59)) for side in range(2, 30)]
+    bases(Ball(3, 1), beyond, [[-(10**7), 400, 0]])  # whole beyond 64 bits, too
 
 
-@pytest.mark.parametrize("spacing", [F(2, 7), F(3, 10), F(2, 3), F(4, 3)])
-def test_a_base_between_two_lattice_points_is_within_the_smaller_radius(spacing: F) -> None:
+def test_a_base_between_two_lattice_points_is_within_the_smaller_radius() -> None:
     """r/s is no integer: rounding to the nearest point must not leave the ball."""
-    for direction in ([9, 0], [-9, 0], [9, 9], [-5, 7]):
-        iterates = Iterates(ball=Ball(2, 1), sizes=StepSizes(count=2, first=1, average=0), unit=1.0)
-        iterates.step(np.array(direction))
-        base = iterates.base(spacing)
-        assert sum(k * k for k in base) <= (1 // spacing) ** 2
+    spacings = (F(2, 7), F(3, 10), F(2, 3), F(4, 3))
+    bases(Ball(2, 1), spacings, ([9, 0], [-9, 0], [9, 9], [-5, 7]), unit=1.0)
 
 
 # --- the run -----------------------------------------------------------------------------------
@@ -314,6 +306,33 @@ def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.Monkey
             for _ in range(int(step.numbers["count"]))
         ]
         assert drawn == listed
+
+
+@pytest.mark.parametrize("epsilon", [1, 50])
+@pytest.mark.parametrize("count", [1, 20])
+def test_the_channel_has_the_last_word(
+    epsilon: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step cannot end raw; with twenty either ending may be planned."""
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, size=(300, 2))
+    gradients = gradients_of(rows, rows[:, 0], loss=Squared(label_bound=1), radius=1, data_norm=1)
+    descent = plan_descent(
+        gradients,
+        ball=Ball(2, 1),
+        epsilon=epsilon,
+        mixing_probability="1/100",
+        sizes=StepSizes(count=count, first="1/2"),
+    )
+    handed: list[Any] = []
+
+    def marked(self: Any, value: Any, bits: Any) -> Any:
+        handed.append(value)
+        return np.array([0.25, -0.125])
+
+    monkeypatch.setattr(type(descent.channel), "apply", marked)
+    published = descent.run(read(gradients), ReplayBits("descent"))
+    assert published.tolist() == [0.25, -0.125]
+    assert len(handed) == 1
 
 
 # --- minimize ----------------------------------------------------------------------------------

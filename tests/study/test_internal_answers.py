@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zerodelta.data.isolation import INTERNAL, Internal, as_internal, internal_array, reveal
@@ -92,6 +92,7 @@ def test_files_get_nothing(write: Any) -> None:
     assert file.getvalue() == b""
 
 
+REDUCTIONS = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"]
 COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
     {
         "plus": lambda x, a, m: x + 1,
@@ -164,37 +165,10 @@ COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
         "deeply copied": lambda x, a, m: copy.deepcopy(a),
         "as text": lambda x, a, m: a.astype(str),
     }
-    | {
-        f"method {name}": lambda x, a, m, name=name: getattr(m, name)()
-        for name in (
-            "all",
-            "any",
-            "argmax",
-            "argmin",
-            "max",
-            "mean",
-            "min",
-            "prod",
-            "std",
-            "sum",
-            "var",
-        )
-    }
+    | {f"method {name}": lambda x, a, m, name=name: getattr(m, name)() for name in REDUCTIONS}
     | {
         f"function {name}": lambda x, a, m, name=name: getattr(np, name)(m, axis=0)
-        for name in (
-            "all",
-            "any",
-            "argmax",
-            "argmin",
-            "max",
-            "mean",
-            "min",
-            "prod",
-            "std",
-            "sum",
-            "var",
-        )
+        for name in REDUCTIONS
     }
 )
 
@@ -333,6 +307,7 @@ numbers = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False), st
 flat = st.one_of(numbers, st.text(), st.none())
 
 
+@settings(max_examples=40)
 @given(st.one_of(flat, st.lists(flat), st.lists(flat).map(tuple)))
 def test_revealing_undoes_hiding(value: Any) -> None:
     """Of a value, and of the items of a list or tuple."""

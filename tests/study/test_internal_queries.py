@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from zerodelta.data.isolation import reveal
 from zerodelta.data.row_queries import box_lattice, norm_lattice, public_rows, row_query
 from zerodelta.errors import ParameterError
-from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.spaces import Finite
 from zerodelta.study import queries as internal_queries
 from zerodelta.study.plan import StudyPlan
@@ -39,19 +37,6 @@ def made(rows: Any = ROWS, **changes: Any) -> Study:
         **changes,
     }
     return Study(rows, **options)
-
-
-@pytest.fixture
-def noiseless(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], Fraction]]:
-    """Answers without noise; the list gets the integers and the variance of every vector."""
-    seen: list[tuple[list[int], Fraction]] = []
-
-    def apply(self: RoundedGaussian, sums: Any, bits: Any) -> Any:
-        seen.append((sums.tolist(), self.variance))
-        return sums
-
-    monkeypatch.setattr(RoundedGaussian, "apply", apply)
-    return seen
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -193,25 +178,16 @@ def test_a_covariance_that_spends_its_share_twice_is_caught(
     assert spent(QUESTIONS["covariance"][0], noiseless) > 1
 
 
-def test_a_score_moves_by_at_most_the_sensitivity_of_its_choice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_score_moves_by_at_most_the_sensitivity_of_its_choice(choices: Any) -> None:
     """Each score by at most the sensitivity, and with the ε of its share: ε²/8 = share·ρ."""
-    seen: list[tuple[list[int], ExponentialMechanism]] = []
-
-    def select(self: ExponentialMechanism, scores: Any, bits: Any, **_: Any) -> int:
-        seen.append((scores, self))
-        return 0
-
-    monkeypatch.setattr(ExponentialMechanism, "select", select)
     for pair in PAIRS:
         study = made(np.array([pair]))
         study.select(lambda rows: np.stack([rows[:, 0], -rows[:, 1], rows[:, 0] - 1], axis=1))
     moves = [
         max(abs(x - y) for x, y in zip(a[0], b[0], strict=True))
-        for a, b in itertools.combinations(seen, 2)
+        for a, b in itertools.combinations(choices, 2)
     ]
-    mechanism = seen[0][1]
+    mechanism = choices[0][1]
     assert max(moves) == mechanism.sensitivity
     assert mechanism.epsilon == study.plan.selection_epsilon(F(1, 10))
     assert not mechanism.monotone

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
-import gc
 import signal
 import sys
 import threading
@@ -15,27 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study.small_studies import Watched, made
+from study.small_studies import FAILING, SECRET, Watched, made, own_handler, stop
 from study.stages import line_data
 from zerodelta.data.isolation import Watch, quiet, tidying
 from zerodelta.data.rowwise import evaluate
-from zerodelta.errors import EntropyError, ParameterError
-from zerodelta.exact.bits import BitSource
+from zerodelta.errors import ParameterError
 from zerodelta.mechanisms.stable_queries import CustomQuery
-from zerodelta.spaces import Ball, Box, Finite
+from zerodelta.spaces import Ball, Box
 from zerodelta.study.study import Study
-from zerodelta.testing import replayed
-
-SECRET = "secret 12.5"
-OPTIONS: dict[str, Any] = {
-    "publish": Finite(4),
-    "otherwise": "failed",
-    "mixing_probability": "1e-12",
-}
-
-
-def stop() -> None:
-    signal.raise_signal(signal.SIGINT)
 
 
 def raises(study: Study) -> int:
@@ -82,22 +68,19 @@ def is_stopped_in_a_function(study: Study) -> Any:
 
 @pytest.fixture(autouse=True)
 def _handler() -> Iterator[None]:
-    """Python's own handler, also in a background job; it is in its place after every test."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    after = signal.signal(signal.SIGINT, before)
-    assert after is signal.default_int_handler
+    with own_handler():
+        yield
 
 
 def test_an_interrupt_that_the_program_raises_publishes_otherwise() -> None:
-    assert made(**OPTIONS).run(raises, rehearse=False).value == "failed"
-    with made(**OPTIONS) as study:
+    assert made(**FAILING).run(raises, rehearse=False).value == "failed"
+    with made(**FAILING) as study:
         raises(study)
     assert study.release.value == "failed"
 
 
 def test_an_interrupt_that_a_function_of_rows_raises_is_a_failure_of_the_row() -> None:
-    assert made(**OPTIONS).run(raises_in_a_function, rehearse=False).value in range(4)
+    assert made(**FAILING).run(raises_in_a_function, rehearse=False).value in range(4)
 
 
 def run(study: Study, program: Callable[[Study], Any]) -> None:
@@ -161,7 +144,7 @@ def test_a_signal_stops_a_descent_and_ends_the_study() -> None:
 def test_in_another_thread_no_interrupt_leaves() -> None:
     values: list[Any] = []
     thread = threading.Thread(
-        target=lambda: values.append(made(**OPTIONS).run(raises, rehearse=False).value)
+        target=lambda: values.append(made(**FAILING).run(raises, rehearse=False).value)
     )
     thread.start()
     thread.join()
@@ -218,60 +201,7 @@ def test_a_watch_outside_of_the_main_thread_sees_nothing() -> None:
     assert arrived == [False]
 
 
-class NoBits(BitSource):
-    """Bits that have run out."""
-
-    def read(self, count: int) -> bytes:
-        raise EntropyError("no more bits")
-
-
-def test_a_machine_that_fails_does_not_quote_the_program() -> None:
-    def program(study: Study) -> int:
-        raise ValueError(SECRET)
-
-    with pytest.raises(EntropyError) as caught:
-        replayed(NoBits())(lambda: made().run(program, rehearse=False))()
-    assert caught.value.__context__ is None
-
-
-# --- threads, finalizers and warnings ------------------------------------------------------------
-
-
-class Talkative:
-    """Raises when it is collected."""
-
-    def __del__(self) -> None:
-        raise ValueError(SECRET)
-
-
-def drops(study: Study) -> int:
-    Talkative()
-    return 1
-
-
-def drops_a_cycle(study: Study) -> int:
-    first: Any = Talkative()
-    first.self = first
-    return 1
-
-
-def starts_a_thread(study: Study) -> int:
-    def fail() -> None:
-        raise ValueError(SECRET)
-
-    thread = threading.Thread(target=fail)
-    thread.start()
-    thread.join()
-    return 1
-
-
-@pytest.mark.parametrize("program", [drops, drops_a_cycle, starts_a_thread])
-def test_what_threads_and_finalizers_raise_is_not_shown(program: Any, capsys: Any) -> None:
-    hooks = sys.unraisablehook, threading.excepthook
-    made().run(program, rehearse=False)
-    gc.collect()
-    assert capsys.readouterr() == ("", "")
-    assert (sys.unraisablehook, threading.excepthook) == hooks
+# --- threads and warnings ------------------------------------------------------------
 
 
 def test_threads_that_outlive_the_program_stay_silent(capsys: Any) -> None:
@@ -348,17 +278,23 @@ def test_a_program_that_switches_warnings_on_is_not_heard(capsys: Any) -> None:
     assert list(warnings.filters) == before
 
 
-def test_an_interrupt_in_a_function_that_tidies_up_waits_for_the_end_of_the_block() -> None:
+@pytest.mark.parametrize("decorated", [True, False])
+def test_an_interrupt_while_something_tidies_up_waits_for_the_end_of_the_block(
+    decorated: bool,
+) -> None:
     went_on: list[bool] = []
 
-    @tidying
     def tidies() -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # in its own frame
         went_on.append(True)
 
     def block() -> None:
         with Watch() as watch:
-            tidies()
+            if decorated:
+                tidying(tidies)()
+            else:
+                watch.hold()
+                tidies()
             went_on.append(watch.arrived)
 
     with pytest.raises(KeyboardInterrupt):
@@ -381,7 +317,7 @@ def test_entering_and_leaving_a_study_cannot_be_cut_short() -> None:
         with study:
             study.publish(1)
 
-    study = made(**OPTIONS)
+    study = made(**FAILING)
     filters = list(warnings.filters)
     found = sys.gettrace()
     sys.settrace(tracer)
@@ -394,12 +330,12 @@ def test_entering_and_leaving_a_study_cannot_be_cut_short() -> None:
     assert list(warnings.filters) == filters
     with pytest.raises(ParameterError, match="nothing yet"):
         _ = study.release
-    assert made(**OPTIONS).run(lambda s: 1).value == 1
+    assert made(**FAILING).run(lambda s: 1).value == 1
 
 
 def test_a_profiled_program_publishes_its_own_result() -> None:
     profile = cProfile.Profile()
-    study = made(**OPTIONS)
+    study = made(**FAILING)
     profile.enable()
     try:
         release = study.run(lambda s: 2)
@@ -409,6 +345,6 @@ def test_a_profiled_program_publishes_its_own_result() -> None:
 
 
 def test_columns_may_be_numpy_integers() -> None:
-    study = made(**OPTIONS, functions=False)
+    study = made(**FAILING, functions=False)
     release = study.run(lambda s: int(s.mean(np.int64(0)) < 10) + int(s.mean(np.arange(1)[0]) < 10))
     assert release.value == 2

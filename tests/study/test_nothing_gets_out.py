@@ -13,27 +13,17 @@ from typing import Any
 
 import pytest
 
-from study.small_studies import made
-from zerodelta.data.isolation import Watch, _running, quiet
+from study.small_studies import FAILING, SECRET, NoBits, Talkative, made, own_handler, stop
+from zerodelta.data.isolation import _running, quiet
 from zerodelta.errors import EntropyError, ParameterError
-from zerodelta.exact.bits import BitSource
-from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
 from zerodelta.testing import replayed
-
-SECRET = "secret 12.5"
-OPTIONS: dict[str, Any] = {
-    "publish": Finite(4),
-    "otherwise": "failed",
-    "mixing_probability": "1e-12",
-}
 
 
 @pytest.fixture(autouse=True)
 def _handler() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+    with own_handler():
+        yield
 
 
 class ClassUnknown:
@@ -45,8 +35,8 @@ class ClassUnknown:
 
 
 def test_a_value_that_does_not_say_what_it_is_is_a_failure() -> None:
-    assert made(**OPTIONS).run(lambda s: ClassUnknown(), rehearse=False).value == "failed"
-    assert made(**OPTIONS).publish(ClassUnknown()).value == "failed"
+    assert made(**FAILING).run(lambda s: ClassUnknown(), rehearse=False).value == "failed"
+    assert made(**FAILING).publish(ClassUnknown()).value == "failed"
 
 
 def test_a_program_that_raises_after_such_a_value_is_not_heard() -> None:
@@ -55,7 +45,7 @@ def test_a_program_that_raises_after_such_a_value_is_not_heard() -> None:
             study.publish(ClassUnknown())
         raise ValueError(SECRET)
 
-    assert made(**OPTIONS).run(program, rehearse=False).value == "failed"
+    assert made(**FAILING).run(program, rehearse=False).value == "failed"
 
 
 @pytest.mark.parametrize("raises", [True, False])
@@ -75,7 +65,7 @@ def test_a_publication_under_way_in_a_thread_is_waited_for(raises: bool) -> None
         if raises:
             raise ValueError(SECRET)
 
-    assert made(**OPTIONS).run(program, rehearse=False).value == 2
+    assert made(**FAILING).run(program, rehearse=False).value == 2
     threads[0].join()
 
 
@@ -88,7 +78,7 @@ def test_a_tracer_of_the_program_does_not_outlive_it() -> None:
         return 1
 
     before = sys.gettrace()
-    assert made(**OPTIONS).run(program, rehearse=False).value == 1
+    assert made(**FAILING).run(program, rehearse=False).value == 1
     assert sys.gettrace() is before
 
 
@@ -102,15 +92,8 @@ def test_a_recursion_limit_of_the_program_does_not_outlive_it() -> None:
         sys.setrecursionlimit(depth + 12)
         return 1
 
-    assert made(**OPTIONS).run(program, rehearse=False).value == 1
+    assert made(**FAILING).run(program, rehearse=False).value == 1
     assert sys.getrecursionlimit() == limit
-
-
-class NoBits(BitSource):
-    """Bits that have run out."""
-
-    def read(self, count: int) -> bytes:
-        raise EntropyError(SECRET)
 
 
 @pytest.mark.parametrize("catches", [True, False])
@@ -126,14 +109,7 @@ def test_a_machine_that_fails_says_only_that(catches: bool) -> None:
     assert SECRET not in str(caught.value)
 
 
-# --- what finalizers print -----------------------------------------------------------------------
-
-
-class Talkative:
-    """Raises when it is collected."""
-
-    def __del__(self) -> None:
-        raise ValueError(SECRET)
+# --- what threads and finalizers print -----------------------------------------------------------
 
 
 class TalkativeError(Exception):
@@ -171,33 +147,50 @@ def leaves_old_garbage(study: Study) -> int:
     return 1
 
 
+def drops(study: Study) -> int:
+    Talkative()
+    return 1
+
+
+def starts_a_thread(study: Study) -> int:
+    def fail() -> None:
+        raise ValueError(SECRET)
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    return 1
+
+
 PROGRAMS: list[Any] = [
     raises_with_a_local,
     raises_with_a_coroutine,
     raises_from_another,
     leaves_old_garbage,
+    drops,
+    starts_a_thread,
 ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_what_finalizers_raise_after_the_program_is_not_shown(program: Any, capsys: Any) -> None:
+@pytest.mark.parametrize(
+    ("program", "block"),
+    [*((each, False) for each in PROGRAMS), *((each, True) for each in PROGRAMS[:2])],
+)
+def test_what_threads_and_finalizers_raise_is_not_shown(
+    program: Any, block: bool, capsys: Any
+) -> None:
+    hooks = sys.unraisablehook, threading.excepthook
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made().run(program, rehearse=False)
+        if block:
+            with made() as study:
+                program(study)
+        else:
+            made().run(program, rehearse=False)
         gc.collect()
     assert capsys.readouterr() == ("", "")
     assert [str(warning.message) for warning in caught] == []
-
-
-@pytest.mark.parametrize("program", PROGRAMS[:2])
-def test_nor_after_a_with_block(program: Any, capsys: Any) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with made() as study:
-            program(study)
-        gc.collect()
-    assert capsys.readouterr() == ("", "")
-    assert [str(warning.message) for warning in caught] == []
+    assert (sys.unraisablehook, threading.excepthook) == hooks
 
 
 # --- warnings of several threads -----------------------------------------------------------------
@@ -254,7 +247,7 @@ class Stopped:
     """Someone presses Ctrl-C while this value is read."""
 
     def __index__(self) -> int:
-        signal.raise_signal(signal.SIGINT)
+        stop()
         return 1
 
 
@@ -273,7 +266,7 @@ def test_an_interrupt_after_publishing_takes_the_release_back() -> None:
     def program(inside: Study) -> int:
         inside.publish(1)
         with contextlib.suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+            stop()
         return 1
 
     with pytest.raises(KeyboardInterrupt):
@@ -289,7 +282,7 @@ def test_whatever_a_handler_raises_is_an_interrupt() -> None:
     before = signal.signal(signal.SIGINT, handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            made().run(lambda s: signal.raise_signal(signal.SIGINT), rehearse=False)
+            made().run(lambda s: stop(), rehearse=False)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -299,7 +292,7 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
     collect = gc.collect
 
     def interrupted(generation: int = 2) -> int:
-        signal.raise_signal(signal.SIGINT)
+        stop()
         return collect(generation)
 
     monkeypatch.setattr(gc, "collect", interrupted)
@@ -311,23 +304,10 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
     assert list(warnings.filters) == filters
 
 
-def test_a_block_that_tidies_up_is_not_stopped() -> None:
-    steps = []
-
-    def tidies_up() -> None:
-        with Watch() as watch:
-            watch.hold()
-            signal.raise_signal(signal.SIGINT)
-            steps.append(watch.arrived)
-
-    with pytest.raises(KeyboardInterrupt):
-        tidies_up()
-    assert steps == [True]
-
-
-def test_an_interrupt_that_a_function_raises_where_it_is_tried_is_a_failure() -> None:
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_a_function_raises_where_it_is_tried_is_a_failure_and_not_quoted(error: Any) -> None:
     def raises(rows: Any) -> Any:
-        raise KeyboardInterrupt(SECRET)
+        raise error(SECRET)
 
     study = made()
     study.mean(0)

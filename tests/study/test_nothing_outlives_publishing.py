@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from zerodelta.data.arrays import ArraySource
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
 from zerodelta.training.losses import Squared
@@ -40,30 +42,44 @@ def _shape(thing: Any) -> tuple[int, ...]:
     return thing.shape if isinstance(thing, np.ndarray) else (len(thing),)
 
 
-def made(**changes: Any) -> Study:
-    rows = np.random.default_rng(0).uniform(0, 1, size=(ROWS, 2))
-    given: dict[str, Any] = {"publish": Finite(4), "rounds": 3, "bounds": (0, 1)}
-    return Study(rows, epsilon=1, **{**given, **changes})
+def ends_a_block(study: Study) -> None:
+    with study:
+        study.mean(0)
+
+
+def is_gone_when(end: Callable[[Study], Any], columns: int = 2, **changes: Any) -> Study:
+    """End a study; neither does it reach rows, nor does anything else keep them."""
+    rows = np.random.default_rng(0).uniform(0, 1, size=(ROWS, columns))
+    source = ArraySource(rows)
+    given: dict[str, Any] = {"publish": Finite(4), "rounds": 3, "bounds": (0, 1), **changes}
+    study = Study(source, epsilon=1, **given)
+    alive = weakref.ref(source)
+    del source
+    assert holds_rows(study)
+    end(study)
+    gc.collect()
+    assert alive() is None
+    assert not holds_rows(study)
+    return study
 
 
 WAYS: dict[str, Callable[[Study], Any]] = {
     "publish": lambda study: study.publish(study.count(0)),
     "run": lambda study: study.run(lambda inside: inside.mean(0) * 4, rehearse=False),
     "fails": lambda study: study.run(lambda inside: 1 / 0, rehearse=False),
+    "block": ends_a_block,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_are_let_go_with_the_release(way: str) -> None:
-    study = made()
-    assert holds_rows(study)
-    WAYS[way](study)
-    assert not holds_rows(study)
-    assert study.release.value in range(4)
+    assert is_gone_when(WAYS[way]).release.value in range(4)
 
 
-def test_rows_are_let_go_after_a_descent() -> None:
-    study = made(publish=Ball(1, 1), rounds=5)
-    assert holds_rows(study)
-    study.minimize(Squared(label_bound=1), label=1, data_norm=1)
-    assert not holds_rows(study)
+@pytest.mark.parametrize("objective", [Squared(label_bound=1), lambda theta, rows: rows[:, :2]])
+def test_rows_are_let_go_after_a_descent(objective: Any) -> None:
+    def descends(study: Study) -> None:
+        study.minimize(objective, label=2, data_norm=1)
+
+    study = is_gone_when(descends, columns=3, publish=Ball(2, 1), rounds=5)
+    assert study.release.value.shape == (2,)

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from data.opening import opened
 from study.stages import Stage, line_data
-from zerodelta.data.arrays import ArraySource
 from zerodelta.data.isolation import internal_array
 from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
-from zerodelta.training.descent import Iterates, StepSizes
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.losses import Logistic
 from zerodelta.training.models import TanhNetwork
 
 
@@ -87,15 +81,6 @@ def test_a_value_cannot_publish_while_it_is_published() -> None:
     assert study.release is release
 
 
-def test_a_generator_is_no_program() -> None:
-    def program(study: Study) -> Any:
-        study.publish(0)
-        yield 1
-
-    with pytest.raises(ParameterError, match="plain function"):
-        study_of(np.ones((5, 1))).run(program)
-
-
 def test_a_gradient_cannot_publish_an_iterate() -> None:
     study = Stage(line_data(50), Ball(2, 1), rounds=3)
     seen: list[Any] = []
@@ -133,33 +118,11 @@ def test_a_fork_inside_a_descent_publishes_nothing() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
 
 
-def test_a_subclass_of_a_network_is_the_caller_s_word() -> None:
-    class Other(TanhNetwork):
-        pass
-
-    rows = np.column_stack([np.zeros((20, 2)), np.zeros(20)])
-    other = Other(lower=(0, 0), upper=(1, 1))
-    study = Stage(rows, Ball(other.parameters, 1, center=other.start()), rounds=2)
-    assert study.minimize(other).certificate.status is Status.ASSERTED
-
-
 def test_a_network_refuses_other_columns() -> None:
     network = TanhNetwork(lower=(0, 0), upper=(1, 1))
     study = Stage(np.zeros((20, 4)), Ball(network.parameters, 1), rounds=2)
     with pytest.raises(ParameterError, match="3 features"):
         study.minimize(network)
-
-
-def test_a_bad_gradient_is_refused_before_data_is_read() -> None:
-    def failing(theta: Any, rows: Any) -> Any:
-        return 1 / 0
-
-    def centered(theta: Any, rows: Any) -> Any:
-        return (rows - rows.mean(axis=0))[:, :2]
-
-    for gradient, words in ((failing, "ZeroDivisionError"), (centered, "with the other rows")):
-        with pytest.raises(ParameterError, match=words):
-            Stage(line_data(50), Ball(2, 1)).minimize(gradient)
 
 
 def test_a_row_by_row_study_minimizes_row_by_row() -> None:
@@ -176,46 +139,11 @@ def test_a_row_by_row_study_minimizes_row_by_row() -> None:
     assert sizes == {1, 7}  # 7: the made-up rows of the trial
 
 
-def test_the_last_base_is_whole_beyond_64_bits() -> None:
-    for side in range(2, 30):
-        ball = Ball(3, 1)
-        spacing = Fraction(1, (1 << 63) + side * (1 << 59))
-        iterates = Iterates(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
-        iterates.theta = np.array([0.9999999, -0.0004, 0.0])
-        iterates._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
-        iterates._averaged = 1
-        base = iterates.base(spacing)
-        assert all(type(entry) is int for entry in base)
-        assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2
-
-
-def test_a_with_block_lets_no_warning_out() -> None:
-    study = study_of(np.ones((5, 1)))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with study as inside:
-            np.log(np.asarray(inside.mean(0)) - 1e6)
-            warnings.warn("hidden", stacklevel=1)
-    assert caught == []
-
-
 def test_ten_tenths_are_ten_questions() -> None:
     study = study_of(np.ones((5, 1)), rounds=10)
     answers = [float(study.mean(0, share=0.1)) for _ in range(10)]
     assert 0.5 not in answers
     assert float(study.mean(0, share=0.1)) == 0.5
-
-
-def test_errors_after_the_first_answer_do_not_quote_the_program() -> None:
-    study = study_of(np.ones((5, 1)))
-    secret = float(study.mean(0))
-
-    def failing(rows: Any) -> Any:
-        raise ValueError(secret)
-
-    with pytest.raises(ParameterError) as raised:
-        study.mean(failing)
-    assert str(secret) not in str(raised.value)
 
 
 def test_a_tiny_internal_share_selects_without_raising() -> None:
@@ -237,14 +165,6 @@ def test_named_columns_are_not_read_row_by_row(monkeypatch: Any) -> None:
     assert seen == [False, True]
 
 
-def test_bytes_and_single_precision_complex_change_no_other_row() -> None:
-    clean = next(iter(opened(ArraySource(np.array([True, True, False, False]))).blocks()))
-    mixed = next(iter(opened(ArraySource(np.array([True, True, False, b"x"]))).blocks()))
-    assert np.array_equal(clean[:3], mixed[:3])
-    column = np.array([1 + 0j, 2 + 1j], dtype=np.complex64)
-    assert np.isnan(next(iter(opened(ArraySource(column)).blocks()))[1, 0])
-
-
 def test_no_columns_and_no_function_are_named() -> None:
     with pytest.raises(ParameterError, match="one column"):
         study_of(np.zeros((5, 0)))
@@ -256,12 +176,6 @@ def test_clip_beside_layers_is_refused() -> None:
     study = Stage(line_data(50), Ball(2, 1))
     with pytest.raises(ParameterError, match="layers"):
         study.minimize(lambda theta, rows: rows[:, :2], clip=1, layers=[(2, 1)])
-
-
-def test_descents_in_a_program_are_internal_too() -> None:
-    study = Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
-    release = study.run(lambda s: s.minimize(Logistic(), data_norm=1))
-    assert study.release is release
 
 
 @pytest.mark.parametrize("end", [-1.0, 0.0, math.nan, math.inf, -math.inf, 1e-320, 1e300])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import weakref
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from study.small_studies import Watched, made
-from study.stages import line_data
-from zerodelta.data.arrays import ArraySource
+from study.small_studies import made
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, Box, Finite, Space, Subsets
 from zerodelta.study.study import Study
-from zerodelta.training.losses import Logistic
 
 NEVER = "1e-12"
 
@@ -44,8 +40,11 @@ SPACES: list[tuple[Space, Any, Any]] = [
 @pytest.mark.parametrize(("space", "otherwise", "published"), SPACES, ids=str)
 @pytest.mark.parametrize(
     "program",
-    [fails, lambda s: math.nan, lambda s: math.inf, lambda s: "text", lambda s: object()],
-    ids=["raises", "NaN", "infinity", "text", "an object"],
+    [
+        *(fails, lambda s: sys.exit("the data says so")),
+        *(lambda s: math.nan, lambda s: math.inf, lambda s: "text", lambda s: object()),
+    ],
+    ids=["raises", "exits", "NaN", "infinity", "text", "an object"],
 )
 def test_a_failure_publishes_otherwise(
     space: Space, otherwise: Any, published: Any, program: Any
@@ -94,47 +93,3 @@ def test_a_number_is_published_as_the_nearest_element() -> None:
         functions=False,
     )  # fmt: skip
     assert study.run(lambda s: 16 * s.mean(0)).value == 8
-
-
-# --- nothing of the rows is kept -----------------------------------------------------------------
-
-
-def published(study: Study) -> None:
-    study.publish(1)
-
-
-def ran(study: Study) -> None:
-    study.run(lambda s: s.mean(0), rehearse=False)
-
-
-def failed(study: Study) -> None:
-    study.run(fails, rehearse=False)
-
-
-def left(study: Study) -> None:
-    with study:
-        study.mean(0)
-
-
-@pytest.mark.parametrize("end", [published, ran, failed, left])
-def test_a_study_that_has_ended_keeps_no_rows(end: Any) -> None:
-    source = Watched()
-    study = made(rows=source)
-    alive = weakref.ref(source)
-    del source
-    end(study)
-    gc.collect()
-    assert alive() is None
-    assert study.release.value in range(4)
-
-
-@pytest.mark.parametrize("objective", [Logistic(), lambda theta, rows: rows[:, :2]])
-def test_a_descent_keeps_no_rows(objective: Any) -> None:
-    source = ArraySource(line_data(30))
-    study = Study(source, epsilon=1, publish=Ball(2, 1), rounds=2)
-    alive = weakref.ref(source)
-    del source
-    study.minimize(objective, data_norm=1)
-    gc.collect()
-    assert alive() is None
-    assert study.release.value.shape == (2,)

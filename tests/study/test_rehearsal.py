@@ -64,6 +64,15 @@ MISTAKES: dict[str, tuple[Callable[[Study], Any], str]] = {
     "publishes text": (publishes_text, "text"),
     "asks too often": (many, "46 more queries"),
     "asks for too much": (lambda s: [s.mean(0, share=1), s.mean(0)][1], "1 more query"),
+    "a wrong column": (lambda s: s.mean("z"), "z"),
+    "a wrong shape": (lambda s: s.mean(lambda rows: rows[:, 7]), "IndexError"),
+    "no bound": (lambda s: s.gradient(0, clip=None), "clip = None"),  # type: ignore[arg-type]
+    "a typing mistake": (lambda s: s.maen(0), "AttributeError"),  # type: ignore[attr-defined]
+    "no selections planned": (lambda s: s.select([0, 1]), "select"),
+    "the mean of the block": (
+        lambda s: s.mean(lambda rows: rows[:, 0] - rows[:, 0].mean()),
+        "changes with the other rows",
+    ),
 }
 
 
@@ -75,8 +84,10 @@ def test_a_mistake_shows_before_a_row_is_read(mistake: str) -> None:
     with pytest.raises(ParameterError, match=words) as caught:
         study.run(program)
     assert "; " in str(caught.value)  # the remedy
+    assert "no data was read yet" in str(caught.value) or "plain function" in words
     assert source.reads == 0
     assert study.run(lambda s: s.mean("x")).value in range(4)  # it is still good
+    assert source.reads == 1
 
 
 RESULTS: list[tuple[Space, Any, Any]] = [

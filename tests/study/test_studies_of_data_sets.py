@@ -14,11 +14,10 @@ import pytest
 
 import zerodelta as zd
 from study.paths import Case, See, judge
+from study.stages import gradients_in
 from zerodelta.data.isolation import reveal
 from zerodelta.data.source import Protection
 from zerodelta.errors import ParameterError
-from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.mechanisms.sum_noise import RoundedGaussian
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study, StudyProgram
@@ -28,19 +27,6 @@ pyarrow = pytest.importorskip("pyarrow")
 
 F = Fraction
 NAN = math.nan
-
-
-@pytest.fixture
-def noiseless(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], Fraction]]:
-    """Answers without noise; the list gets the integers and the variance of every vector."""
-    seen: list[tuple[list[int], Fraction]] = []
-
-    def apply(self: RoundedGaussian, sums: Any, bits: Any) -> Any:
-        seen.append((sums.tolist(), self.variance))
-        return sums
-
-    monkeypatch.setattr(RoundedGaussian, "apply", apply)
-    return seen
 
 
 def made(people: Any, **changes: Any) -> Study:
@@ -232,20 +218,11 @@ def test_no_row_that_comes_or_goes_moves_an_answer_by_more_than_its_share(
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
-def test_a_choice_costs_its_share_where_rows_come_and_go(
-    monkeypatch: pytest.MonkeyPatch, bounds: Any
-) -> None:
-    seen: list[tuple[list[int], ExponentialMechanism]] = []
-
-    def select(self: ExponentialMechanism, scores: Any, bits: Any, **_: Any) -> int:
-        seen.append((scores, self))
-        return 0
-
-    monkeypatch.setattr(ExponentialMechanism, "select", select)
+def test_a_choice_costs_its_share_where_rows_come_and_go(choices: Any, bounds: Any) -> None:
     for rows in [(), *((row,) for row in itertools.product(ODD, repeat=2))]:
         study = made(added(*rows), selects=True)
         study.select(["x", "y"], bounds=bounds, share=F(1, 3))
-    (nobody, mechanism), *others = seen
+    (nobody, mechanism), *others = choices
     moves = {abs(x - y) for one, _ in others for x, y in zip(nobody, one, strict=True)}
     assert max(moves) == mechanism.sensitivity
     assert mechanism.epsilon**2 / 8 <= study.plan.publishing.calibration.rho / 3
@@ -273,7 +250,6 @@ def test_a_gradient_sum_moves_by_one_bound_at_most_where_a_row_comes_or_goes() -
     rows = list(itertools.product((-1.0, 0.5, 1.0, NAN), (0.0, 1.0, NAN)))
     options: dict[str, Any] = {"publish": Ball(1, 10), "rounds": 5}
     named = {"x": zd.number(-1, 1), "y": zd.boolean()}
-    from study.stages import gradients_in
 
     def total(*some: Any) -> tuple[int, int]:
         study = made(added(*some, columns=named), **options)
@@ -334,24 +310,17 @@ def test_the_noise_of_a_unit_is_that_of_its_rows_together() -> None:
     assert three.mu_squared > third.mu_squared
 
 
-def test_a_choice_of_units_costs_its_share_of_rho(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_of_units_costs_its_share_of_rho(choices: Any) -> None:
     """m rows move a score by m sensitivities: (mε)²/8 is the share of ρ."""
-    seen: list[tuple[list[int], ExponentialMechanism]] = []
-
-    def select(self: ExponentialMechanism, scores: Any, bits: Any, **_: Any) -> int:
-        seen.append((scores, self))
-        return 0
-
-    monkeypatch.setattr(ExponentialMechanism, "select", select)
     for (unit,) in CONTENTS:
         study = made(of_units(unit, [(1.0, 0.5)]), selects=True)
         study.select(["x", "y"], share=F(1, 3))
     moves = [
         abs(x - y)
-        for (a, _), (b, _) in itertools.combinations(seen, 2)
+        for (a, _), (b, _) in itertools.combinations(choices, 2)
         for x, y in zip(a, b, strict=True)
     ]
-    mechanism = seen[0][1]
+    mechanism = choices[0][1]
     rho = study.plan.publishing.calibration.rho
     assert max(moves) == 2 * mechanism.sensitivity
     assert (
@@ -413,8 +382,6 @@ def plain(table: Any) -> Any:
 
 
 def gradient_sum(study: Study) -> list[int]:
-    from study.stages import gradients_in
-
     _, gradients = gradients_in(study, Logistic(), data_norm=1)
     return [int(k) for k in gradients.total(np.array([0.25]))]
 
@@ -453,8 +420,6 @@ def test_training_protects_units() -> None:
 
 
 def test_a_function_of_dropped_rows_adds_no_gradient() -> None:
-    from study.stages import gradients_in
-
     def constant(theta: Any, rows: Any) -> Any:
         return np.ones((len(rows), 1))
 

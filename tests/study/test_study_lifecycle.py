@@ -11,25 +11,20 @@ import signal
 import sys
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reference.chi_square import goodness_of_fit
 from study.small_studies import ROWS, Watched, made
 from zerodelta.data.isolation import internal_array
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
-from zerodelta.spaces import Ball, Box, Finite, Space
+from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
-from zerodelta.testing import replayed
 
 
 def every_use(study: Study) -> list[Callable[[], Any]]:
@@ -228,46 +223,6 @@ def test_nothing_of_a_failure_is_seen(how: str, capsys: Any, caplog: Any) -> Non
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("space", [Finite(["a", "b", "c"]), Box(0, 1), Ball(2, 1)], ids=repr)
-@pytest.mark.parametrize("how", PROGRAMS)
-def test_a_failure_publishes_the_fixed_element(how: str, space: Space) -> None:
-    """With the bits of the channel replayed it is, bit for bit, what publish(None) gives."""
-
-    def published(run: Callable[[Study], Release], label: str) -> Any:
-        with replayed(label):
-            return run(made(publish=space, mixing_probability="1/2")).value
-
-    def nothing(study: Study) -> Release:
-        return study.publish(None)
-
-    def failing(study: Study) -> Release:
-        if how in ("asks and raises", "returns nothing"):  # give the question its own bits
-            inner = study._bits
-            study._bits = ReplayBits("the question")
-            study.count(0)
-            study._bits = inner
-            return study.run(fails, rehearse=False)
-        return study.run(PROGRAMS[how], rehearse=False)
-
-    for i in range(8):
-        np.testing.assert_array_equal(
-            published(failing, f"life {i}"), published(nothing, f"life {i}")
-        )
-
-
-@pytest.mark.parametrize("how", ["raises", "asks and raises", "returns nothing"])
-def test_a_failure_has_the_law_of_publishing_nothing(how: str) -> None:
-    """Element 0 with probability 1-w + w/N, any other with w/N."""
-    runs, weight = 200, Fraction(1, 2)
-    with replayed(f"law of {how}"):
-        values = Counter(
-            made(mixing_probability=weight).run(PROGRAMS[how], rehearse=False).value
-            for _ in range(runs)
-        )
-    law = [5 / 8, 1 / 8, 1 / 8, 1 / 8]
-    assert goodness_of_fit([values[i] for i in range(4)], law) > 1e-4
-
-
 def test_a_with_block_hides_what_happens_in_it() -> None:
     for program in PROGRAMS.values():
         study = made()
@@ -328,27 +283,6 @@ def test_a_question_beyond_the_plan_gets_a_constant_and_reads_nothing() -> None:
 
 
 # --- rehearsal -----------------------------------------------------------------------------------
-
-MISTAKES: dict[str, Callable[[Study], Any]] = {
-    "a wrong column": lambda s: s.mean("z"),
-    "a wrong shape": lambda s: s.mean(lambda rows: rows[:, 7]),
-    "no bound": lambda s: s.gradient(0, clip=None),  # type: ignore[arg-type]
-    "a typing mistake": lambda s: s.maen(0),  # type: ignore[attr-defined]
-    "no selections planned": lambda s: s.select([0, 1]),
-    "a division": lambda s: 1 / 0,
-    "the mean of the block": lambda s: s.mean(lambda rows: rows[:, 0] - rows[:, 0].mean()),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_show_before_data_is_touched(mistake: str) -> None:
-    source = Watched()
-    study = made(rows=source)
-    with pytest.raises(ParameterError, match="no data was read yet"):
-        study.run(MISTAKES[mistake])
-    assert source.reads == 0
-    study.run(lambda s: s.mean("x") > 0.5)  # it is still good
-    assert source.reads == 1
 
 
 def test_a_program_that_uses_the_study_itself_is_stopped_in_the_rehearsal() -> None:

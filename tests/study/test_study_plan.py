@@ -241,37 +241,23 @@ def test_what_was_forgotten_is_refused_with_the_remedy(what: str) -> None:
 # --- what is shown -------------------------------------------------------------------------------
 
 
-def test_the_repr_shows_the_budget() -> None:
-    made = planned(rows=np.zeros(2000))
-    lines = repr(made).splitlines()
-    labels = [line[2:21].strip() for line in lines[1:]]
-    assert lines[0] == "Study of 2000 rows: pure ε = 1, δ = 0"
-    for label in ("publishes", "internal queries", "noise per query", "predicted error"):
-        assert label in labels
-    assert "basic composition" in labels
-    text = repr(made)
-    assert "Finite(16)" in text
-    assert f"1000, together μ = {made.mu:.4g}" in text
-    assert f"{made.noise_per_query:.4g} × its sensitivity" in text
-    assert f"{made.noise_per_query / 2000:.3g} × a mean's range" in text
-    assert f"{made.predicted_error:.3g} (chance of a random element)" in text
-    assert f"{made.noise_by_basic_composition:.4g} × it" in text
-    assert "times more noise" in text
+def test_the_repr_shows_the_budget_and_whether_a_study_pays() -> None:
+    study = Study(np.zeros(2000), epsilon=1, publish=Finite(16), rounds=1000)
+    made, text = study.plan, repr(study)
+    assert text == repr(made)
+    assert text.startswith("Study of 2000 rows: pure ε = 1, δ = 0\n")
+    for shown in (
+        *("publishes", "Finite(16)", "internal queries", f"1000, together μ = {made.mu:.4g}"),
+        *("noise per query", f"{made.noise_per_query:.4g} × its sensitivity"),
+        f"{made.noise_per_query / 2000:.3g} × a mean's range",
+        *("predicted error", f"{made.predicted_error:.3g} (chance of a random element)"),
+        *("basic composition", f"{made.noise_by_basic_composition:.4g} × it", "times more noise"),
+    ):
+        assert shown in text
     assert made.predicted_error == pytest.approx(1e-3 * 15 / 16)
-
-
-def test_the_repr_says_when_a_study_does_not_pay() -> None:
-    assert "times less noise" in repr(planned(rounds=1))
-
-
-def test_the_repr_says_how_selections_are_counted() -> None:
+    assert "zCDP" not in text
     assert "(as zCDP, because of selections)" in repr(planned(selects=True))
-    assert "zCDP" not in repr(planned())
-
-
-def test_the_repr_of_a_study_is_its_plan() -> None:
-    study = Study(ROWS, epsilon=1, publish=Finite(2), rounds=1)
-    assert repr(study) == repr(study.plan)
+    assert "times less noise" in repr(planned(rounds=1))
 
 
 # --- the certificate -----------------------------------------------------------------------------

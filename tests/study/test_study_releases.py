@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -84,14 +83,3 @@ def test_a_source_of_bits_that_fails_publishes_nothing() -> None:
             study.run(lambda s: 1, rehearse=False)
     with pytest.raises(ParameterError, match="nothing yet"):
         _ = study.release
-
-
-def test_a_release_holds_nothing_of_the_study() -> None:
-    release = made().run(asks_much, rehearse=False)
-    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
-    assert {field.name for field in fields(release)} == told | {"record", "signatures", "paid_by"}
-    assert (release.sums, release.plan) == ((), None)
-    assert release.seconds is None
-    assert release.diagnostics is None
-    assert release.value in range(4)
-    assert type(release.value) is int

@@ -26,13 +26,12 @@ from zerodelta.paper.algorithm_07_08 import pure_frank_wolfe
 from zerodelta.privacy.certificate import PROGRAM
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
-from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
 from zerodelta.training.frank_wolfe import VertexSteps
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients
 from zerodelta.training.losses import Logistic
-from zerodelta.training.models import LinearPredictor, Model, TanhNetwork
+from zerodelta.training.models import LinearPredictor, Model
 
 # --- yes or no -----------------------------------------------------------------------------------
 
@@ -42,13 +41,6 @@ from zerodelta.training.models import LinearPredictor, Model, TanhNetwork
 def test_only_true_and_false_are_yes_and_no(name: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=name):
         made(**{name: value})
-
-
-@pytest.mark.parametrize("value", [True, np.True_])
-def test_a_study_of_functions_says_so(value: Any) -> None:
-    certificate = made(functions=value).run(lambda s: 1).certificate
-    assert certificate.status is Status.ASSERTED
-    assert FUNCTIONS in certificate.assumed
 
 
 # --- functions -----------------------------------------------------------------------------------
@@ -125,22 +117,6 @@ def test_a_kept_copy_of_rows_cannot_be_made_writable() -> None:
     for array in (block, block.base if isinstance(block.base, np.ndarray) else block):
         with pytest.raises(ValueError, match="WRITEABLE"):
             array.flags.writeable = True
-
-
-def test_only_our_own_network_is_proven() -> None:
-    class Mine(TanhNetwork):
-        pass
-
-    options: dict[str, Any] = {"lower": (0,), "upper": (1,), "units": 2}
-    for network, proven in ((TanhNetwork(**options), True), (Mine(**options), False)):
-        made_of = CallableGradients(
-            Examples.of_arrays(ROWS),
-            gradient=network.gradient,
-            radius=1,
-            clip=1,
-            dimension=network.parameters,
-        )
-        assert (made_of.status is Status.PROVEN) is proven
 
 
 def test_an_interrupt_of_a_loss_does_not_bring_out_where_a_descent_is() -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import zerodelta as zd
+from zerodelta.audit.exact import neighbors
 from zerodelta.data.dataset import Dataset
 
 NOWHERE = float("nan")
@@ -120,3 +122,61 @@ def _lists(values: Sequence[float]) -> Iterator[tuple[float, ...]]:
 
 def _differ(one: Any, two: Any) -> bool:
     return sum(bool(a != b) for a, b in zip(one, two, strict=True)) == 1
+
+
+# -- one row beside another ------------------------------------------------------------------------
+
+BESIDE = ["replace", "where", "add-remove", "unit"]
+Rows = tuple[Any, ...]
+
+
+def opened_beside(rows: Rows, columns: dict[str, Any], relation: str) -> Dataset:
+    """Open a few rows; all but the last are those of one unit, of which two count."""
+    table = pd.DataFrame(list(rows), columns=list(columns))
+    options: dict[str, Any] = {}
+    if relation == "add-remove":
+        options = {"neighbors": "add-remove", "expected_rows": 2}
+    if relation == "unit":
+        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
+        options = {"unit": "who", "max_rows": 2, "units": 2}
+    return zd.open(table, columns=columns, **options)
+
+
+def tables_beside(
+    rows: Sequence[Any], other: Any, relation: str, *, of_unit: Sequence[Any]
+) -> tuple[list[Rows], Callable[[list[Any]], list[tuple[Any, Any]]]]:
+    """Tables of the other row and any one, or two of a unit; and which results are of neighbors."""
+    if relation == "add-remove":
+        return [(other,), *((other, row) for row in rows)], lambda found: [
+            (found[0], one) for one in found[1:]
+        ]
+    tables: list[Rows] = [(row, other) for row in rows]
+    if relation == "unit":
+        pairs = itertools.combinations_with_replacement(of_unit, 2)
+        tables = [(*pair, other) for pair in pairs]
+    return tables, lambda found: list(itertools.combinations(found, 2))
+
+
+def certified_beside(certificate: Any, relation: str, epsilon: Any) -> None:
+    """Assert that ε is proven for the relation."""
+    related = "add-remove" if relation == "add-remove" else "replace"
+    unit = "who" if relation == "unit" else None
+    claim = zd.verify(certificate, epsilon=epsilon, neighbors=related, unit=unit)
+    assert claim == zd.purification.PureDP(epsilon, neighbors=zd.records.Neighbors(related))
+
+
+# -- tables that are sums over rows ----------------------------------------------------------------
+
+
+def unordered(universe: Sequence[Any], count: int) -> list[Rows]:
+    """Return each table of so many rows once, whatever their order."""
+    return list(itertools.combinations_with_replacement(universe, count))
+
+
+def unordered_pairs(universe: Sequence[Any], count: int) -> list[tuple[Rows, Rows]]:
+    """Return those of them that differ in one row: by position, for a NaN is not its own equal."""
+    places = itertools.product(range(len(universe)), repeat=count)
+    pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(places)}
+    return [
+        (tuple(universe[i] for i in a), tuple(universe[i] for i in b)) for a, b in sorted(pairs)
+    ]

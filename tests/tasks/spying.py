@@ -6,6 +6,15 @@ from typing import Any
 
 import pytest
 
+from zerodelta.exact.bits import BitSource
+
+
+class NoBits(BitSource):
+    """Bits that nobody may read: what is refused must be refused before."""
+
+    def read(self, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes were drawn")
+
 
 def recorded(
     monkeypatch: pytest.MonkeyPatch, mechanism: type, method: str, returns: Any

@@ -61,9 +61,9 @@ class ExampleMean(ColumnStatistic):
         error = MEAN.forecast(noise, rows=rows, center=center, half=half)
         return math.exp(center) * math.expm1(error)
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return exp of those of the mean."""
-        low, high = MEAN.interval(line, column)
+        low, high = MEAN.interval(line)
         return np.exp(low) * (1 - 2.0**-40), np.exp(high) * (1 + 2.0**-40)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import zerodelta as zd
@@ -24,9 +26,11 @@ from attacks.unreadable import Empty
 from data.odd_cells import ODD, Interrupting
 from golden import verbs
 from golden.golden import asked, call_of
-from zerodelta.errors import BudgetError, ParameterError
-from zerodelta.exact.bits import BitSource
+from tasks.spying import NoBits
+from zerodelta.errors import BudgetError, ParameterError, did_you_mean
 from zerodelta.models import NetworkModel
+from zerodelta.spaces import Finite
+from zerodelta.tasks.features import select_features
 from zerodelta.testing import replayed
 
 PAID = {"epsilon", "ledger"}
@@ -37,13 +41,7 @@ CASES = [
 ARRAYS = list(dict.fromkeys(case.partition(", ")[0] for case in CASES if CALLS.get(case)))
 """Verbs by the fuzzed call of each, on an array or a list."""
 NAN, INF = math.nan, math.inf
-
-
-class NoBits(BitSource):
-    """Bits that nobody may read."""
-
-    def read(self, count: int) -> bytes:
-        raise AssertionError(f"{count} bytes were drawn")
+FRAME = pl.DataFrame({"a": [1.0, 2.0]})
 
 
 def mistaken(verb: Callable[..., Any], given: Sequence[Any], options: dict[str, Any]) -> str:
@@ -98,7 +96,7 @@ def test_diagnostics_are_a_part_of_epsilon(case: str) -> None:
 @taking("method")
 def test_a_method_is_one_of_those_that_there_are(case: str) -> None:
     if "method=" not in case:
-        for wrong in ("best", "Auto", None, 3, ["lloyd"], {"a": 1}, np.zeros(2)):
+        for wrong in ("best", "Auto", None, 3, ["lloyd"], {"a": 1}, np.zeros(2), FRAME):
             assert changed(case, method=wrong).startswith("method")
 
 
@@ -106,6 +104,12 @@ def test_a_method_is_one_of_those_that_there_are(case: str) -> None:
 def test_bounds_are_a_pair_of_numbers_that_rises(case: str) -> None:
     for wrong in (None, 3, "ab", (0, 1, 2), (1, 0), (0, 0), (0, NAN), (0, INF)):
         assert any(word in changed(case, bounds=wrong) for word in ("bounds", "lower", "upper"))
+    for wide in WIDE:
+        assert re.search(r"\b(bound|lower|upper).*2\^", changed(case, bounds=wide), re.DOTALL)
+
+
+WIDE: list[Any] = [(-1.7e308, 1.7e308), (0, 10**400), (-(10**400), 0), (0, "1e309")]
+"""Beyond what floats can work with."""
 
 
 def columns_of(case: str) -> list[int]:
@@ -126,7 +130,8 @@ def test_columns_are_names_of_columns(case: str) -> None:
         assert told.startswith(("columns", "of"))
 
 
-UNKNOWN = ("no such column", ["no such column"], 3.5)
+UNKNOWN: list[Any] = ["no such column", ["no such column"], 3.5, 3, True, object, [], {"0": 1}]
+UNKNOWN += [b"0", [[1]], [np.zeros(2)]]
 
 
 @pytest.mark.parametrize("parameter", ["by", "target", "label"])
@@ -168,9 +173,11 @@ CELLS = [*ODD.values(), Interrupting(), b"x", 1j, object, 5e-324, 1e308]
 TABLES = [CELLS, CELLS[::-1], [NAN], [INF], ["x"], [None]]
 WITHIN: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
-        ("mean", "median", "quantile", "quantiles", "trimmed_mean", "std"),
+        ("mean", "median", "quantile", "trimmed_mean", "std"),
         lambda value: bool(np.all((np.asarray(value) >= 0) & (np.asarray(value) <= 100))),
     ),
+    "quantiles": lambda value: bool(np.all(np.diff([0, *value, 100]) >= 0)),
+    "cdf": lambda value: bool(np.all(np.diff([0, *value, 1]) >= 0)),
     "answer_queries": lambda value: all(
         cells.min() >= 0 and math.isclose(cells.sum(), 1) for cells in value.values()
     ),
@@ -236,11 +243,23 @@ def _fails(*_: Any) -> Any:
     return 1 / 0
 
 
+CODES: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"columns": wrong}, ".*category, a boolean or a date")
+        for wrong in ("age", ["city", "member"], None)
+    ),
+    *((wrong, ".*were declared") for wrong in ({"universe": ["oslo"]}, {"unknown": "rome"})),
+]
+DIVIDING: list[tuple[dict[str, Any], str]] = [
+    ({"method": wrong}, ".*private") for wrong in ("k-norm", "mwem")
+]
+"""Methods that divide by the number of rows."""
+
 MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mean": [({"data_norm": 1}, "bounds, data_norm"), ({"norm": 3}, "norm")],
     "mean, data norm": [
         ({"data_norm": None}, "bounds, data_norm"),
-        ({"data_norm": 0}, "data_norm"),
+        *(({"data_norm": wrong}, "data_norm") for wrong in (0, np.zeros(2), FRAME)),
         *(({"norm": wrong}, "norm") for wrong in (True, 3, 0, "2")),
     ],
     "median": [
@@ -265,11 +284,15 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "trimmed_mean, method=propose-test-release": [({"spread": None}, "spread")],
     "histogram, items": [
         ({"universe": None}, "universe"),
+        ({"bins": [0, 1]}, "universe, unknown"),
+        ({"universe": None, "bins": [1, 0]}, "bins"),
+        ({"universe": None, "bins": 4}, "bounds.*bins as a list of edges"),
         ({"universe": 0}, "size"),
         ({"universe": 2**27}, "universe"),
         ({"unknown": 77}, "unknown"),
     ],
     "mode": [
+        ({"items": np.zeros((3, 2))}, "dimensions of items"),
         ({"universe": None}, "universe"),
         ({"universe": 2**60}, "universe"),
         ({"unknown": 77}, "unknown"),
@@ -285,10 +308,24 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "correlation": [
         ({"data_norm": 1}, "bounds"),
         ({"bounds": (0, "1e101")}, "bounds"),
-        ({"bounds": None, "data_norm": "1e-101"}, "data_norm"),
-        ({"bounds": None, "data_norm": 0}, "data_norm"),
+        *(
+            ({"bounds": None, "data_norm": wrong}, "data_norm")
+            for wrong in (0, "1e-101", np.zeros(2), FRAME)
+        ),
+        ({"bounds": None}, "bounds, data_norm"),
         ({"method": "laplace"}, "method"),
     ],
+    "covariance": [({"columns": ["age", "city"]}, "columns.*numbers")],
+    "count, by": [({"columns": ["age", "income"]}, "columns.*one column")],
+    "mean, by": [({"columns": None}, "columns.*name them"), ({"method": "laplace"}, "method")],
+    "histogram": [({"bins": [0, 1]}, ".*own groups"), *CODES],
+    "mode, data set": CODES,
+    "answer_queries": [
+        *(({"columns": wrong}, ".*age") for wrong in (["age"], None)),
+        ({"domain": {"city": 2}}, ".*declared"),
+    ],
+    "answer_queries, where": DIVIDING,
+    "answer_queries, unit": DIVIDING,
     "pca": [
         *(({"components": wrong}, "components") for wrong in (0, 3)),
         *(({"radius": wrong}, "radius") for wrong in (0, 2)),
@@ -297,17 +334,27 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         *(({"domain": wrong}, "domain") for wrong in (None, [2, 2], {0: 1, 1: 2})),
         ({"domain": {0: 2, 7: 2}}, "columns of the domain"),
         *(({"workload": wrong}, "workload") for wrong in (4, [], [(0, 9)], [(0, 1), (1, 0)])),
+        ({"method": "purified"}, r"method.*'mwem'\].*zerodelta\.paper\.multiset_mwem"),
     ],
     "synthesize, array": [
-        ({"domain": None}, "domain"),
+        ({"domain": None}, "domain.*known without the rows"),
+        (
+            {"rows": np.zeros((5, 25)), "domain": dict.fromkeys(range(25), 2)},
+            r"domain.*at most 2\^24.*answer_queries",
+        ),
         ({"size": 0}, "size"),
+        ({"method": "purified"}, r"method.*'mwem'\].*zerodelta\.paper\.multiset_mwem"),
     ],
     "decision_tree": [
         *(({"thresholds": wrong}, "thresholds") for wrong in WRONG_THRESHOLDS),
-        ({"classes": (1, 1)}, "classes"),
-        ({"classes": (0, 1, 2)}, "classes"),
+        *(({"classes": wrong}, "classes") for wrong in ((1, 1), (0, 1, 2))),
+        ({"label": "city"}, ".*city"),
     ],
-    "kmeans": [({"clusters": 0}, "clusters"), ({"clusters": 10**7}, "clusters")],
+    "kmeans": [
+        *(({"clusters": wrong}, "clusters") for wrong in (0, 10**7)),
+        *(({"columns": wrong}, ".*(city|note)") for wrong in (["age", "city"], ["note"], None)),
+    ],
+    "kmeans, where": [({"columns": ["height"]}, ".*height")],
     "select_features, array": [
         ({"bounds": None}, "bounds.*bounds="),
         ({"target_bounds": None}, "target_bounds.*target_bounds="),
@@ -365,12 +412,20 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"query": sum, "bounds": (0, 1)}, "local"),
         ({"query": sum, "bounds": (0, 1), "local": len}, "change"),
     ],
-    "heavy_hitters": [({"false_keys": 0}, "false_keys"), ({"goal": "both"}, "goal")],
+    "table, text keys": [({"false_keys": wrong}, "false_keys") for wrong in (0, -1, "x", 2**25)],
+    "heavy_hitters": [
+        ({"false_keys": 0}, "false_keys"),
+        ({"goal": "both"}, "goal"),
+        ({"universe": ["a"]}, "universe"),
+    ],
     "heavy_hitters, items": [
         *(({"universe": wrong}, "universe") for wrong in (None, "abc")),
-        *(({"universe": kind}, "column") for kind in (zd.text(20), zd.number(0, 1))),
+        ({"universe": zd.text(20)}, "column.*alphabet"),
+        ({"universe": zd.number(0, 1)}, "column.*integer=True"),
+        ({"universe": zd.text(5000, alphabet="ab")}, "length.*4096 characters"),
+        ({"universe": 3, "data": np.zeros((2, 2))}, "columns"),
     ],
-    "top_k": [({"k": 0}, "k"), ({"method": "joint"}, "method")],
+    "top_k": [({"k": 0}, "k"), ({"k": 99}, "k"), ({"method": "joint"}, "method")],
     "top_k, text keys": [({"k": 0}, "k"), ({"sensitivity": 1}, "sensitivity")],
     "top_k, scores": [
         ({"sensitivity": None}, "sensitivity"),
@@ -387,3 +442,114 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
 def test_a_mistake_in_a_public_input_is_told_by_its_name(case: str) -> None:
     for changes, name in MISTAKES[case]:
         assert re.match(name, changed(case, **changes), re.DOTALL), changes
+
+
+# -- mistakes that would release something meaningless ---------------------------------------------
+
+COLUMN, TABLE = np.linspace(0, 1, 50), np.linspace(0, 1, 150).reshape(50, 3)
+
+
+def scores(given: Any, **public: Any) -> Any:
+    return replayed(NoBits())(zd.select)(given, epsilon=1, **public)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *(TABLE, TABLE.tolist(), [tuple(row) for row in TABLE], list(TABLE)),
+        *({"a": [1, 2], "b": [3]}, pl.DataFrame(TABLE)),
+    ],
+    ids=["array", "lists", "tuples", "list of arrays", "mapping of lists", "frame"],
+)
+def test_a_table_of_rows_is_not_a_list_of_scores(rows: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^scores = .*bounds=\(lower, upper\)"):
+        scores(rows, sensitivity=1)
+
+
+@pytest.mark.parametrize("rows", [COLUMN, COLUMN.tolist(), TABLE[:, :1], TABLE[:, :0]])
+def test_a_table_of_options_has_two_columns_at_least(rows: Any) -> None:
+    """One column is most often a list of scores, of which the sum was then the only option."""
+    with pytest.raises(ParameterError, match=r"^columns of rows = .*sensitivity="):
+        scores(rows, bounds=(0, 1))
+
+
+def test_a_spread_beyond_all_floats_is_only_a_bad_guess() -> None:
+    for spread in (10**400, 1e-320):
+        release = zd.trimmed_mean(COLUMN, trim=0.1, bounds=(0, 1), spread=spread, epsilon=1)
+        assert 0 <= release.value <= 1
+
+
+# -- near misses ----------------------------------------------------------------------------------
+
+NAMES: list[tuple[Callable[[Any], Any], str, str]] = [
+    (lambda m: zd.kmeans(TABLE, clusters=2, bounds=(0, 1), epsilon=1, method=m), "Loyd", "lloyd"),
+    (
+        lambda m: zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=m),
+        "flip",
+        "permute-and-flip",
+    ),
+    (lambda m: zd.mean(COLUMN, bounds=(0, 1), epsilon=1, method=m), "Laplace", "laplace"),
+    (lambda m: zd.mode([0, 1], universe=2, epsilon=1, method=m), "Auto", "auto"),
+    (
+        lambda m: select_features(
+            TABLE, target=0, size=1, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, method=m
+        ),
+        "step-wise",
+        "stepwise",
+    ),
+    (lambda task: zd.advise(task, n=10, epsilon=1), "k-means", "kmeans"),
+    (lambda task: zd.advise(task, n=10, epsilon=1), "trimmed mean", "trimmed_mean"),
+    (
+        lambda name: zd.advise("mode", n=10, universe=3, epsilon=1, **{name: 2}),
+        "univers",
+        "universe",
+    ),
+    (lambda name: zd.plan(Finite(16), epsilon=1, channel=name), "unifrom", "uniform"),
+]
+
+
+@pytest.mark.parametrize(("call", "given", "meant"), NAMES)
+def test_near_misses_are_named(call: Callable[[str], Any], given: str, meant: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        call(given)
+    assert str(caught.value).endswith(f'did you mean "{meant}"?')
+    with pytest.raises(ParameterError) as caught:
+        call("zzzzzz")
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("linear_regression", "linear"), ("logistic_regression", "logistic"), ("feat", "features")],
+)
+def test_a_longer_or_shorter_name_is_recognized(given: str, meant: str) -> None:
+    known = ["mean", "linear", "logistic", "features"]
+    assert did_you_mean(given, known, "no") == f'did you mean "{meant}"?'
+    assert did_you_mean("xy", known, "no") == did_you_mean("a", known, "no") == "no"
+
+
+def test_advice_on_a_regression_names_its_task() -> None:
+    with pytest.raises(ParameterError, match=r'did you mean "linear"\?$'):
+        zd.advise("linear_regression", n=100, dimension=5, epsilon=1)
+
+
+def test_a_long_wrong_name_takes_no_time() -> None:
+    assert did_you_mean("auto" * 10**6, ["auto"], "no") == "no"
+
+
+SECRET = pl.DataFrame({"a": [7313.0]})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [SECRET, SECRET["a"], SECRET.to_numpy(), SECRET.to_arrow(), SECRET["a"].to_arrow()],
+    ids=["frame", "series", "array", "arrow table", "arrow array"],
+)
+def test_rows_in_place_of_a_parameter_are_not_shown(rows: Any) -> None:
+    """Somebody who mixes up the arguments must not read rows in a message, or in a saved error."""
+    with pytest.raises(ParameterError, match=r"^bounds = <\w+ of shape \(1,( 1)?\)>") as found:
+        replayed(NoBits())(zd.mean)(COLUMN, bounds=rows, epsilon=1)
+    copy = pickle.loads(pickle.dumps(found.value))
+    assert str(copy) == str(found.value)
+    assert "7313" not in str(copy)
+    assert "7313" not in repr(vars(found.value))

@@ -57,32 +57,6 @@ def test_whole_numbers_have_their_own_grid() -> None:
     assert found <= set(range(9))
 
 
-@pytest.mark.parametrize("verb", [zd.mode, zd.histogram])
-def test_what_has_no_codes_is_refused(verb: Any) -> None:
-    rows = people()
-    for columns in ("age", ["city", "member"], None):
-        with pytest.raises(zd.errors.ParameterError, match="category, a boolean or a date"):
-            verb(rows, columns, epsilon=1)
-    for given in ({"universe": ["oslo"]}, {"unknown": "rome"}):
-        with pytest.raises(zd.errors.ParameterError, match="were declared"):
-            verb(rows, "city", epsilon=1, **given)
-
-
-def test_totals_are_forced_only_where_every_row_is_counted_and_their_number_is_public() -> None:
-    """Only then is the number of items public, and the last count what the others leave."""
-    whole = zd.histogram(people(), "city", epsilon=1)
-    assert sum(whole.value) == 900
-    assert "the number of items" in whole.certificate.public
-    expected = {"neighbors": "add-remove", "expected_rows": 900}
-    for private in (people().where("age < 3"), people(**expected), people(unit="age", max_rows=9)):
-        release = zd.histogram(private, "city", epsilon=1)
-        assert "the number of items" not in release.certificate.public
-    sums = {
-        sum(zd.histogram(people().where("age < 9"), "city", epsilon=1).value) for _ in range(20)
-    }
-    assert len(sums) > 1
-
-
 def test_add_remove_needs_half_the_noise_for_counts_and_a_median() -> None:
     replaced = people().where("age < 9")
     added = people(neighbors="add-remove", expected_rows=900)

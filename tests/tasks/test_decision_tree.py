@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from data.opening import opened
-from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from tasks.noise_laws import assert_chosen_purely
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Column
 from zerodelta.exact.rational import Rational
@@ -70,16 +70,11 @@ def test_replacing_a_row_moves_every_score_by_one_at_most() -> None:
 
 def test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught() -> None:
     """Exact laws of all 16 trees of one split, where the only row is replaced, epsilon 1."""
-    one: Splits = [(0, 0, 0.5)]
     certificate = decision_tree(np.zeros((1, 2)), thresholds={0: [0.5]}, epsilon=1).certificate
     scale = Fraction(certificate.steps[0].numbers["scale"])
-    rows = [np.array([row]) for row in itertools.product((0.0, 1.0), repeat=2)]
-    laws, halved = (
-        [permute_and_flip_law(scores(row, one).tolist(), scale=noise) for row in rows]
-        for noise in (scale, scale / 2)
-    )
-    assert all(certainly_pure(p, q, 1) for p, q in itertools.combinations(laws, 2))
-    assert any(certainly_impure(p, q, 1) for p, q in itertools.combinations(halved, 2))
+    rows = list(itertools.product((0.0, 1.0), repeat=2))
+    handed = {row: (scale, tuple(scores(np.array([row]), [(0, 0, 0.5)]).tolist())) for row in rows}
+    assert_chosen_purely(handed, itertools.combinations(rows, 2), epsilon=1)
 
 
 def test_an_exclusive_or_is_found() -> None:

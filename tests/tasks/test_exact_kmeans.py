@@ -23,7 +23,8 @@ from flint import arb, ctx
 
 from mechanisms.exact_laws import disc_pmf as slow_disc_pmf
 from tasks.disc_laws import disc_law, disc_pmf
-from zerodelta.audit.exact import max_log_ratio, neighbors, rounded_laplace_pmf
+from tasks.related import unordered, unordered_pairs
+from zerodelta.audit.exact import max_log_ratio, rounded_laplace_pmf
 from zerodelta.clustering import center_mechanisms as module
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.logs import ball
@@ -85,18 +86,6 @@ def told(rows: Rows, answers: Answers, rounds: int) -> Answers:
     return answers
 
 
-def tables(count: int) -> list[Rows]:
-    """Each dataset once whatever the order of its rows: everything is a sum over rows."""
-    return list(itertools.combinations_with_replacement(VALUES, count))
-
-
-def adjacent(count: int) -> list[tuple[Rows, Rows]]:
-    """Pairs of datasets that differ in one row, by position in the universe (NaN is no equal)."""
-    places = list(itertools.product(range(len(VALUES)), repeat=count))
-    pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(places)}
-    return [(tuple(VALUES[i] for i in a), tuple(VALUES[i] for i in b)) for a, b in sorted(pairs)]
-
-
 # --- losses --------------------------------------------------------------------------------------
 
 
@@ -148,8 +137,10 @@ def largest_loss(rounds: int, count: int, factors: tuple[Fraction, Fraction]) ->
     largest = arb(0)
     earlier = itertools.product(SUMS, repeat=rounds - 1)
     for counts, sums in itertools.product(COUNTS, list(earlier)):
-        said = {rows: told(rows, Answers(counts, sums), rounds) for rows in tables(count)}
-        for a, b in adjacent(count):
+        said = {
+            rows: told(rows, Answers(counts, sums), rounds) for rows in unordered(VALUES, count)
+        }
+        for a, b in unordered_pairs(VALUES, count):
             for one, two in ((said[a], said[b]), (said[b], said[a])):
                 loss = at_counts(one, two, factors[0]) + at_worst(one, two, factors[1])
                 for turn in range(rounds - 1):

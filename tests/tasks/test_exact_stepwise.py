@@ -23,11 +23,11 @@ from mechanisms.exact_laws import cube_pmf
 from purity import assert_pure
 from sampling import replaced
 from tasks import scripted
+from tasks.related import unordered, unordered_pairs
 from tasks.scripted import once
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
-    neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
     rounded_laplace_tail,
@@ -59,16 +59,6 @@ def selected(universe: Any, rows: Rows, size: int, epsilon: Fraction) -> Any:
     ).value
 
 
-def tables(universe: Any, count: int) -> list[Rows]:
-    """Each dataset once whatever the order of its rows: only sums are used."""
-    return list(itertools.combinations_with_replacement(range(len(universe)), count))
-
-
-def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
-    every = neighbors(itertools.product(range(len(universe)), repeat=count))
-    return sorted({(tuple(sorted(a)), tuple(sorted(b))) for a, b in every})
-
-
 PUBLIC: dict[str, Any] = {
     "features._STEPS": 1,
     "issue": once(issue),
@@ -82,8 +72,6 @@ PAIR = [(1, 1, 1), (1, -1, -1), (1, -1, 1)]
 
 COUNT, EPSILON, MOST = 4, F(6), 10
 """A noisy sum of the target beyond 10 fits it by more than 2, so all residuals are cut to 1."""
-
-HAIR = F(1, 10**30)
 
 
 def noisy_sum(self: KNorm, sums: Any, bits: Any) -> Any:
@@ -118,7 +106,7 @@ def walked(some: Iterable[Rows], mutant: Patches) -> dict[Rows, dict[Any, ExpRat
     return found
 
 
-WALKED = cache(lambda: walked(tables(PAIR, COUNT), {}))
+WALKED = cache(lambda: walked(unordered(range(3), COUNT), {}))
 
 
 def test_noisy_sums_that_are_joined_lead_to_the_same() -> None:
@@ -140,13 +128,13 @@ def test_the_published_feature_is_pure_on_every_pair_of_neighbors() -> None:
             for feature in (0, 1)
         }
         assert laws[rows][0] + laws[rows][1] == 1
-    pairs = adjacent(PAIR, COUNT)
+    pairs = unordered_pairs(range(3), COUNT)
     assert_pure(laws, pairs, epsilon=EPSILON, tight=EPSILON * F(2, 5))
 
 
 def test_fit_and_choice_are_exactly_epsilon() -> None:
-    laws, pairs = WALKED(), adjacent(PAIR, COUNT)
-    assert_pure(laws, pairs, epsilon=EPSILON, tight=True)
+    pairs = unordered_pairs(range(3), COUNT)
+    assert_pure(WALKED(), pairs, epsilon=EPSILON, tight=True)
 
 
 def half(mechanism: Any) -> Any:
@@ -289,14 +277,14 @@ def loss(one: Transcript, two: Transcript, fitting: Fraction, choosing: Fraction
 def transcripts() -> list[dict[Rows, Transcript]]:
     answers = itertools.product(FIRST, SECOND, range(3), range(2))
     return [
-        {rows: Transcript(((z,), v), (i, j)).of(rows) for rows in tables(TRIPLE, COUNT)}
+        {rows: Transcript(((z,), v), (i, j)).of(rows) for rows in unordered(range(3), COUNT)}
         for z, v, i, j in answers
     ]
 
 
 def largest_loss(fitting: Fraction, choosing: Fraction) -> arb:
     largest = arb(0)
-    for said, (a, b) in itertools.product(transcripts(), adjacent(TRIPLE, COUNT)):
+    for said, (a, b) in itertools.product(transcripts(), unordered_pairs(range(3), COUNT)):
         for x, y in ((a, b), (b, a)):
             largest = largest.max(loss(said[x], said[y], fitting, choosing))
     return largest

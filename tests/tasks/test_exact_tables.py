@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -17,18 +17,15 @@ import numpy as np
 from flint import arb, ctx
 
 from tasks import scripted
+from tasks.noise_laws import laplace
+from tasks.related import unordered, unordered_pairs
 from zerodelta.audit.exact import (
-    datasets,
     max_log_ratio,
-    neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
 from zerodelta.exact.logs import ball
 from zerodelta.marginals import methods as table_methods
-from zerodelta.marginals import methods as table_rounds
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.tasks.marginals import answer_queries
@@ -38,23 +35,8 @@ Row = tuple[int, int]
 Rows = tuple[Row, ...]
 Patches = Mapping[str, Any]
 
-CELLS: list[Row] = [(0, 0), (0, 1), (1, 0), (1, 1)]
-OUTSIDE: Row = (9, 1)
-
-
-UNIVERSE = [*CELLS, OUTSIDE]
-
-
-def tables(count: int) -> list[Rows]:
-    """Each dataset once whatever the order of its rows: only counts are used."""
-    return list(itertools.combinations_with_replacement(sorted(UNIVERSE), count))
-
-
-def adjacent(count: int) -> list[tuple[Rows, Rows]]:
-    every = neighbors(datasets(UNIVERSE, count))
-    return sorted({(tuple(sorted(a)), tuple(sorted(b))) for a, b in every})
-
-
+UNIVERSE: list[Row] = [(0, 0), (0, 1), (1, 0), (1, 1), (9, 1)]
+"""The last one is outside of the domain."""
 WORKLOAD = [(0,), (1,), (0, 1)]
 EPSILON = F(3)
 
@@ -122,13 +104,7 @@ def cell_mass(noise: int, scale: Fraction) -> arb:
 
 @cache
 def cell_loss(one: int, two: int, scale: Fraction) -> arb:
-    return max_log_ratio(cell_law(one, scale), cell_law(two, scale))
-
-
-def cell_law(center: int, scale: Fraction) -> Any:
-    pmf = partial(rounded_laplace_pmf, scale=scale)
-    tail = partial(rounded_laplace_tail, scale=scale)
-    return shifted(pmf, tail, center=center, low=-1, high=4)
+    return max_log_ratio(laplace(one, scale), laplace(two, scale))
 
 
 CHOICES = list(itertools.product(range(3), range(2)))
@@ -139,7 +115,7 @@ Said = list[dict[Rows, Transcript]]
 def transcripts(choices: list[tuple[int, int]]) -> Said:
     """What all datasets of two rows are asked, for these choices and some noisy first tables."""
     return [
-        {rows: Transcript(chosen, cells).of(rows) for rows in tables(2)}
+        {rows: Transcript(chosen, cells).of(rows) for rows in unordered(UNIVERSE, 2)}
         for chosen, cells in itertools.product(choices, ANSWERS)
     ]
 
@@ -149,7 +125,7 @@ SAID = cache(lambda: transcripts(CHOICES))
 
 def largest_loss(said: Said, counting: Fraction) -> arb:
     largest = arb(0)
-    for each, (a, b) in itertools.product(said, adjacent(2)):
+    for each, (a, b) in itertools.product(said, unordered_pairs(UNIVERSE, 2)):
         for x, y in ((a, b), (b, a)):
             largest = largest.max(loss(each[x], each[y], counting))
     return largest
@@ -169,5 +145,5 @@ def test_half_the_noise_of_the_cells_is_caught() -> None:
 
 def test_half_the_sensitivity_is_caught() -> None:
     """As if replacing a row moved a table by one."""
-    with patch.object(table_rounds, "_SENSITIVITY", 1), ctx.workprec(scripted.BITS):
+    with patch.object(table_methods, "_SENSITIVITY", 1), ctx.workprec(scripted.BITS):
         assert largest_loss(transcripts([(2, 0)]), F(1)) > ball(EPSILON)

@@ -5,30 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zerodelta as zd
+from mechanisms.exact_laws import counts_law
+from purity import assert_pure
 from reference.chi_square import goodness_of_fit
+from tasks.noise_laws import law
 from tasks.spying import first, recorded
 from zerodelta.audit.exact import (
-    ExpRational,
-    Law,
     certainly_impure,
     certainly_pure,
     datasets,
-    discrete_laplace_pmf,
-    discrete_laplace_tail,
     neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise import rounded_count_noise
@@ -40,54 +34,13 @@ from zerodelta.spine.plan import Facts
 from zerodelta.tasks.distributions import HistogramQuestion, histogram, histogram_methods
 from zerodelta.testing import replayed
 
-HALF = Fraction(1, 2)
 EPSILON = Fraction(2, 3)
-HAIR = Fraction(1, 10**30)
 
 
-def integral(low: Fraction, high: Fraction, scale: Fraction) -> Any:
-    """∫ e^(-x/b) dx."""
-    return scale * (ExpRational.exp(-low / scale) - ExpRational.exp(-high / scale))
-
-
-def hexagon_pmf(i: int, j: int, scale: Fraction) -> Any:
-    """P(round(z) = (i, j)) for exp(-max(Σz⁺, Σz⁻)/b) / (6 b²), by quadrants.
-
-    With equal signs the norm is |x| + |y|, a product; with different signs max(|x|, |y|), which
-    is the cube's density 8 b² · cube_pmf on its quadrants.
-    """
-
-    def side(k: int, sign: int) -> tuple[Fraction, Fraction]:
-        """The part of the cell [k-½, k+½] on one side of 0, as magnitudes."""
-        low, high = max(sign * k - HALF, Fraction(0)), max(sign * k + HALF, Fraction(0))
-        return low, high
-
-    mass: Any = ExpRational.of(0)
-    for a, b in itertools.product((1, -1), repeat=2):
-        (x0, x1), (y0, y1) = side(i, a), side(j, b)
-        if a == b:
-            mass = mass + integral(x0, x1, scale) * integral(y0, y1, scale)
-        else:
-            mass = mass + _largest(x0, x1, y0, y1, scale)
-    return mass / (6 * scale * scale)
-
-
-def _largest(x0: Fraction, x1: Fraction, y0: Fraction, y1: Fraction, b: Fraction) -> Any:
-    """∫∫ e^(-max(x, y)/b) over a cell or its half or quarter, all of them in x, y >= 0."""
-    if x1 == x0 or y1 == y0:
-        return ExpRational.of(0)
-    if x0 >= y1 or y0 >= x1:
-        low, high, width = (x0, x1, y1 - y0) if x0 >= y1 else (y0, y1, x1 - x0)
-        return width * integral(low, high, b)
-    assert (x0, x1) == (y0, y1)  # cells of one grid either touch or coincide
-    moment = b * ((x0 + b) * ExpRational.exp(-x0 / b) - (x1 + b) * ExpRational.exp(-x1 / b))
-    return 2 * (moment - x0 * integral(x0, x1, b))
-
-
-@pytest.mark.parametrize("scale", [HALF, Fraction(3, 2)])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3, 2)])
 def test_the_hexagon_law_is_a_law_and_the_sampler_has_it(scale: Fraction) -> None:
     reach = range(-6, 7)
-    law = {(i, j): float(hexagon_pmf(i, j, scale)) for i in reach for j in reach}
+    law = {cell: float(p) for cell, p in counts_law((0, 0), scale=scale, window=reach).items()}
     assert sum(law.values()) == pytest.approx(1, abs=4 * math.exp(-6.5 / float(scale)) * 8)
     bits = ReplayBits("hexagon")
     draws = 5_000
@@ -120,35 +73,13 @@ def test_the_noise_has_the_norm_and_the_error_it_should(dimension: int) -> None:
 def test_the_error_of_a_count_is_that_after_rounding(dimension: int, scale: Fraction) -> None:
     """Σ P(|round(z)| > k) of the exact law of one coordinate; large scales differ by little."""
     law = CountNoise(dimension=dimension, scale=scale).law(unit=Fraction(1))
-    tails = (law.noise.tail(k + HALF) for k in range(math.ceil(100 * scale)))
+    tails = (law.noise.tail(k + Fraction(1, 2)) for k in range(math.ceil(100 * scale)))
     exact = sum(float(tail.mid()) for tail in tails)
     assert CountNoise(dimension=dimension, scale=scale).error() == pytest.approx(exact, rel=1e-9)
     continuous = 16 * dimension / (dimension + 1)
     assert CountNoise(dimension=dimension, scale=Fraction(8)).error() == pytest.approx(
         continuous, rel=1e-3
     )
-
-
-def laplace(center: int, scale: Fraction) -> Law:
-    pmf = partial(discrete_laplace_pmf, scale=scale)
-    tail = partial(discrete_laplace_tail, scale=scale)
-    return shifted(pmf, tail, center=center, low=-1, high=4)
-
-
-def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> Law:
-    """The exact law of the noisy counts on a window."""
-    scale = noise.scale * factor
-    if len(counts) == 1 and not isinstance(noise, PartitionNoise):
-        rounded = (partial(f, scale=scale) for f in (rounded_laplace_pmf, rounded_laplace_tail))
-        return shifted(*rounded, center=counts[0], low=-1, high=4)
-    window: Iterable[tuple[int, ...]] = itertools.product(range(-2, 6), repeat=len(counts))
-    if isinstance(noise, PartitionNoise):
-        each = [laplace(count, scale) for count in counts]
-        return {
-            cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
-            for cell in itertools.product(*each)
-        }
-    return {cell: hexagon_pmf(cell[0] - counts[0], cell[1] - counts[1], scale) for cell in window}
 
 
 @pytest.mark.parametrize(
@@ -176,10 +107,8 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
         noise, counts, *_ = used[-1]
         found[items] = noise, tuple(int(c) for c in counts)
     pairs = {(found[a], found[b]) for a, b in neighbors(found)}
-    assert all(certainly_pure(law(*p), law(*q), EPSILON) for p, q in pairs)
-    assert any(certainly_impure(law(*p), law(*q), EPSILON - HAIR) for p, q in pairs)
-    half = Fraction(1, 2)
-    assert any(certainly_impure(law(*p, half), law(*q, half), EPSILON) for p, q in pairs)
+    full, half = (lambda each, f=f: law(each[0], each[1], f) for f in (1, Fraction(1, 2)))
+    assert_pure(full, pairs, epsilon=EPSILON, tight=True, mistake=half)
 
 
 def test_the_noise_of_one_count_does_not_cover_two() -> None:
@@ -195,9 +124,7 @@ def test_the_noise_of_one_count_does_not_cover_two() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("universe", [2, 3, 20])
-def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
-    universe: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(universe: int) -> None:
     """2000 repetitions of at least two counts: a standard error below 3 %."""
     items = np.arange(1000) % universe
     truth = np.bincount(items)
@@ -209,19 +136,8 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
         measured[method] = float(np.mean([np.abs(r.value - truth).mean() for r in releases]))
         forecast[method] = float(releases[0].error)
         assert 1 / 1.15 < measured[method] / forecast[method] < 1.15
-    with capsys.disabled():
-        print(f"\nhistogram N={universe}: forecast {forecast}, measured {measured}")
     assert histogram_methods(epsilon=1, universe=universe)[0].name == "k-norm"
     assert min(forecast, key=lambda name: forecast[name]) == "k-norm"
-
-
-def test_counts_add_up_where_strays_have_a_place() -> None:
-    for universe in (1, 2, 5):
-        release = histogram([0, 0, 1, 99, "x", None], universe=universe, unknown=0, epsilon=1)
-        if universe > 1:
-            assert sum(release.value) == 6
-        assert len(release.value) == universe
-    assert zd.verify(release.certificate)
 
 
 def test_a_count_follows_from_the_others_only_of_a_public_number() -> None:
@@ -265,13 +181,6 @@ def test_only_laplace_noise_is_for_rows_that_come_and_go() -> None:
     certificate = zd.histogram(people["0"], epsilon=1).certificate
     assert [step.theorem for step in certificate.steps] == ["partition-laplace"]
     assert zd.verify(certificate, epsilon=1, neighbors="add-remove")
-
-
-def test_a_stray_text_and_a_mask_change_no_other_count() -> None:
-    texts, masked = np.array([1] * 200 + [2] * 499 + ["x"]), np.ma.masked_equal([1, 2, 2], 2)
-    assert histogram(texts, universe=[1, 2], epsilon=9).value == pytest.approx([200, 499], abs=9)
-    complete = histogram(masked, universe=[1, 2, 3], unknown=3, epsilon=30).value
-    assert complete.tolist() == [1, 0, 2]
 
 
 def test_large_universes_use_laplace_noise_and_larger_ones_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
@@ -24,6 +25,13 @@ from zerodelta.tables.grouped import Table
 from zerodelta.testing import replayed
 
 mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
 
 N = 4000
 GENERATOR = np.random.default_rng(12)
@@ -106,7 +114,7 @@ RELEASES: dict[str, Any] = {
         np.sort(FRAME.age)[N // 10 : N - N // 10].mean(),
     ),
 }
-for _method in ("frobenius", "max"):
+for _method in ("matrix", "frobenius", "max"):
     for _missing in (None, "skip"):
         RELEASES[f"covariance {_method} {_missing}"] = lambda method=_method, missing=_missing: (
             zd.covariance(BALL, bounds=(-2, 3), method=method, missing=missing, epsilon=1),
@@ -169,6 +177,7 @@ ASKED: dict[str, Any] = {"income": ["mean", "std"], "age": ["sum"]}
     [
         (FRAME, pd.DataFrame),
         (pl.from_pandas(FRAME), pl.DataFrame),
+        (pl.from_pandas(FRAME).lazy(), pl.DataFrame),
         (pa.Table.from_pandas(FRAME), pa.Table),
         (
             FRAME[["city", "income", "age"]]
@@ -181,6 +190,7 @@ ASKED: dict[str, Any] = {"income": ["mean", "std"], "age": ["sum"]}
 def test_tables_have_tables_of_their_own_kind(given: Any, kind: type) -> None:
     release = zd.table(people(given), by="city", of=ASKED, epsilon=1)
     lower, upper = release.interval(0.999999)
+    assert isinstance(release.value, kind)
     assert isinstance(lower, kind)
     low, high = (_columns(each) for each in (lower, upper))
     assert list(low) == ["city", "count", "income_mean", "income_std", "age_sum"]
@@ -378,7 +388,6 @@ def test_pictures_have_labeled_axes_and_a_bar_for_each_value() -> None:
     assert zd.histogram([1, 2, 2], universe=70, epsilon=1).plot().get_xlabel().startswith("count")
     bare = zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1).plot()
     assert not bare.collections
-    mpl.pyplot.close("all")
 
 
 @pytest.mark.parametrize("kind", ["pandas", "table"])
@@ -402,7 +411,6 @@ def test_quantiles_are_ranges_beside_their_mean_and_never_labels(kind: str, tmp_
     heads = re.findall("<th>(.*?)</th>", page)
     names = ["income_mean", "95 %", "income_q25", "income_median", "income_q75"]
     assert heads == ["city", "count", "95 %", *names]
-    mpl.pyplot.close("all")
 
 
 def _quartiles(shown: Any) -> tuple[Any, Any]:
@@ -416,7 +424,6 @@ def test_what_a_file_calls_a_quantile_is_shown_as_a_number() -> None:
     assert "x_y" in named._repr_html_()
     assert named.plot("x_y").get_xlabel() == "x_y"
     assert named.to_frame()["x_y"].tolist() == [2.0]
-    mpl.pyplot.close("all")
 
 
 def test_quantiles_of_all_rows_are_one_range() -> None:
@@ -425,7 +432,6 @@ def test_quantiles_of_all_rows_are_one_range() -> None:
     (segment,) = axes.collections[0].get_segments()
     assert segment[:, 0].tolist() == sorted(release.value)[::2]
     assert "10, 50, 90 % quantiles" in axes.get_xlabel()
-    mpl.pyplot.close("all")
 
 
 COUNTED: dict[str, Callable[[], zd.records.Release]] = {
@@ -444,7 +450,6 @@ def test_counts_are_bars_from_0(make: Callable[[], zd.records.Release]) -> None:
     assert [bar.get_x() for bar in axes.patches] == [0] * len(counts)
     assert [bar.get_width() for bar in axes.patches] == counts
     assert axes.yaxis_inverted()
-    mpl.pyplot.close("all")
 
 
 def test_a_picture_of_unknown_keys_says_that_they_may_be_invented() -> None:
@@ -456,7 +461,6 @@ def test_a_picture_of_unknown_keys_says_that_they_may_be_invented() -> None:
     none = replayed(bits)(zd.heavy_hitters)(["ann"], universe=universe, epsilon=1)
     assert "no key was found" in none.plot().get_title()
     assert "no key was found" in none._repr_html_()
-    mpl.pyplot.close("all")
 
 
 def test_a_page_shows_the_digits_that_the_error_leaves() -> None:

@@ -23,6 +23,7 @@ import pytest
 
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
+from tasks.spying import recorded
 from zerodelta.data.keys import GROUP, KeySource, keys_in, universe_of
 from zerodelta.data.source import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -32,9 +33,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part
 from zerodelta.report.contents import grids_of
-from zerodelta.spine.plan import Facts
 from zerodelta.tables.found_keys import FoundKeys, KeysPlan, plan_keys
-from zerodelta.tasks.keys import TopKQuestion, top_k_methods
+from zerodelta.tasks.keys import top_k_methods
 from zerodelta.testing import replayed
 
 LETTERS = string.ascii_lowercase
@@ -45,29 +45,29 @@ SURE = Fraction(1, 10**7)
 """So few false keys that none is seen."""
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[UnknownKeys, dict[Any, int]]]:
-    """The mechanism and the counts that it was handed, for each release."""
-    calls: list[tuple[UnknownKeys, dict[Any, int]]] = []
-
-    def apply(self: UnknownKeys, counts: dict[Any, int], bits: Any) -> list[Any]:
-        calls.append((self, dict(counts)))
-        return []
-
-    monkeypatch.setattr(UnknownKeys, "apply", apply)
-    return calls
+COUNTING: dict[str, Any] = {
+    "heavy_hitters": (zd.heavy_hitters, UnknownKeys, lambda counts, _: dict(counts)),
+    "top_k": (
+        partial(zd.top_k, k=1),
+        NoisyTop,
+        lambda keys, counts, _: dict(zip(keys.tolist(), counts.tolist(), strict=True)),
+    ),
+}
 
 
+@pytest.mark.parametrize("name", COUNTING)
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda each: each.name)
 def test_each_row_that_counts_counts_for_its_key(
-    monkeypatch: pytest.MonkeyPatch, relation: Any
+    monkeypatch: pytest.MonkeyPatch, relation: Any, name: str
 ) -> None:
     """With a filter, missing cells, units, added rows; and ε is that of a row of the unit."""
-    calls = counted(monkeypatch)
+    verb, mechanism, counted = COUNTING[name]
+    calls = recorded(monkeypatch, mechanism, "apply", lambda *_: [])
     kind = zd.number(0, 3, integer=True)
     for key in relation.keys:
-        release = zd.heavy_hitters(relation.open(key, kind), "0", epsilon=1)
-        used, counts = calls[-1]
-        assert counts == Counter(int(value) for value in relation.counted(key))
+        release = verb(relation.open(key, kind), "0", epsilon=1)
+        used, *handed, _ = calls[-1]
+        assert counted(*handed) == Counter(int(value) for value in relation.counted(key))
         assert used.noise.epsilon * relation.max_rows == 1
         assert used.noise.neighbors is relation.neighbors
     claim = release.certificate.claim
@@ -76,24 +76,9 @@ def test_each_row_that_counts_counts_for_its_key(
     assert claim.exact_epsilon == 1
 
 
-def test_neighbors_move_the_counts_as_the_theorem_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replaced unit lowers counts by at most its rows, and raises them by at most as many."""
-    calls = counted(monkeypatch)
-    for relation in RELATIONS:
-        found = {}
-        for key in relation.keys:
-            zd.heavy_hitters(relation.open(key, zd.number(0, 3, integer=True)), "0", epsilon=1)
-            found[key] = Counter(calls[-1][1])
-        for a, b in relation.pairs:
-            up, down = (found[b] - found[a]).total(), (found[a] - found[b]).total()
-            assert max(up, down) <= relation.max_rows
-            if relation.neighbors is Neighbors.ADD_REMOVE:
-                assert min(up, down) == 0
-
-
 def test_a_filter_and_units_hold_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rows of each unit are kept first, then the condition is asked."""
-    calls = counted(monkeypatch)
+    calls = recorded(monkeypatch, UnknownKeys, "apply", lambda *_: [])
     table = np.array(
         [(1, "ann", 20)] * 5 + [(2, "bob", 30)] * 5 + [(3, "ann", 90)],
         dtype=[("id", int), ("name", object), ("age", int)],
@@ -246,28 +231,15 @@ def test_whole_numbers_are_exact_beyond_floats() -> None:
     assert keys_of(large, kind) == expected
     assert keys_of(np.array([str(n) for n in large.tolist()], dtype=object), kind) == expected
     assert keys_of(large.tolist(), kind) == expected
-    signed = np.array([-1, 0, 7, 9], dtype=np.int64)
-    assert keys_of(signed, zd.number(0, 7, integer=True)) == {0: 1, 7: 1}
-    assert keys_of(signed.astype(np.int8), zd.number(-500, 500, integer=True)).keys() == {
-        -1,
-        0,
-        7,
-        9,
-    }
     floats = np.array([1.0, 2.4, np.nan, np.inf, -1.0, 1e300])
     assert keys_of(floats, zd.number(0, 7, integer=True)) == {1: 1, 2: 1}
     odd = np.array([None, "x", "3", 3.0, True, 10**400, Hostile()], dtype=object)
     assert keys_of(odd, zd.number(0, 7, integer=True)) == {3: 2, 1: 1}
 
 
-def test_files_give_the_same_keys(tmp_path: Any) -> None:
-    hashes = [2**63 + 5, 2**63 + 6, 2**63 + 5]
-    path = tmp_path / "hashes.csv"
-    path.write_text("name,hash\n" + "".join(f"ann,{h}\n" for h in hashes))
-    people = zd.open(path, columns={"name": NAMES, "hash": zd.number(0, 2**64 - 1, integer=True)})
-    release = zd.top_k(people, k=9, epsilon=10**6, false_keys=SURE)
-    assert release.value.pairs == ((("ann", 2**63 + 5), 2), (("ann", 2**63 + 6), 1))
-    assert release.value.columns == ("name", "hash")
+def test_more_keys_than_can_be_counted_are_refused() -> None:
+    with pytest.raises(zd.errors.ParameterError, match=r"^columns"):
+        universe_of({column: zd.text(20, alphabet="ab") for column in "xyz"})
 
 
 def test_products_categories_dates_and_booleans_are_keys() -> None:
@@ -289,50 +261,6 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     assert [key[1] for key in top.names] == [True, False]
     assert top.false_keys == 0
     assert top.warning == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "match"),
-    [
-        (zd.text(20), "alphabet"),
-        (zd.number(0, 1), "integer=True"),
-        (zd.text(5000, alphabet="ab"), "4096 characters"),
-    ],
-)
-def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
-    with pytest.raises(zd.errors.ParameterError, match=match):
-        zd.heavy_hitters(["a"], universe=kind, epsilon=1)
-
-
-def test_other_mistakes_are_refused_before_a_row_is_read() -> None:
-    people = zd.open(["ann"], columns={"0": NAMES})
-    wrong: list[tuple[Any, str]] = [
-        (lambda: zd.heavy_hitters(["a"], epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(["a"], universe="abc", epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(people, universe=NAMES, epsilon=1), "universe"),
-        (lambda: zd.heavy_hitters(people, "1", epsilon=1), "columns"),
-        (lambda: zd.heavy_hitters(people, epsilon=1, false_keys=0), "false_keys"),
-        (lambda: zd.heavy_hitters(people, epsilon=1, goal="both"), "goal"),
-        (lambda: zd.heavy_hitters(people, epsilon=0), "epsilon"),
-        (lambda: zd.heavy_hitters(np.zeros((2, 2)), universe=3, epsilon=1), "columns"),
-        (lambda: zd.top_k(people, k=0, epsilon=1), "k"),
-        (lambda: zd.top_k([1], universe=3, k=4, epsilon=1), "k"),
-        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, method="joint"), "method"),
-        (lambda: zd.top_k(people, k=1, epsilon=1, method="joint"), "method"),
-        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, sensitivity=1), "sensitivity"),
-        (lambda: zd.top_k(scores=[1, 2], k=1, epsilon=1), "sensitivity"),
-        (
-            lambda: zd.top_k(scores=[1, 2], k=1, sensitivity=1, monotone=1, epsilon=1),  # type: ignore[arg-type]
-            "monotone",
-        ),
-        (lambda: zd.top_k(scores=[1, 2], sensitivity=1, k=3, epsilon=1), "k"),
-        (lambda: zd.top_k([1], scores=[1, 2], sensitivity=1, k=1, epsilon=1), "data"),
-        (lambda: zd.top_k(scores=[1], sensitivity=1, k=1, epsilon=1, expected_gap=3), "expected"),
-        (lambda: universe_of({c: zd.text(20, alphabet="ab") for c in "xyz"}), "columns"),
-    ]
-    for ask, name in wrong:
-        with pytest.raises(zd.errors.ParameterError, match=rf"^{name}"):
-            ask()
 
 
 # Values.
@@ -370,23 +298,6 @@ def test_top_k_chooses_its_noise_by_the_forecast() -> None:
     assert only.name == "symmetric"
 
 
-@pytest.mark.parametrize("method", ["asymmetric", "symmetric"])
-def test_a_place_is_lost_as_often_as_forecast(method: str) -> None:
-    """k keys tied, all others tied behind them: the gap times the share of places lost."""
-    size, k, gap = 2000, 10, {"asymmetric": 9, "symmetric": 12}[method]
-    counts = {i: 60 + gap * (i < k) for i in range(size)}
-    kind = zd.number(0, size - 1, integer=True)
-    source = KeySource(zd.open(np.zeros(1), columns={"0": kind}))
-    question = TopKQuestion(source=source, k=k, method=method, expected_gap=gap)
-    plan = question.plan(Facts.of(source), 1)
-    bits, runs = ReplayBits("places"), 150
-    kept = sum(key < k for _ in range(runs) for key in plan.answer(counts, bits).names)
-    lost = gap * (1 - kept / (runs * k))
-    error = plan.error
-    assert isinstance(error, float)
-    assert error / 1.5 < lost < error * 1.5
-
-
 def test_general_scores_in_one_draw_or_peeled() -> None:
     scores = {"a": 10, "b": 90_000, "c": 50_000, "d": float("nan"), "e": Hostile(), "f": -3}
     for method in ("auto", "joint", "peeling"):
@@ -398,22 +309,6 @@ def test_general_scores_in_one_draw_or_peeled() -> None:
     claim = zd.verify(peeled.certificate)
     assert isinstance(claim, PureDP)
     assert claim.exact_epsilon == 1
-
-
-def test_the_largest_of_a_data_set_are_asked_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-
-    def apply(self: NoisyTop, keys: Any, counts: Any, bits: Any) -> list[tuple[int, int]]:
-        calls.append((self, dict(zip(keys.tolist(), counts.tolist(), strict=True))))
-        return [(0, 1)]
-
-    monkeypatch.setattr(NoisyTop, "apply", apply)
-    for relation in RELATIONS:
-        for key in relation.keys:
-            zd.top_k(relation.open(key, zd.number(0, 3, integer=True)), "0", k=1, epsilon=1)
-            used, counts = calls[-1]
-            assert counts == Counter(int(value) for value in relation.counted(key))
-            assert used.noise.epsilon * relation.max_rows == 1
 
 
 # As groups of a table.
@@ -492,10 +387,7 @@ def test_what_somebody_chose_as_a_key_is_shown_escaped() -> None:
     assert shown.to_dict()["key"] == EVIL
 
 
-def test_every_list_says_how_many_keys_may_be_invented() -> None:
-    release = zd.heavy_hitters(["ann"] * 900, universe=NAMES, epsilon=1)
-    for text in (repr(release), repr(release.value), release.value._repr_html_()):
-        assert "a key that noise invented" in text
+def test_a_list_with_more_than_one_false_key_says_how_many_may_be_invented() -> None:
     top = zd.top_k(["ann"] * 900, universe=NAMES, k=3, epsilon=1, false_keys=2)
     assert "of these keys may be invented" in repr(top)
 

@@ -16,21 +16,16 @@ import pytest
 
 import zerodelta as zd
 from purity import assert_pure
+from tasks.noise_laws import assert_chosen_purely
+from tasks.noise_laws import law as noise_law
 from tasks.related import Relation, added, filtered, of_units, replaced
 from tasks.spying import first, recorded, zero
-from tasks.test_histogram import law as noise_law
-from zerodelta.audit.exact import (
-    permute_and_flip_law,
-)
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import CountNoise, KNorm
 from zerodelta.privacy.claims import PureDP
 
 EPSILON = Fraction(3, 4)
-SELECTIONS: dict[str, tuple[Any, Any]] = {
-    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-}
 RELATIONS = {
     each.name: each
     for each in (
@@ -40,7 +35,6 @@ RELATIONS = {
         of_units([0, 1, 3]),
     )
 }
-each_method = pytest.mark.parametrize("method", SELECTIONS)
 each_relation = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
 
 
@@ -59,26 +53,6 @@ def distances(rows: list[float], q: Fraction, points: int, *, follows: bool) -> 
     return found
 
 
-def judged(
-    relation: Relation,
-    handed: dict[Any, tuple[Any, tuple[int, ...]]],
-    law: Any,
-    *,
-    slack: bool = False,
-) -> None:
-    """The law of what was handed over is pure for all neighbors, with half the noise it is not.
-
-    With `slack`, the noise is even halved twice: scores of all points move one way, or the law is
-    not at its worst on so few points.
-    """
-    full, half = {}, {}
-    for mechanism, scores in set(handed.values()):
-        full[scores] = law(scores, scale=mechanism.scale)
-        half[scores] = law(scores, scale=mechanism.scale / (4 if slack else 2))
-    pairs = {(handed[a][1], handed[b][1]) for a, b in relation.pairs}
-    assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
-
-
 def certified(release: zd.records.Release, relation: Relation) -> None:
     unit = "1" if relation.name == "unit" else None
     claim = zd.verify(
@@ -87,52 +61,47 @@ def certified(release: zd.records.Release, relation: Relation) -> None:
     assert claim == PureDP(EPSILON, neighbors=relation.neighbors)
 
 
-@each_method
 @each_relation
 @pytest.mark.parametrize("q", ["1/2", "1/4", 0, 1])
 def test_quantiles_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, relation: Relation, method: str, q: Any
+    monkeypatch: pytest.MonkeyPatch, relation: Relation, q: Any
 ) -> None:
-    mechanism, law = SELECTIONS[method]
-    calls = recorded(monkeypatch, mechanism, "select", zero)
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
     level, points, handed = Fraction(q), 4, {}
     follows = relation.name != "add-remove"
     unit = 1 if follows else level.denominator
     for key in relation.keys:
         people = relation.open(key, zd.number(0, 3))
-        release = zd.quantile(
-            people, "0", q=q, grid=points, epsilon=EPSILON, method=method, margin=0
-        )
+        release = zd.quantile(people, "0", q=q, grid=points, epsilon=EPSILON, margin=0)
         used, scores, *_, named = calls[-1]
         wanted = distances(relation.counted(key), level, points, follows=follows)
         counts: Counter[int] = Counter()
         for score, members in zip(scores.tolist(), named["members"].tolist(), strict=True):
             counts[-score] += members
         assert counts == Counter(int(unit * distance) for distance in wanted)
-        handed[key] = used, tuple(-int(unit * distance) for distance in wanted)
+        handed[key] = used.scale, tuple(-int(unit * distance) for distance in wanted)
     certified(release, relation)
-    one_way = not follows and level in (0, 1)
-    judged(relation, handed, law, slack=one_way)
+    # at the ends scores of all points move one way: the noise is even halved twice
+    less = 4 if not follows and level in (0, 1) else 2
+    assert_chosen_purely(handed, relation.pairs, epsilon=EPSILON, less=less)
 
 
-@each_method
 @each_relation
 def test_modes_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, relation: Relation, method: str
+    monkeypatch: pytest.MonkeyPatch, relation: Relation
 ) -> None:
     """Of three options one never occurs, and 3 is none of them: it counts nowhere."""
-    mechanism, law = SELECTIONS[method]
-    calls = recorded(monkeypatch, mechanism, "select", zero)
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
     handed = {}
     for key in relation.keys:
         people = relation.open(key, zd.category([0, 1, 9]))
-        release = zd.mode(people, "0", epsilon=EPSILON, method=method)
+        release = zd.mode(people, "0", epsilon=EPSILON, method="permute-and-flip")
         used, levels, *_, named = calls[-1]
         counts = [relation.counted(key).count(option) for option in (0, 1, 9)]
         assert dict(zip(levels.tolist(), named["members"].tolist(), strict=True)) == Counter(counts)
-        handed[key] = used, tuple(counts)
+        handed[key] = used.scale, tuple(counts)
     certified(release, relation)
-    judged(relation, handed, law)
+    assert_chosen_purely(handed, relation.pairs, epsilon=EPSILON)
 
 
 @each_relation
@@ -161,8 +130,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
             assert found[key][1] == (rows.count(0), last)
     certified(release, relation)
     pairs = {(found[a], found[b]) for a, b in relation.pairs}
-    full = {each: noise_law(*each) for each in set(found.values())}
-    half = {each: noise_law(*each, Fraction(1, 2)) for each in full}
+    full, half = (lambda each, f=f: noise_law(each[0], each[1], f) for f in (1, Fraction(1, 2)))
     assert_pure(full, pairs, epsilon=EPSILON, mistake=half)
 
 
@@ -185,5 +153,5 @@ def test_scores_of_columns_are_pure_on_every_pair_of_neighbors(
         used, scores, *_ = calls[-1]
         sums = [sum(row[i] or 0 for row in (cells[j] for j in key)) for i in range(2)]
         assert [int(score) for score in scores] == [step * total for total in sums]
-        handed[key] = used, tuple(int(score) for score in scores)
-    judged(relation, handed, permute_and_flip_law)
+        handed[key] = used.scale, tuple(int(score) for score in scores)
+    assert_chosen_purely(handed, relation.pairs, epsilon=EPSILON)

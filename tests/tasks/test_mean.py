@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,14 @@ import pytest
 from flint import arb, ctx
 
 import zerodelta as zd
-from mechanisms.exact_laws import cube_pmf, disc_pmf
+from purity import assert_pure
 from tasks.disc_laws import disc_law
+from tasks.noise_laws import law
 from tasks.spying import first, recorded
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     datasets,
     max_log_ratio,
     neighbors,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
 from zerodelta.data.rows import Rows
 from zerodelta.exact.logs import ball
@@ -32,8 +28,7 @@ from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.tasks import statistics as module
 from zerodelta.tasks.statistics import mean, mean_methods
 
-EPSILON = Fraction(3, 4)
-HAIR = Fraction(1, 10**30)
+EPSILON, HALF = Fraction(3, 4), Fraction(1, 2)
 CASES: dict[str, tuple[dict[str, Any], float]] = {
     "box": ({"bounds": (0, 2)}, math.inf),
     "l1": ({"data_norm": 1, "norm": 1}, 1),
@@ -55,21 +50,9 @@ def sums_of(
     return found
 
 
-def laplace(center: int, scale: Fraction) -> Any:
-    pmf = partial(rounded_laplace_pmf, scale=scale)
-    tail = partial(rounded_laplace_tail, scale=scale)
-    return shifted(pmf, tail, center=center, low=-3, high=3)
-
-
-def law(mechanism: KNorm, center: tuple[int, ...], factor: Fraction = Fraction(1)) -> Any:
-    scale = mechanism.scale * factor
-    if mechanism.dimension == 1:
-        return laplace(center[0], scale)
-    window = list(itertools.product(range(-3, 4), repeat=2))
-    if mechanism.norm == 1:
-        x, y = (laplace(c, scale) for c in center)
-        return {(i, j): x[i] * y[j] for i, j in itertools.product(x, y)}
-    return {(i, j): cube_pmf(i - center[0], j - center[1], scale) for i, j in window}
+def law_of(factor: Fraction | int) -> Callable[[Any], Any]:
+    """The law of what is handed over, its noise times a factor."""
+    return lambda handed: law(handed[0], handed[1], factor, low=-3, high=3, window=range(-3, 4))
 
 
 @pytest.mark.parametrize("method", ["auto", "laplace", "k-norm", "k-norm-max"])
@@ -77,13 +60,8 @@ def test_one_column_is_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     found = sums_of(monkeypatch, [(0,), (1,), (2,), (9,), (math.nan,)], method, {"bounds": (0, 2)})
-    pairs = list(neighbors(found))
-    assert all(certainly_pure(law(*found[a]), law(*found[b]), EPSILON) for a, b in pairs)
-    assert any(certainly_impure(law(*found[a]), law(*found[b]), EPSILON - HAIR) for a, b in pairs)
-    half = Fraction(1, 2)
-    assert any(
-        certainly_impure(law(*found[a], half), law(*found[b], half), EPSILON) for a, b in pairs
-    )
+    by_sums = {(found[a], found[b]) for a, b in neighbors(found)}
+    assert_pure(law_of(1), by_sums, epsilon=EPSILON, tight=True, mistake=law_of(HALF))
 
 
 @pytest.mark.parametrize(
@@ -97,27 +75,7 @@ def test_two_columns_are_pure_on_every_pair_of_neighbors(
     found = sums_of(monkeypatch, rows, method, public)
     by_sums = {(found[a], found[b]) for a, b in neighbors(found)}
     assert len(by_sums) > 10
-    assert all(certainly_pure(law(*p), law(*q), EPSILON) for p, q in by_sums)
-    half = Fraction(1, 2)
-    assert any(certainly_impure(law(*p, half), law(*q, half), EPSILON) for p, q in by_sums)
-
-
-def test_the_l2_ball_is_pure_and_the_radius_for_the_diameter_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rows at both ends of the unit ball: the sum moves by 2 steps; certified integrals."""
-    found = sums_of(monkeypatch, [(-1, 0), (1, 0)], "auto", {"data_norm": 1})
-    (mechanism, near), (_, far) = found[(-1, 0), (-1, 0)], found[(1, 0), (-1, 0)]
-    assert mechanism.norm == 2
-    assert far[0] - near[0] == 2
-    assert mechanism.sensitivity / mechanism.scale == EPSILON
-    assert mechanism.sensitivity == 2
-    cells = [(3, 1), (5, 2)]
-    scale = 3
-    p = {cell: disc_pmf(cell[0], cell[1], scale) for cell in cells}
-    q = {cell: disc_pmf(cell[0] + 2, cell[1], scale) for cell in cells}
-    assert certainly_pure(p, q, Fraction(2, scale))
-    assert certainly_impure(p, q, Fraction(1, scale))  # the radius instead of the diameter
+    assert_pure(law_of(1), by_sums, epsilon=EPSILON, mistake=law_of(HALF))
 
 
 def plane_moves(monkeypatch: pytest.MonkeyPatch) -> tuple[KNorm, set[tuple[int, int]]]:
@@ -191,7 +149,7 @@ def test_the_sensitivity_covers_the_worst_rows(dimension: int, norm: float, nois
     ],
 )
 def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
-    dimension: int, public: Any, best: str, capsys: pytest.CaptureFixture[str]
+    dimension: int, public: Any, best: str
 ) -> None:
     """600 repetitions of 10 coordinates: a standard error of at most 5 %; 1.25 is five of them."""
     rows = np.random.default_rng(1).random((2000, dimension)) / dimension
@@ -201,8 +159,6 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
         measured[method] = np.mean([np.abs(r.value - truth).mean() for r in releases])
         forecast[method] = releases[0].error
         assert 1 / 1.25 < measured[method] / forecast[method] < 1.25
-    with capsys.disabled():
-        print(f"\nmean d={dimension} {public}: forecast {forecast}, measured {measured}")
     norm = public.get("norm", 2 if "data_norm" in public else math.inf)
     assert mean_methods(epsilon=1, n=2000, dimension=dimension, norm=norm)[0].name == best
     assert forecast[best] == min(forecast.values())

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerodelta as zd
-from purity import assert_pure
+from purity import assert_impure
 from reference.chi_square import goodness_of_fit
+from tasks.noise_laws import Scored, assert_chosen_purely
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
     permute_and_flip_law,
@@ -29,11 +28,6 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.tasks import quantiles as module
 from zerodelta.tasks.quantiles import median, quantile, quantile_methods
 from zerodelta.testing import replayed
-
-LAWS: dict[str, tuple[Any, Any]] = {
-    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-}
-each = pytest.mark.parametrize("method", LAWS)
 
 
 def distances(rows: tuple[int, ...], q: Fraction, points: int) -> list[int]:
@@ -67,32 +61,29 @@ def test_distances_are_the_definition_at_every_point(data: Any, points: int, cou
     assert len(within.members()) > max(wanted)
 
 
-@each
+def scored(calls: list[Any], wanted: list[int]) -> Scored:
+    """Check that the distances of all points were handed over; return them with the noise."""
+    used, scores, *_, named = calls[-1]
+    handed = dict(zip((-scores).tolist(), named["members"].tolist(), strict=True))
+    assert handed == Counter(wanted)
+    return used.scale, tuple(-distance for distance in wanted)
+
+
 @pytest.mark.parametrize("ranks", [(0, 1), (1, 1), (1, 2), (2, 2), (2, 3)])
 def test_any_public_ranks_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, method: str, ranks: tuple[int, int]
+    monkeypatch: pytest.MonkeyPatch, ranks: tuple[int, int]
 ) -> None:
     """Aiming inside changes only which ranks the scores are about, not how far one row moves them.
 
     The ranks are handed in as an aim would; scores and law come from the definition.
     """
-    mechanism, law = LAWS[method]
-    calls = recorded(monkeypatch, mechanism, "select", zero)
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
     monkeypatch.setattr(module, "aimed_ranks", lambda *_, **__: ranks)
-    epsilon, points = Fraction(1, 2), 4
-    laws, half, cache = {}, {}, {}
+    epsilon, points, handed = Fraction(1, 2), 4, {}
     for rows in datasets(range(points), 3):
-        quantile(np.array(rows), q=0, bounds=(0, 3), grid=points, epsilon=epsilon, method=method)
-        used, scores, *_, named = calls[-1]
-        wanted = from_ranks(rows, ranks, points)
-        handed = dict(zip((-scores).tolist(), named["members"].tolist(), strict=True))
-        assert handed == Counter(wanted)
-        key = tuple(-distance for distance in wanted)
-        if key not in cache:
-            cache[key] = law(key, scale=used.scale), law(key, scale=used.scale / 2)
-        laws[rows], half[rows] = cache[key]
-    pairs = list(neighbors(laws))
-    assert_pure(laws, pairs, epsilon=epsilon, mistake=half)
+        quantile(np.array(rows), q=0, bounds=(0, 3), grid=points, epsilon=epsilon)
+        handed[rows] = scored(calls, from_ranks(rows, ranks, points))
+    assert_chosen_purely(handed, neighbors(handed), epsilon=epsilon)
 
 
 @given(
@@ -167,55 +158,38 @@ def test_the_default_grid_is_as_fine_for_wide_bounds() -> None:
     assert np.mean(errors) < 100  # 1024 points a row are 1e5 apart here
 
 
-@each
 @pytest.mark.parametrize(("q", "count"), [("1/2", 3), ("1/2", 4), (0, 3), ("0.9", 3), ("3/4", 4)])
 def test_quantiles_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, method: str, q: Any, count: int
+    monkeypatch: pytest.MonkeyPatch, q: Any, count: int
 ) -> None:
     """Four grid points, few rows, some beyond the bounds; levels as handed to the mechanism."""
-    mechanism, law = LAWS[method]
-    calls = recorded(monkeypatch, mechanism, "select", zero)
-    epsilon, points = Fraction(3, 4), 4
-    keys, cache = {}, {}
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
+    epsilon, points, handed = Fraction(3, 4), 4, {}
     for rows in datasets([0, 1, 2, 3, 7], count):
-        quantile(np.array(rows), q=q, bounds=(0, 3), grid=points, epsilon=epsilon, method=method)
-        used, scores, *_, named = calls[-1]
-        wanted = distances(tuple(min(row, 3) for row in rows), Fraction(q), points)
-        handed = dict(zip((-scores).tolist(), named["members"].tolist(), strict=True))
-        assert handed == Counter(wanted)
-        key = tuple(-distance for distance in wanted)
-        if key not in cache:
-            cache[key] = law(key, scale=used.scale), law(key, scale=used.scale / 2)
-        keys[rows] = key
-    pairs = {(keys[a], keys[b]) for a, b in neighbors(keys)}
-    assert all(certainly_pure(cache[a][0], cache[b][0], epsilon) for a, b in pairs)
-    assert any(certainly_impure(cache[a][1], cache[b][1], epsilon) for a, b in pairs)
+        quantile(np.array(rows), q=q, bounds=(0, 3), grid=points, epsilon=epsilon)
+        clipped = tuple(min(row, 3) for row in rows)
+        handed[rows] = scored(calls, distances(clipped, Fraction(q), points))
+    assert_chosen_purely(handed, neighbors(handed), epsilon=epsilon)
 
 
 @pytest.mark.slow
 def test_the_monotone_scale_is_caught() -> None:
     """Scores on both sides of the median move in opposite directions: the 2 stays."""
-    laws = {}
-    for rows in datasets(range(5), 5):
-        key = tuple(-d for d in distances(rows, Fraction(1, 2), 5))
-        laws[rows] = key
-    exact = {key: permute_and_flip_law(key, scale=1) for key in set(laws.values())}
-    pairs = {(laws[a], laws[b]) for a, b in neighbors(laws)}
-    assert any(certainly_impure(exact[a], exact[b], 1) for a, b in pairs)
+    scores = {
+        rows: tuple(-d for d in distances(rows, Fraction(1, 2), 5))
+        for rows in datasets(range(5), 5)
+    }
+    pairs = {(scores[a], scores[b]) for a, b in neighbors(scores)}
+    assert_impure(lambda each: permute_and_flip_law(each, scale=1), pairs, epsilon=1)
 
 
-@each
-def test_the_release_has_the_law(method: str) -> None:
+def test_the_release_has_the_law() -> None:
     rows, points = (1, 4, 4, 6, 9), 12
-    exact = LAWS[method][1]([-d for d in distances(rows, Fraction(1, 2), points)], scale=2)
-    bits = ReplayBits(method)
+    exact = permute_and_flip_law([-d for d in distances(rows, Fraction(1, 2), points)], scale=2)
+    bits = ReplayBits("permute-and-flip")
+    public: dict[str, Any] = {"bounds": (0, 11), "grid": points, "epsilon": 1}
     drawn = Counter(
-        round(
-            replayed(bits)(median)(
-                np.array(rows), bounds=(0, 11), grid=points, epsilon=1, method=method
-            ).value
-        )
-        for _ in range(800)
+        round(replayed(bits)(median)(np.array(rows), **public).value) for _ in range(800)
     )
     expected = [float(exact[i]) for i in range(points)]
     assert goodness_of_fit([drawn[i] for i in range(points)], expected) > 1e-4
@@ -226,9 +200,7 @@ def test_the_release_has_the_law(method: str) -> None:
     ("n", "epsilon"), [(1000, 1), (1001, 1), (1000, "1/10"), (10_000, "1/2"), (1000, 3)]
 )
 @pytest.mark.parametrize("shape", ["even", "normal"])
-def test_the_forecast_is_the_rank_error_that_is_measured(
-    n: int, epsilon: Any, shape: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_forecast_is_the_rank_error_that_is_measured(n: int, epsilon: Any, shape: str) -> None:
     """Forty datasets, 25 releases each: the gaps between rows vary, the mean is within 1.5."""
     generator, (least, most) = np.random.default_rng(7), (n // 2, (n + 1) // 2)
     (forecast, _), errors = (m.error for m in quantile_methods(epsilon=epsilon, n=n)), []
@@ -240,8 +212,6 @@ def test_the_forecast_is_the_rank_error_that_is_measured(
         not_above = np.searchsorted(ordered, values, "right")
         errors.append(np.maximum(0, np.maximum(below - least, most - not_above)).mean())
     measured = float(np.mean(errors))
-    with capsys.disabled():
-        print(f"\nmedian n={n} ε={epsilon} {shape}: {forecast:.3f}, measured {measured:.3f}")
     assert 1 / 1.25 < measured / forecast < 1.25
 
 

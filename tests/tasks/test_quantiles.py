@@ -215,37 +215,6 @@ def test_one_level_is_a_quantile() -> None:
     assert joint.certificate.steps[0].theorem == "joint-quantiles"
 
 
-ODD = [np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 5e-324]
-
-
-@pytest.mark.parametrize("rows", [ODD, [0.0], [np.nan] * 3, [1e300] * 50], ids=str)
-@pytest.mark.parametrize("method", ["joint", "auto"])
-def test_any_value_counts_somewhere(rows: list[float], method: str) -> None:
-    shown = np.array(rows)
-    value = zd.quantiles(shown, q=NINE, bounds=(-1, 1), epsilon=1, method=method).value
-    assert len(value) == 9
-    assert (np.diff(value) >= 0).all()
-    assert -1 <= value[0] <= value[-1] <= 1
-    shares = zd.cdf(shown, at=[-0.5, 0, 0.5], epsilon=1).value
-    assert (np.diff(shares) >= 0).all()
-    assert 0 <= shares[0] <= shares[-1] <= 1
-    steps = zd.cdf(shown, bounds=(-1, 1), epsilon=1).value
-    assert steps([-2, 1]).tolist()[1] == 1.0
-    assert (np.diff(steps(np.linspace(-2, 2, 99))) >= 0).all()
-
-
-def test_nothing_is_planned_with_a_private_number_of_rows() -> None:
-    """Of two filtered tables the plans are equal, whatever is left of the rows."""
-    plans = []
-    for kept in (3, 900):
-        table = np.zeros(1000, dtype=[("x", np.float64), ("keep", np.float64)])
-        table["keep"][:kept] = 1
-        people = zd.open(table, columns={"x": zd.number(0, 1), "keep": zd.boolean()})
-        release = zd.quantiles(people.where("keep"), "x", q=NINE, epsilon=1)
-        plans.append((release.error, release.certificate.steps, release.certificate.public))
-    assert plans[0] == plans[1]
-
-
 def test_levels_of_few_rows_are_fewer() -> None:
     """Rule R: about (nε/20)^(2/3) levels, and 2 ln(points)/ε rows at the ends."""
     asked = [F(i, 100) for i in range(1, 100)]
@@ -300,21 +269,6 @@ def test_levels_between_those_drawn_rise_too(replace: Replace) -> None:
         assert (np.diff(values) >= 0).all()
         assert values[0] == plan.points.value(int(points[0]) >> CELL_BITS)
         assert values[-1] == plan.points.value(int(points[-1]) >> CELL_BITS)
-
-
-@pytest.mark.parametrize("m", [3, 9])
-def test_the_forecast_is_the_measured_error(m: int) -> None:
-    n, runs = 4000, 60
-    rows = np.arange(n) / n
-    asked = [F(i, m + 1) for i in range(1, m + 1)]
-    question = QuantilesQuestion(q=tuple(asked), bounds=(0, 1), margin=0)
-    plan = question.plan(Facts(rows=n), 1)
-    source = opened(ArraySource(rows))
-    bits = ReplayBits(f"forecast {m}")
-    values = np.array([plan.answer(source, bits) for _ in range(runs)])
-    measured = np.abs(values * n - [float(q) * n for q in asked]).mean()
-    assert isinstance(plan.error, float)
-    assert measured / 1.5 < plan.error < measured * 1.5
 
 
 @pytest.mark.parametrize("cells", [8, 64])

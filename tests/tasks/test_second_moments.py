@@ -1,4 +1,4 @@
-"""Covariances, correlations, principal components: sensitivity over all neighbors, and values."""
+"""Covariances, correlations, components: sensitivity over all neighbors, values, intervals."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from tasks.related import BESIDE, certified_beside, opened_beside, tables_beside
 from tasks.spying import first, recorded
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL, KNorm, MatrixLaplace
+from zerodelta.privacy.intervals import correlation_ends
 from zerodelta.spine.plan import Facts
 from zerodelta.tasks.covariance import CovarianceQuestion
-from zerodelta.tasks.second_moments import DIAGONAL, OFF_DIAGONAL, STEPS
+from zerodelta.tasks.second_moments import STEPS
 from zerodelta.testing import replayed
 
 pandas = pytest.importorskip("pandas")
@@ -25,73 +27,56 @@ EPSILON = Fraction(3, 4)
 CELLS = [-9.0, -1.0, 0.0, 0.5, 1.0, math.inf, math.nan]
 ROWS = list(itertools.product(CELLS, repeat=2))
 OTHER = (0.5, -1.0)
-methods = pytest.mark.parametrize("method", ["frobenius", "max"])
-relations = pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
+methods = pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
 
 
-def opened(rows: Any, relation: str, missing: Any = "skip") -> Any:
-    table = pandas.DataFrame(list(rows), columns=["x", "z"])
-    table["keep"] = True
-    options: dict[str, Any] = {}
-    if relation == "add-remove":
-        options = {"neighbors": "add-remove", "expected_rows": 2}
-    if relation == "unit":
-        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
-        options = {"unit": "who", "max_rows": 2, "units": 2}
-    columns = {
-        "x": zd.number(-1, 1, missing=missing),
-        "z": zd.number(-1, 1, missing=missing),
-        "keep": zd.boolean(),
-    }
-    data = zd.open(table, columns=columns, **options)
-    return (data.where("x > -1") if relation == "where" else data)[["x", "z"]]
+def recorded_noise(monkeypatch: pytest.MonkeyPatch, method: str) -> list[Any]:
+    """What the mechanism of a method was handed; no noise is drawn."""
+    if method != "matrix":
+        return recorded(monkeypatch, KNorm, "apply", first)
+    monkeypatch.setattr(MatrixLaplace, "quantum", 1)
+    return recorded(monkeypatch, MatrixLaplace, "apply", first)
 
 
-def datasets(relation: str) -> list[Any]:
-    if relation == "add-remove":
-        return [(OTHER,), *((OTHER, row) for row in ROWS)]
-    if relation == "unit":
-        corners = list(itertools.product([-1.0, 0.0, 1.0, math.nan], repeat=2))
-        pairs = itertools.combinations_with_replacement(corners, 2)
-        return [(*pair, OTHER) for pair in pairs]
-    return [(row, OTHER) for row in ROWS]
-
-
-def pairs(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
-    if relation == "add-remove":
-        return [(found[0], one) for one in found[1:]]
-    return list(itertools.combinations(found, 2))
-
-
-def length(change: Any, norm: float) -> Fraction:
-    """The norm, or for l2 its square: exact integers."""
-    if norm == math.inf:
-        return Fraction(max(abs(int(x)) for x in change))
-    return Fraction(sum(int(x) ** 2 for x in change))
+def length(change: Any, mechanism: Any) -> Fraction:
+    """The norm, or for l2 and for the sizes of two eigenvalues its square: exact integers."""
+    moved = [int(x) for x in change]
+    if isinstance(mechanism, MatrixLaplace):
+        a, b, c, d, e, f = (
+            Fraction(x, int(w)) for x, w in zip(moved, mechanism.weights, strict=True)
+        )
+        # of rank 2, with eigenvalues of both signs or none: (Σ|λ|)² = 2 Σλ² - (Σλ)², or (Σλ)²
+        squares = a * a + d * d + f * f + 2 * (b * b + c * c + e * e)
+        sizes = np.abs(np.linalg.eigvalsh(np.array([[a, b, c], [b, d, e], [c, e, f]], float)))
+        certain = Fraction(float(sizes.sum())) ** 2 * (1 - Fraction(1, 10**12))  # of any rank
+        return max(2 * squares - (a + d + f) ** 2, (a + d + f) ** 2, certain)
+    if mechanism.norm == math.inf:
+        return Fraction(max(map(abs, moved)))
+    return Fraction(sum(x**2 for x in moved))
 
 
 @methods
-@relations
+@pytest.mark.parametrize("relation", BESIDE)
 @pytest.mark.parametrize("missing", ["skip", None])
 def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
     monkeypatch: pytest.MonkeyPatch, method: str, relation: str, missing: Any
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
-    found = []
-    for rows in datasets(relation):
-        release = zd.covariance(opened(rows, relation, missing), epsilon=EPSILON, method=method)
-        found.append(calls[-1][1])
+    calls, found = recorded_noise(monkeypatch, method), []
+    columns = {name: zd.number(-1, 1, missing=missing) for name in "xz"}
+    corners = list(itertools.product([-1.0, 0.0, 1.0, math.nan], repeat=2))
+    tables, neighbors = tables_beside(ROWS, OTHER, relation, of_unit=corners)
+    for rows in tables:
+        data = opened_beside(rows, columns, relation)
+        data = data.where("x > -1") if relation == "where" else data
+        release = zd.covariance(data, epsilon=EPSILON, method=method)
+        found.append(np.array(calls[-1][1], dtype=object))
     mechanism = calls[-1][0]
-    assert mechanism.norm == (2 if method == "frobenius" else math.inf)
-    most = max(length(a - b, mechanism.norm) for a, b in pairs(found, relation))
+    most = max(length(a - b, mechanism) for a, b in neighbors(found))
     limit = EPSILON * mechanism.scale
-    limit = limit**2 if method == "frobenius" else limit
+    limit = limit if method == "max" else limit**2
     assert most <= limit
     assert most > Fraction(1, 2) * limit
-    unit = "who" if relation == "unit" else None
-    related = "add-remove" if relation == "add-remove" else "replace"
-    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
-    assert claim == zd.purification.PureDP(EPSILON, neighbors=zd.records.Neighbors(related))
+    certified_beside(release.certificate, relation, EPSILON)
 
 
 def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
@@ -110,7 +95,7 @@ def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
 def test_what_is_handed_over_is_the_triangle_of_the_sums(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
+    calls = recorded_noise(monkeypatch, method)
     rows = np.array([[1.0, -1.0], [0.5, 0.25], [0.0, 1.0]])
     zd.covariance(rows, bounds=(-1, 1), epsilon=1, method=method)
     k = np.round(rows * STEPS).astype(int)
@@ -127,6 +112,7 @@ def test_what_is_handed_over_is_the_triangle_of_the_sums(
             OFF_DIAGONAL * gram[0][2],
             DIAGONAL * gram[1][1],
             OFF_DIAGONAL * gram[1][2],
+            *[DIAGONAL * gram[2][2]] * (method == "matrix"),
         ]
     assert [int(x) for x in calls[-1][1]] == wanted
 
@@ -136,7 +122,7 @@ def test_what_is_handed_over_is_the_triangle_of_the_sums(
 def test_without_noise_values_are_those_of_numpy(
     monkeypatch: pytest.MonkeyPatch, method: str, skip: bool
 ) -> None:
-    recorded(monkeypatch, KNorm, "apply", first)
+    recorded_noise(monkeypatch, method)
     rng = np.random.default_rng(5)
     rows = rng.uniform(-1, 3, size=(200, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 0.3]])
     rows = np.clip(rows, -1, 3)
@@ -161,14 +147,18 @@ def test_without_noise_values_are_those_of_numpy(
 def test_rows_of_bounded_length_have_noise_for_it(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    calls = recorded(monkeypatch, KNorm, "apply", first)
+    calls = recorded_noise(monkeypatch, method)
     rows = np.array([[3.0, 4.0], [30.0, 40.0], [0.0, -5.0]])
     cov = zd.covariance(rows, data_norm=5, epsilon=1, method=method).value
     shown = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, -5.0]])
     np.testing.assert_allclose(cov, np.cov(shown.T, ddof=0), atol=1e-3)
     square = STEPS**2 + (STEPS // 2) ** 2
-    wanted = OFF_DIAGONAL * square if method == "frobenius" else 2 * STEPS**2
-    assert calls[-1][0].sensitivity == wanted
+    mechanism = calls[-1][0]
+    if method == "matrix":
+        assert mechanism.squared_length == square
+    else:
+        wanted = OFF_DIAGONAL * square if method == "frobenius" else 2 * STEPS**2
+        assert mechanism.sensitivity == wanted
 
 
 @pytest.mark.parametrize("epsilon", ["1/1000", 1, 100])
@@ -209,44 +199,16 @@ def test_the_forecast_is_within_a_factor_of_one_and_a_half(case: str) -> None:
     assert 1 / 1.5 < np.mean(errors) / forecast < 1.5
 
 
-def test_the_better_norm_is_taken() -> None:
+def test_the_best_noise_is_taken() -> None:
     box = CovarianceQuestion(bounds=(0, 1)).plan(_facts(5), 1)
+    pair = CovarianceQuestion(data_norm=1).plan(_facts(2), 1)
     ball = CovarianceQuestion(data_norm=1).plan(_facts(20), 1)
-    assert [box.methods[0].name, ball.methods[0].name] == ["max", "frobenius"]
+    found = [plan.methods[0].name for plan in (box, pair, ball)]
+    assert found == ["max", "frobenius", "matrix"]
 
 
 def _facts(width: int) -> Facts:
     return Facts(rows=100, columns=("",) * width)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        {"bounds": (0, 1), "data_norm": 1},
-        {"bounds": (1, 0)},
-        {"bounds": 3},
-        {"bounds": (0, "1e101")},
-        {"data_norm": "1e-101"},
-        {"data_norm": 0},
-        {"bounds": (0, 1), "method": "laplace"},
-        {"bounds": (0, 1), "epsilon": 0},
-    ],
-    ids=str,
-)
-def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    rows = np.zeros((3, 2))
-    for verb in (zd.covariance, zd.correlation, zd.pca):
-        with pytest.raises(zd.errors.ParameterError):
-            verb(rows, **{"epsilon": 1, **wrong})
-    odd: list[dict[str, Any]]
-    odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
-    for each in odd:
-        with pytest.raises(zd.errors.ParameterError):
-            zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
-    texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
-    with pytest.raises(zd.errors.ParameterError, match="numbers"):
-        zd.covariance(texts, epsilon=1)
 
 
 def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None:
@@ -266,4 +228,91 @@ def test_correlations_take_the_noise_that_is_least_beside_the_diagonal() -> None
         "max"
     )
     assert errors["frobenius"] < errors["max"]
-    assert all(2 / 3 < errors[name] / told[name] < 1.5 for name in told)
+    assert all(2 / 3 < errors[name] / told[name] < 1.5 for name in errors)
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+CORRELATED = (
+    np.random.default_rng(6).uniform(-1, 1, size=(300, 2)) @ np.array([[1, 0.6], [0, 0.8]]) / 2
+)
+
+
+@pytest.mark.parametrize("missing", [None, "skip"])
+@pytest.mark.parametrize("method", ["matrix", "frobenius", "max"])
+@pytest.mark.parametrize("verb", [zd.covariance, zd.correlation])
+def test_they_cover(verb: Any, method: str, missing: Any) -> None:
+    truth = np.cov(CORRELATED.T, ddof=0)
+    if verb is zd.correlation:
+        truth = np.array([[1.0, np.corrcoef(CORRELATED.T)[0, 1]]] * 2)
+        truth[1] = truth[1, ::-1]
+    bits, outside, widths, runs = ReplayBits("covariances"), np.zeros((2, 2)), [], 80
+    for _ in range(runs):
+        release = replayed(bits)(verb)(
+            CORRELATED, bounds=(-1, 1), epsilon=6, method=method, missing=missing
+        )
+        low, high = release.interval("0.8")
+        outside += (truth < low) | (high < truth)
+        widths.append(high - low)
+    assert outside.max() <= 0.2 * runs
+    assert 0 < np.mean(widths) < 0.8  # they say something
+
+
+def test_a_covariance_has_its_shares_of_a() -> None:
+    """n is public: the ends from the integers by hand, with 8/10 of a for yz, 1/10 for y and z."""
+    release = zd.covariance(CORRELATED, bounds=(-1, 1), epsilon=1, method="frobenius", missing=None)
+    _, pair = release.sums
+    a, steps, n = Fraction(1, 20), 1 << 16, len(CORRELATED)
+    ((one, other, product),) = pair.integers.tolist()
+    far, near = pair.law.noise.integer_radius(a * 8 / 10), pair.law.noise.integer_radius(a / 10)
+    constant = int(np.sqrt(2 * steps**2)) // 2
+
+    def ends(z: int, k: int, unit: float) -> list[float]:
+        return [max(-1.0, (z - k) / (99 * unit * n)), min(1.0, (z + k) / (99 * unit * n))]
+
+    means = [ends(z, near, constant * steps) for z in (one, other)]
+    corners = [x * y for x, y in itertools.product(*means)]
+    low, high = ends(product, far, steps**2)
+    lower, upper = release.interval()
+    moved = 2 / (2 * steps)
+    assert lower[0, 1] == pytest.approx(max(-1.0, low - max(corners) - moved), rel=1e-6)
+    assert upper[0, 1] == pytest.approx(min(1.0, high - min(corners) + moved), rel=1e-6)
+
+
+def test_the_least_deviations_make_the_widest_correlation() -> None:
+    zero, product, square = (
+        (np.array([low]), np.array([high])) for low, high in ((0.0, 0.0), (-0.1, 0.04), (0.2, 0.4))
+    )
+    low, high = correlation_ends([zero, zero, product, square, square], 0.0)
+    assert (low[0], high[0]) == pytest.approx((-0.5, 0.2))
+    away = np.array([0.04]), np.array([0.1])
+    low, high = correlation_ends([zero, zero, away, square, square], 0.0)
+    assert (low[0], high[0]) == pytest.approx((0.1, 0.5))
+
+
+def test_a_column_without_spread_may_have_any_correlation() -> None:
+    rows = np.column_stack([CORRELATED[:, 0], np.zeros(len(CORRELATED))])
+    low, high = zd.correlation(rows, bounds=(-1, 1), epsilon=1).interval()
+    assert (low[0, 1], high[0, 1]) == (-1, 1)
+    assert (low[0, 0], high[0, 0]) == (1, 1)
+
+
+def test_frames_and_files_have_them_by_the_names_of_columns(tmp_path: Any) -> None:
+    people = zd.open(CORRELATED, columns={"0": zd.number(-1, 1), "1": zd.number(-1, 1)})
+    release = zd.covariance(people, epsilon=5)
+    frame = release.to_frame()
+    assert frame["row"].tolist() == ["0", "0", "1", "1"]
+    assert frame["column"].tolist() == ["0", "1", "0", "1"]
+    assert frame["value"].tolist() == release.value.ravel().tolist()
+    release.save(tmp_path / "covariance.json")
+    again = zd.load(tmp_path / "covariance.json")
+    assert np.array_equal(again.interval(), release.interval())
+
+
+def test_a_population_has_wider_ones() -> None:
+    release = zd.covariance(np.tile(CORRELATED, (1000, 1)), bounds=(-1, 1), epsilon=5)
+    low, high = release.interval(of="population")
+    inner = release.interval()
+    assert np.all(low < inner[0])
+    assert np.all(inner[1] < high)
+    assert np.all(high - low < 0.1)

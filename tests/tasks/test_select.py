@@ -7,16 +7,17 @@ import math
 import sys
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zerodelta as zd
+from purity import assert_impure, assert_pure
+from tasks.noise_laws import assert_chosen_purely
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import (
-    certainly_impure,
-    certainly_pure,
     datasets,
     neighbors,
     permute_and_flip_law,
@@ -26,66 +27,43 @@ from zerodelta.tasks import choices as module
 from zerodelta.tasks.choices import exact_score, select
 
 EPSILON = Fraction(3, 4)
-LAWS: dict[str, tuple[Any, Any]] = {
-    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
-}
-each = pytest.mark.parametrize("method", LAWS)
 
 
-@each
 @pytest.mark.parametrize(("options", "rows"), [(2, 2), (3, 1)])
 def test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, method: str, options: int, rows: int
+    monkeypatch: pytest.MonkeyPatch, options: int, rows: int
 ) -> None:
-    mechanism, law = LAWS[method]
     monkeypatch.setattr(module, "_STEPS", 1)
-    calls = recorded(monkeypatch, mechanism, "select", zero)
-    found = {}
+    calls, handed = recorded(monkeypatch, PermuteAndFlip, "select", zero), {}
     for table in datasets(list(itertools.product((0, 1, 2), repeat=options)), rows):
-        select(np.array(table, dtype=float), bounds=(0, 2), epsilon=EPSILON, method=method)
+        select(np.array(table, dtype=float), bounds=(0, 2), epsilon=EPSILON)
         used, scores, *_ = calls[-1]
-        found[table] = used.scale, tuple(int(s) for s in scores)
-    pairs = {(found[a], found[b]) for a, b in neighbors(found)}
-
-    def laws(factor: Fraction) -> Any:
-        for (scale, p), (_, q) in pairs:
-            yield law(p, scale=scale * factor), law(q, scale=scale * factor)
-
-    assert all(certainly_pure(p, q, EPSILON) for p, q in laws(Fraction(1)))
-    assert any(certainly_impure(p, q, EPSILON) for p, q in laws(Fraction(1, 2)))
+        handed[table] = used.scale, tuple(int(s) for s in scores)
+    assert_chosen_purely(handed, neighbors(handed), epsilon=EPSILON)
 
 
-@each
 @pytest.mark.parametrize("monotone", [False, True])
 def test_stated_scores_are_pure_and_the_wrong_flag_is_caught(
-    monkeypatch: pytest.MonkeyPatch, method: str, monotone: bool
+    monkeypatch: pytest.MonkeyPatch, monotone: bool
 ) -> None:
-    mechanism, law = LAWS[method]
-    calls = recorded(monkeypatch, mechanism, "select", zero)
-    select([0, 1, 5], sensitivity=1, monotone=monotone, epsilon=EPSILON, method=method)
-    scale = calls[-1][0].scale
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
+    select([0, 1, 5], sensitivity=1, monotone=monotone, epsilon=EPSILON)
+    law = partial(permute_and_flip_law, scale=calls[-1][0].scale)
     one_way, both_ways = [], []
     for rest in itertools.product(range(3), repeat=2):
         for move in itertools.product((-1, 0, 1), repeat=3):
             scores = (0, *rest)
-            moved = tuple(s + m for s, m in zip(scores, move, strict=True))
-            pair = law(scores, scale=scale), law(moved, scale=scale)
+            pair = scores, tuple(s + m for s, m in zip(scores, move, strict=True))
             both_ways.append(pair)
             if min(move) >= 0:
                 one_way.append(pair)
-    assert all(certainly_pure(*pair, EPSILON) for pair in one_way)
-    if monotone:
-        assert any(certainly_impure(*pair, EPSILON) for pair in both_ways)
-    else:
-        assert all(certainly_pure(*pair, EPSILON) for pair in both_ways)
+    assert_pure(law, one_way, epsilon=EPSILON)
+    (assert_impure if monotone else assert_pure)(law, both_ways, epsilon=EPSILON)
 
 
 @pytest.mark.slow
-@each
 @pytest.mark.parametrize("options", [2, 10, 100])
-def test_the_forecast_is_the_gap_where_it_is_largest(
-    method: str, options: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_forecast_is_the_gap_where_it_is_largest(options: int) -> None:
     """One option leads all others by a; 2000 choices at the worst a, a standard error below 5 %."""
     epsilon, forecast = 1, worst_gap(options, 2)
     best, at = 0.0, 0
@@ -94,12 +72,8 @@ def test_the_forecast_is_the_gap_where_it_is_largest(
         best, at = (exact, lead) if exact > best else (best, at)
     assert best * 0.9999 <= forecast <= best * 1.05  # integer leads come close to the best real one
     scores = [at] + [0] * (options - 1)
-    drawn = [
-        select(scores, sensitivity=1, epsilon=epsilon, method=method).value for _ in range(2000)
-    ]
+    drawn = [select(scores, sensitivity=1, epsilon=epsilon).value for _ in range(2000)]
     measured = at * float(np.mean([choice != 0 for choice in drawn]))
-    with capsys.disabled():
-        print(f"\nselect N={options} {method}: forecast {forecast:.3f}, measured {measured:.3f}")
     assert 1 / 1.25 < measured / forecast < 1.25
     assert forecast <= 2 * math.log(options)
 

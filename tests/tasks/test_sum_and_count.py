@@ -143,40 +143,13 @@ TABLE = {"x": [1.0, None, 3.0], "y": [0.0, 1.0, 1.0]}
 KINDS: dict[str, Any] = {"x": zd.number(0, 3), "y": zd.boolean()}
 
 
-def sources(folder: Path) -> dict[str, Any]:
+def test_the_number_of_rows_costs_nothing_where_it_is_public() -> None:
     frame = pandas.DataFrame(TABLE)
-    frame.to_csv(folder / "people.csv", index=False)
-    frame.to_parquet(folder / "people.parquet")
-    lazy = polars.DataFrame(TABLE).lazy()
-    return {
-        "array": frame.to_numpy(),
-        "list": frame.to_numpy().tolist(),
-        "series": frame["x"],
-        "pandas": frame,
-        "polars": polars.DataFrame(TABLE),
-        "arrow": pyarrow.table(TABLE),
-        **{
-            f"open {type(source).__name__}, {place}": zd.open(source, columns=KINDS)
-            for place, source in enumerate(
-                (
-                    frame,
-                    lazy.collect(),
-                    lazy,
-                    pyarrow.table(TABLE),
-                    str(folder / "people.csv"),
-                    str(folder / "people.parquet"),
-                )
-            )
-        },
-        "expected": zd.open(frame, columns=KINDS, expected_rows=9),
-        "a column that skips": zd.open(frame, columns=KINDS)["x"],
-    }
-
-
-def test_the_number_of_rows_costs_nothing_where_it_is_public(tmp_path: Path) -> None:
-    for name, source in sources(tmp_path).items():
+    known = zd.open(frame, columns=KINDS)
+    containers = (frame.to_numpy(), frame.to_numpy().tolist(), frame["x"], frame)
+    for source in (*containers, polars.DataFrame(TABLE), pyarrow.table(TABLE), known, known["x"]):
         release = zd.count(source, epsilon=1)
-        assert (release.value, release.error) == (3, 0.0), name
+        assert (release.value, release.error) == (3, 0.0)
         assert zd.verify(release.certificate, epsilon=0, proven=False) == zd.purification.PureDP(0)
         (step,) = release.certificate.steps
         assert step.theorem == "public"

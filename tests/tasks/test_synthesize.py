@@ -164,18 +164,6 @@ def test_arrays_have_the_types_of_the_categories() -> None:
             assert set(value[:, i].tolist()) <= set(options)
 
 
-def test_public_inputs_are_asked_for() -> None:
-    rows = np.zeros((5, 30), dtype=int)
-    with pytest.raises(zd.errors.ParameterError, match=r"^domain = .*known without the rows"):
-        synthesize(rows, epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match=r"at most 2\^24.*answer_queries"):
-        synthesize(rows, domain=dict.fromkeys(range(25), 2), epsilon=1)
-    with pytest.raises(zd.errors.ParameterError, match=r"^size = "):
-        synthesize(rows, domain={0: 2, 1: 2}, epsilon=1, size=0)
-    one = synthesize(rows[:1], domain={0: 2, 1: 2}, epsilon=1)
-    assert one.value.shape == (1, 2)
-
-
 def test_rows_go_to_cells_that_rounding_left_empty() -> None:
     """Eight cells of 0.4 rows each are 3 rows together, though every one rounds to none."""
     table = np.array([[20, 6], [20, 7], [20, 7], [13, 7]]) / 100

@@ -140,7 +140,10 @@ def test_orbits_are_few(columns: int, workload: Any, most: int) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "workload"),
-    [(13, 13), (20, 20), (24, 24), (20, full_and_pairs(20)), (22, prefixes(22))],
+    [
+        *((13, 13), (20, 20), (24, 24), (20, full_and_pairs(20)), (22, prefixes(22))),
+        *((200, 2), (40, 3)),  # many small ones
+    ],
 )
 def test_large_tables_are_planned(columns: int, workload: Any) -> None:
     domain = dict.fromkeys(range(columns), 2)

@@ -19,6 +19,7 @@ from data.opening import opened
 from paper.test_propose_test_release import free_law
 from purity import assert_pure
 from reference.chi_square import goodness_of_fit
+from tasks.noise_laws import laplace
 from zerodelta.audit.exact import (
     Law,
     certainly_impure,
@@ -28,17 +29,13 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
 )
 from zerodelta.data.arrays import ArraySource
-from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.logs import ball
 from zerodelta.mechanisms import noisy_test as smooth_noise
 from zerodelta.mechanisms.noisy_test import SmoothNoise, best_smooth_noise
 from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
-from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.testing import largest_noise_ratio, smooth_sensitivity_epsilon
-from zerodelta.privacy.verify import verify
 from zerodelta.tasks import robust as module
 from zerodelta.tasks.robust import trimmed_mean, trimmed_mean_methods
 from zerodelta.testing import replayed
@@ -139,9 +136,7 @@ def test_smooth_sensitivity_is_pure_on_every_pair_of_neighbors(
         scale = smooth(noise, d, trim) / noise.ratio
         laws[d] = smooth_law(total(d, trim), scale, noise.degrees, 12)
         half[d] = smooth_law(total(d, trim), scale / 2, noise.degrees, 12)
-    assert_pure(laws, PAIRS, epsilon=epsilon)
-    if trim:
-        assert any(certainly_impure(half[a], half[b], epsilon) for a, b in PAIRS)
+    assert_pure(laws, PAIRS, epsilon=epsilon, mistake=half if trim else None)
 
 
 def test_the_theorem_is_nearly_attained_and_the_local_sensitivity_alone_is_caught() -> None:
@@ -190,23 +185,6 @@ def test_the_theorem_s_formula_and_its_inverse() -> None:
     for wrong in wrongs:
         with pytest.raises(ParameterError):
             largest_noise_ratio(**{"epsilon": 1, "degrees": 3, "decay": "0.9", **wrong})
-
-
-def test_a_certificate_of_smooth_sensitivity_is_judged_by_its_numbers() -> None:
-    step = SmoothNoise.of(epsilon=1, degrees=3, decay="0.9").step()
-    assert verify(Certificate(claim=PureDP(1), steps=(step,)))
-    changes: list[dict[str, Any]] = [
-        {"epsilon": "99/100"},
-        {"ratio": "0.8"},
-        {"decay": "0.89"},
-        {"degrees": 9},
-        {"degrees": 0},
-    ]
-    for change in changes:
-        forged = Step(theorem="smooth-sensitivity", numbers={**step.numbers, **change})
-        with pytest.raises(CertificateError):
-            verify(Certificate(claim=PureDP(1), steps=(forged,)))
-    assert "Student-t" in Certificate(claim=PureDP(1), steps=(step,)).explain()
 
 
 @pytest.fixture
@@ -263,23 +241,17 @@ def test_laplace_noise_is_pure_on_every_pair_of_neighbors() -> None:
     )
     scale = F(str(release.certificate.steps[0].numbers["scale"]))
 
-    def laws(factor: int) -> dict[int, Law]:
-        used = scale / factor
-        return {
-            c: {y: rounded_laplace_pmf(y - c, scale=used) for y in range(-9, 10)}
-            for c in {total(d, 1) for d in EVERY}
-        }
-
-    full, half = laws(1), laws(2)
+    full, half = (
+        lambda center, scale=used: laplace(center, scale, low=-9, high=9)
+        for used in (scale, scale / 2)
+    )
     sums = {(total(a, 1), total(b, 1)) for a, b in PAIRS}
     assert_pure(full, sums, epsilon=1, mistake=half)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [(1000, 1), (10_000, "1/2")])
-def test_forecasts_for_normal_rows(
-    n: int, epsilon: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forecasts_for_normal_rows(n: int, epsilon: Any) -> None:
     """Three datasets, 60 releases each of heavy-tailed noise: within 1.5 of the forecast."""
     public: dict[str, Any] = {"trim": "0.1", "bounds": (0, 100), "spread": 4}
     for method in trimmed_mean_methods(epsilon=epsilon, n=n, **public):
@@ -292,8 +264,6 @@ def test_forecasts_for_normal_rows(
                 release = trimmed_mean(rows, epsilon=epsilon, method=method.name, **public)
                 errors.append(abs(release.value - truth))
         measured = float(np.mean(errors))
-        with capsys.disabled():
-            print(f"\ntrimmed mean n={n} {method.name}: {method.error:.5f}, {measured:.5f}")
         assert 1 / 1.5 < measured / method.error < 1.5
 
 
@@ -345,23 +315,6 @@ def test_rounding_to_the_lattice_is_far_below_the_noise(spread: Any) -> None:
     assert quantum < 1e-3
     kept = plan.query.read(opened(ArraySource(rows)))[1000:9000]
     assert abs(plan.value(int(kept.sum())) - np.sort(rows)[1000:9000].mean()) < quantum
-
-
-def test_values_never_raise_and_the_answer_stays_within_the_bounds() -> None:
-    odd = [math.nan, math.inf, -math.inf, "x", None, 1e300, 3.0]
-    for method in ("smooth-sensitivity", "laplace", "propose-test-release"):
-        for rows in (odd, odd * 20):
-            value = trimmed_mean(
-                rows, trim="0.2", bounds=(0, 10), spread=1, epsilon="1/10", method=method
-            ).value
-            assert 0 <= value <= 10
-    assert 0 <= trimmed_mean([3.0], trim=0.1, bounds=(0, 10), epsilon=1).value <= 10
-    for epsilon in ("1/1000000", 1000):
-        assert (
-            0
-            <= trimmed_mean([3.0] * 50, trim=0.1, bounds=(0, 10), spread=1, epsilon=epsilon).value
-            <= 10
-        )
 
 
 def test_without_a_guess_the_error_is_said_to_depend_on_unseen_data() -> None:

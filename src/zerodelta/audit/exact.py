@@ -126,6 +126,7 @@ class ExpRational:
         return other / self.ball() if isinstance(other, arb) else self._inverse() * other
 
     def _inverse(self) -> ExpRational:
+        """Return 1/x with a positive denominator; an exact 0 raises."""
         sign = self.sign()
         if sign == 0:
             raise ZeroDivisionError("division by an expression that is exactly 0")
@@ -165,6 +166,7 @@ class ExpRational:
 
 
 def _sum(left: _Terms, right: _Terms) -> _Terms:
+    """Return the sum of two sums of c·e^r."""
     total = dict(left)
     for exponent, coefficient in right.items():
         _accumulate(total, exponent, coefficient)
@@ -172,6 +174,7 @@ def _sum(left: _Terms, right: _Terms) -> _Terms:
 
 
 def _product(left: _Terms, right: _Terms) -> _Terms:
+    """Return the product of two sums of c·e^r, multiplied out."""
     if right == _ONE:
         return left
     total: dict[Fraction, Fraction] = {}
@@ -182,6 +185,7 @@ def _product(left: _Terms, right: _Terms) -> _Terms:
 
 
 def _accumulate(total: dict[Fraction, Fraction], exponent: Fraction, summand: Fraction) -> None:
+    """Add one summand c·e^r in place; a coefficient that becomes 0 is removed."""
     coefficient = total.get(exponent, Fraction(0)) + summand
     if coefficient:
         total[exponent] = coefficient
@@ -190,6 +194,7 @@ def _accumulate(total: dict[Fraction, Fraction], exponent: Fraction, summand: Fr
 
 
 def _ball(terms: _Terms) -> arb:
+    """Return the value of a sum of c·e^r as an interval, at the current precision."""
     total = arb(0)
     for exponent, coefficient in terms.items():
         total += ball(coefficient) * ball(exponent).exp()
@@ -197,6 +202,7 @@ def _ball(terms: _Terms) -> arb:
 
 
 def _sign(terms: _Terms) -> int:
+    """Return the exact sign of a sum of c·e^r, with as much precision as it takes."""
     if not terms:
         return 0
     signs = {coefficient > 0 for coefficient in terms.values()}
@@ -448,6 +454,7 @@ def neighbors(
 
 
 def _factor(epsilon: Rational | None, epsilon_exp: Rational | None) -> ExpRational:
+    """Return e^epsilon, or epsilon_exp itself; exactly one of the two must be passed."""
     if epsilon is not None and epsilon_exp is None:
         return ExpRational.exp(as_rational(epsilon, "epsilon"))
     if epsilon_exp is not None and epsilon is None:
@@ -478,6 +485,7 @@ def _certainly_at_most(a: Probability, factor: ExpRational, b: Probability) -> b
 
 
 def _certainly_above(a: Probability, factor: ExpRational, b: Probability) -> bool:
+    """Tell whether a > factor·b for certain: exactly, or for all numbers in the balls."""
     if isinstance(a, arb) or isinstance(b, arb):
         with ctx.workprec(_BITS):
             return bool(_exact_ball(a) > factor.ball() * _exact_ball(b))
@@ -485,6 +493,7 @@ def _certainly_above(a: Probability, factor: ExpRational, b: Probability) -> boo
 
 
 def _largest_ratio(p: Law, q: Law) -> tuple[arb, Any]:
+    """Return the largest log ratio of two laws, in either direction, and its outcome."""
     largest, where = arb(0), None
     for outcome, a, b in _both_ways(p, q):
         ratio = _log_ratio(a, b)
@@ -553,6 +562,7 @@ class _Vertex:
 
 @cache
 def _enumerate(size: int, factor: Fraction, slack: Fraction) -> tuple[tuple[Pmf, Pmf], ...]:
+    """Return all vertices of the (ε, δ) polytope of pairs of laws on `size` outcomes."""
     vertices = list(_product_of_simplices(size))
     count = 2 * size
     for direction in (0, size):

@@ -78,6 +78,7 @@ class BlackBox:
         return Sample(outcomes=outcomes, coins=coins)
 
     def _in_bulk(self, coins: Coins) -> Sequence[Any] | npt.NDArray[Any]:
+        """Return an outcome for each coin, by one call of a vectorized mechanism per dataset."""
         parts = []
         for data, coin in zip(self.datasets, (1, -1), strict=True):
             calls = int(np.count_nonzero(coins == coin))
@@ -104,7 +105,7 @@ def _value_of(outcome: Any) -> Any:
 
 
 def joined(samples: Sequence[Sample]) -> Sample:
-    """Return several samples as one."""
+    """Return several samples as one: their coins, and outcomes as one array if types agree."""
     coins = np.concatenate([sample.coins for sample in samples])
     arrays = [s.outcomes for s in samples if isinstance(s.outcomes, np.ndarray)]
     same_shape = len({(array.dtype, array.shape[1:]) for array in arrays}) == 1
@@ -300,6 +301,7 @@ def _likelihood_ratio(columns: Columns, coins: Coins) -> Score:
         tables.append((edges, np.log(one / one.sum()) - np.log(other / other.sum())))
 
     def score(columns: Columns) -> Floats:
+        """Return the sum over columns of the log ratio of the histogram cell a value is in."""
         total = np.zeros(len(columns.values))
         for i, (edges, ratios) in enumerate(tables):
             total += ratios[np.searchsorted(edges, columns.values[:, i], side="right")]

@@ -457,6 +457,7 @@ def _growth(epsilon: float) -> Objective:
     """Return an objective: the expected growth of log-wealth if it is positive, else accuracy."""
 
     def objective(guesses: Floats, right: Floats) -> Floats:
+        """Return the expected growth of log-wealth; the gain over `epsilon` if not positive."""
         gain = log_odds_objective(guesses, right) - epsilon
         share = 1 / (1 + np.exp(-gain - epsilon))
         growth = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-epsilon - gain))

@@ -1,4 +1,4 @@
-"""Channels that remove delta, and the plans that choose among them.
+"""Remove δ by channels: their laws, and the plans that choose among them.
 
 `channel` defines a purifier (T0, N), `mixes` has the channels that mix with a uniform point of
 finite spaces, boxes and balls (B1, B2, R(v)), `kernels` those that add noise and mix (B4, S2).

@@ -331,7 +331,7 @@ class NumericalError(Purifier):
         numerical_error_epsilon(error=self.error, scale=self.scale)
 
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
-        """Return the rounded noisy value, projected onto the space.
+        """Clip the value, add K-norm noise, round to the lattice, and project onto the space.
 
         Floats are exact rationals and the *sum* is rounded: nothing is rounded before the noise.
         Each coordinate is first clipped to the ball's bounding box. That is exact and moves no two

@@ -1,4 +1,4 @@
-"""Channels that add noise to a vector and mix (Theorems K, B4, S2)."""
+"""Define channels that add noise to a vector and mix (Theorems K, B4, S2)."""
 
 from __future__ import annotations
 
@@ -191,6 +191,7 @@ class KernelMix(Mixing):
 
     @property
     def _ball(self) -> Ball:
+        """Return the ball the lattice covers; a grid of a box is refused."""
         lattice = self.body.lattice
         if isinstance(lattice, GridLattice):
             expected = "the lattice of a ball: no plan weighs this channel on a box"
@@ -204,7 +205,7 @@ class KernelMix(Mixing):
 
     @property
     def theorem(self) -> KNormKernel | LaplaceCubeKernel:
-        """Theorem K, or its exact form on a cube."""
+        """Theorem K; on a cube with Laplace noise, its exact form for the cube."""
         width, d = 2 * self.body.radius, self.dimension
         if self.noise_norm == self.body.norm:
             return KNormKernel(

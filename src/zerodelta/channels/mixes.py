@@ -276,7 +276,7 @@ class PriorMix(_FiniteMixing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        exact = [as_positive(p, "prior") for p in _one_for_each(self.prior, "prior", self.space)]
+        exact = [as_positive(p, "prior") for p in _per_element(self.prior, "prior", self.space)]
         object.__setattr__(self, "prior", _integer_proportions(exact))
 
     def draw(self, bits: BitSource) -> int:
@@ -320,7 +320,7 @@ class ProfileMix(Purifier):
     rests_on_claim = False
 
     def __post_init__(self) -> None:
-        entries = _one_for_each(self.profile, "profile", self.space)
+        entries = _per_element(self.profile, "profile", self.space)
         exact = tuple(as_rational(entry, "profile") for entry in entries)
         require(
             min(exact) >= 0 and max(exact) > 0,
@@ -381,7 +381,7 @@ def _integer_proportions(exact: Sequence[Fraction]) -> tuple[int, ...]:
     return tuple(int(entry * unit) for entry in exact)
 
 
-def _one_for_each(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
+def _per_element(numbers: Sequence[Any], name: str, space: Space) -> list[Any]:
     """Return a list of numbers, refusing other than one for each element of a finite space."""
     try:
         entries = [] if isinstance(numbers, str) else list(numbers)
@@ -446,6 +446,8 @@ class _EqualCellMixing(_CellMixing):
         ).log_mass
 
     def finest(self: Equal, limit: float, weight: Fraction) -> Equal:
+        """Return the channel with the most cells per side whose log mass is within the limit."""
+
         def at(cells: int) -> Equal:
             lattice = self.lattice.box.grid(max(cells, self.side()))
             return replace(self, lattice=lattice, mixing_weight=weight)
@@ -622,6 +624,7 @@ class _Sides:
 
     @staticmethod
     def of(box: Box) -> _Sides:
+        """Return the sides of a box, with the sums over sorted sides that the closed form needs."""
         widths = np.broadcast_to(box.widths(), (box.dimension,))
         logs = np.log(np.sort(widths)[::-1])
         sums = np.cumsum(logs)

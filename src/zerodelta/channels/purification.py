@@ -198,7 +198,7 @@ class Plan:
         )
 
     def _publish(self, value: Any, bits: BitSource) -> Any:
-        """Return the element of the space to publish."""
+        """Project a value on the space, apply the channel, and project what it draws."""
         if isinstance(self.purifier, SmoothMix):  # projecting first would void Theorem S
             published = self.purifier.apply(self.purifier.on_lattice(value), bits)
         else:
@@ -207,7 +207,7 @@ class Plan:
         return self.space.project(published)
 
     def _assumed(self) -> tuple[str, ...]:
-        """Return the premises that the caller asserts besides the claim."""
+        """Return what the channel needs of the value or profile besides the claim, in words."""
         if isinstance(self.purifier, SmoothMix):
             return (
                 "the value handed in is the raw vector: an element of the space plus Gaussian "

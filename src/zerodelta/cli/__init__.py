@@ -1,4 +1,4 @@
-"""The `zerodelta` command."""
+"""Run the `zerodelta` command: jobs, plans, releases, ledgers, verification."""
 
 from zerodelta.cli.main import app
 

@@ -113,7 +113,7 @@ class _TaskCommand(TyperCommand):
 
 
 def task_command(name: str) -> Any:
-    """Return the command of a task with all its arguments."""
+    """Return a task as a command with a typer option for each of its arguments."""
     task = COMMANDS[name]
     command = TASKS[task].command
     assert command is not None
@@ -131,7 +131,10 @@ def _help(line: str, command: Command) -> str:
 
 
 def _function(name: str, command: Command) -> Callable[..., None]:
+    """Return the function that typer calls for a command, with its options as signature."""
+
     def run(**arguments: Any) -> None:
+        """Run one job from the parsed arguments of the command line."""
         from zerodelta.cli.jobs import Job, parsed
         from zerodelta.cli.shown import run_jobs
 
@@ -156,6 +159,7 @@ _DATA = "A data file, such as people.csv."
 
 
 def _parameters(command: Command) -> list[inspect.Parameter]:
+    """Return the typer parameters of a command: file, columns, target, options."""
     columns_help = "The column." if command.columns == "one" else "The columns."
     arguments = [
         _parameter("data", str, typer.Argument(help=_DATA, metavar="DATA"), ...),

@@ -128,6 +128,7 @@ def _title(text: str) -> None:
 
 
 def _run_and_show(job: Job) -> Path:
+    """Run a job, print its result, and return the path of the saved release."""
     prepare(job)
     done = run_job(job)
     written = write(job, done)
@@ -157,6 +158,7 @@ def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:
 
 
 def _say_accuracy(path: Path, names: tuple[str, ...], fresh: tuple[Any, Any]) -> None:
+    """Print how often the saved model is right on rows that it was not trained on."""
     features, labels = fresh
     columns = [list(BOUNDS).index(name) for name in names]
     rows = np.empty(len(labels), dtype=[(name, np.float64) for name in names])

@@ -73,6 +73,7 @@ def report_files(files: Sequence[Path], out: Path, ledger: str | None) -> None:
 
 
 def _read(path: Path) -> tuple[Release, str]:
+    """Return the verified release of a saved file, or of a saved estimator, and its digest."""
     try:
         digest = read_file(path).digest
         loaded = load(path)

@@ -155,6 +155,7 @@ def _pair(text: str, example: str = "income=mean,median") -> tuple[str, str]:
 
 
 def _groups(words: Sequence[str]) -> Any:
+    """Read the words of --by: names, or names with edges as `age:18,40,65`."""
     if not any(":" in word for word in words):
         return words[0] if len(words) == 1 else list(words)
     groups: dict[str, Any] = {}
@@ -169,6 +170,7 @@ def _split(text: str) -> list[str]:
 
 
 def _as_texts(word: Any) -> list[str]:
+    """Return one text, or a list of texts, as a list; refuse anything else."""
     texts = [word] if isinstance(word, str) else word
     valid = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
     require(valid, "value", word, "a text or a list of texts", "see docs/command-line.md")
@@ -270,6 +272,7 @@ def plan_job(job: Job) -> Preview:
 
 
 def _open_data(job: Job, *, paying: bool) -> Any:
+    """Open a job's file by its schema, with its ledger and filter; no cell is read."""
     remedy = "pass --schema people.toml (zerodelta init writes a template)"
     expected = "a file that declares the columns"
     require(job.schema is not None, "schema", expected=expected, remedy=remedy)
@@ -329,6 +332,7 @@ def _call(job: Job, people: Any) -> FinishedJob:
 
 
 def _fit(job: Job, rows: Any, targets: Any, options: Mapping[str, Any]) -> FinishedJob:
+    """Fit the job's scikit-learn estimator, which is the release."""
     require_extra("sklearn", "sklearn")
     from zerodelta import sklearn
 
@@ -416,6 +420,7 @@ def _account_key(job: Job) -> tuple[str, str | None, str | None]:
 
 
 def _remaining_now(job: Job) -> Fraction | None:
+    """Return the ε left in the job's account, its budget if unopened; None: no limit."""
     account = _account(job)
     if account is not None:
         return account.remaining

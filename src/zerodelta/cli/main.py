@@ -299,6 +299,7 @@ def plan(
 
 
 def _run(path: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Run all jobs of a TOML file."""
     from zerodelta.cli.jobs import read_jobs
     from zerodelta.cli.shown import run_jobs
 

@@ -46,7 +46,7 @@ class GuardedGroup(TyperGroup):
     """The group of all commands; an exception of one becomes a line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Accept `--debug` at any place before `--`."""
+        """Accept `--debug` at any place before `--`, by moving it to the front."""
         end = args.index("--") if "--" in args else len(args)
         debug = "--debug" in args[:end]
         rest = [word for word in args[:end] if word != "--debug"] + args[end:]
@@ -60,6 +60,7 @@ class GuardedGroup(TyperGroup):
 
 @contextmanager
 def _errors_as_exits(*, debug: bool) -> Iterator[None]:
+    """Turn any error inside into one line on standard error and an exit code."""
     debug = debug or os.environ.get("ZERODELTA_DEBUG", "") not in ("", "0")
     try:
         yield
@@ -115,6 +116,7 @@ def _as_commands(line: str) -> str:
 
 
 def _code(error: Exception) -> ExitCode:
+    """Return the exit code of an error: budget, not verified, refused, or failed."""
     if isinstance(error, BudgetError):
         return ExitCode.BUDGET
     if isinstance(error, CertificateError):
@@ -141,6 +143,7 @@ def _unexpected(error: Exception) -> str:
 
 
 def _end(error: BaseException, code: ExitCode, line: str, *, debug: bool) -> None:
+    """Print an error as one line, after its traceback if debugging, and exit."""
     if debug:
         say("".join(_places(error)).rstrip(), to_errors=True)
     say(" ".join(line.split()), to_errors=True)

@@ -183,6 +183,7 @@ def _csv(grid: ReportTable, path: Path) -> None:
 
 
 def _parquet(grid: ReportTable, path: Path) -> None:
+    """Write a table as a new Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -210,6 +211,7 @@ def _plain(cells: Iterable[Any]) -> list[Any]:
 
 
 def _finite(cell: Any) -> Any:
+    """Return a cell, or None for one that JSON cannot write: NaN or an infinity."""
     try:
         json.dumps(cell, allow_nan=False)
     except ValueError:
@@ -277,7 +279,7 @@ def _table_text(grid: ReportTable) -> str:
 
 
 def say_release(job: Job, done: FinishedJob, written: Written) -> None:
-    """Print a release for people."""
+    """Print a release's tables, certificate summary, ledger line and written files."""
     release = done.release
     say(asked_words(release))
     for grid in grids_of(release):
@@ -392,7 +394,7 @@ def _with_texts(data: Any) -> Any:
 
 
 def run_jobs(jobs: Sequence[Job], *, dry_run: bool, as_json: bool, alone: bool) -> None:
-    """Plan or run jobs in order, and print their plans or releases."""
+    """Plan jobs or run them in order, check ledgers first, and print plans or releases."""
     funds = Funds()
     if not dry_run:
         for job in jobs:

@@ -151,7 +151,7 @@ def _record_lines(saved: Saved, demand: Demand) -> list[str]:
 
 
 def totals(verdicts: Sequence[FileVerdict], demand: Demand) -> FileVerdict | None:
-    """Add up the ε of the releases of each data set; None if there is nothing to add up."""
+    """Add up the ε of releases by data set; those that name none are only counted."""
     by_digest = {v.saved.digest: v.saved for v in verdicts if v.good and v.saved is not None}
     named = by_data((saved.record, saved.certificate) for saved in by_digest.values())
     lines, good, sums = [], True, []

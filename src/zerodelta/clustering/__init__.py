@@ -1,1 +1,1 @@
-"""k-means: a public grid, private rounds of Lloyd's algorithm, and forecasts."""
+"""Cluster rows by k-means: a public grid, private rounds of Lloyd's algorithm, forecasts."""

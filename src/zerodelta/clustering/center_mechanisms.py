@@ -80,6 +80,7 @@ def kmeans_methods(
     d = len(sides)
 
     def histogram_error(grid_epsilon: float) -> float:
+        """Forecast the error if only a noisy histogram on a grid is clustered."""
         grid = grid_for(sides, rows=rows, clusters=clusters, epsilon=grid_epsilon)
         noise = 8 / grid_epsilon**2 * grid.size * clusters / rows**2
         cell_size = 0.7 * (clusters / grid.size) ** (4 / len(grid.shape))
@@ -261,6 +262,7 @@ def noisy_lloyd(problem: Problem, *, refine: bool) -> ReleasePlan[Rows]:
     )
 
     def centers(rows: Rows, bits: BitSource) -> Floats:
+        """Return centers: seeds from a noisy grid, refined by noisy rounds of Lloyd."""
         counts = laplace.apply(rows.counts(problem.cells(grid), grid.size), bits)
         seeds = seeds_from(counts, grid, clusters=clusters, threshold=threshold)
 
@@ -298,7 +300,7 @@ def one_center(problem: Problem) -> ReleasePlan[Rows]:
     quanta = quantum if isinstance(quantum, tuple) else (quantum,) * d
 
     def shifts(rows: Rows, bits: BitSource) -> Floats:
-        """Return the noisy mean less the middle of the bounds."""
+        """Return the noisy mean of all rows, less the middle of the bounds."""
         if problem.counted:
             noisy = noise.apply(rows.sum(Rowwise(frame.rows), lattice), bits)
             return lattice.dequantize(noisy, rows=n) / n - sides / 2

@@ -58,7 +58,7 @@ class Frame:
 
     @classmethod
     def of(cls, box: Box) -> Frame:
-        """Return the frame of a public box."""
+        """Return the frame that scales a box so that its widest side is 1."""
         widths = np.broadcast_to(box.widths(), box.dimension)
         lower = np.broadcast_to(box.lower.floats(), box.dimension)
         unit = float(widths.max())
@@ -107,7 +107,7 @@ class CellGrid:
         return len(self.axes) > len(self.shape)
 
     def coordinates(self, rows: Floats) -> Floats:
-        """Return each row's coordinates along the axes.
+        """Return the rows projected on the grid's axes, or unchanged if they are the columns.
 
         Products are added column by column, not by BLAS, whose rounding depends on other rows.
         """
@@ -138,7 +138,7 @@ class CellGrid:
 
 
 def grid_for(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> CellGrid:
-    """Return the grid for these public numbers.
+    """Return cells as fine as the noise allows, of all columns or a few public directions.
 
     >>> grid_for(np.ones(2), rows=100_000, clusters=5, epsilon=1.0).shape
     (34, 34)
@@ -248,7 +248,7 @@ class Centers:
 
     @classmethod
     def seeded(cls, frame: Frame, grid: CellGrid, seeds: Seeds) -> Centers:
-        """Return the centers of the first round."""
+        """Return the seeds of the grid as centers, with the radius that rows are clipped to."""
         if not grid.projects:
             points = np.clip(seeds.places, 0, frame.sides)
             return cls(frame=frame, points=points, radius=_WIDTH * seeds.radius, places=points)
@@ -258,7 +258,7 @@ class Centers:
         return cls(frame=frame, points=points, radius=radius, places=seeds.places, grid=grid)
 
     def after(self, sums: npt.NDArray[Any], deviation: float, seeds: Seeds) -> Centers:
-        """Return the centers of the next round, from noisy sums of `vectors`.
+        """Move each center by noisy sum over noisy count, where the count is clearly not 0.
 
         A center moves if its noisy count exceeds 3 standard deviations of the noise.
         """

@@ -31,11 +31,10 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Part
-from zerodelta.privacy.theorems import theorem_of
 from zerodelta.privacy.theorems.noise import ParallelBlocks
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem
-from zerodelta.privacy.verify import units_of
+from zerodelta.privacy.verify import theorem_of, units_of
 from zerodelta.value import value
 
 _HEAD = """\
@@ -67,7 +66,7 @@ class ProofFile:
 
 
 def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
-    """Return the file for Coq that proves a pure certificate.
+    """Return the text of a file for Coq that proves a pure certificate, part by part.
 
     >>> import zerodelta as zd
     >>> claim = zd.ApproxDP(1, -100.0)
@@ -213,6 +212,7 @@ def _note(theorem: Theorem, written: _Written) -> None:
 
 
 def _bases(theorems: list[Theorem]) -> list[BaseTheorem]:
+    """Return the theorems as theorems of single mechanisms; refuse those of a whole chain."""
     bases = [theorem for theorem in theorems if isinstance(theorem, BaseTheorem)]
     if len(bases) != len(theorems):
         raise CertificateError("a theorem about all steps before it is not the last one.")
@@ -227,6 +227,7 @@ def _channel(
     name: str,
     written: _Written,
 ) -> None:
+    """Write the theorem of a part that ends in a channel, as Coq, or as a paper premise."""
     if isinstance(channel, ParallelBlocks):
         costs = list(_steps(_bases(before), Neighbors.ADD_REMOVE, name, written))
         one_row = _sum_of_steps(costs, None, f"{name}_group", written)
@@ -253,6 +254,7 @@ def _channel(
 def _composed(
     bases: list[BaseTheorem], units: UnitTheorem | None, neighbors: Neighbors
 ) -> Composed:
+    """Return the claim of all steps together, converted to one of units if needed."""
     base = transcript_claim((step.claim(neighbors), step.count) for step in bases)
     if units is None:
         return base

@@ -117,7 +117,7 @@ class Mixture:
 def mixture_theorem(
     channel: ChannelTheorem, base: Composed | None, epsilon: Fraction, name: str
 ) -> Mixture | None:
-    """Return a channel as a theorem for Coq that claims this ε; None if Coq has none for it."""
+    """Write that mixing makes a base with this δ or profile pure; None if Coq lacks the proof."""
     if isinstance(channel, ProfileMixing):
         return Mixture(text=_profile(channel, epsilon, name), profile_on_paper=False)
     if not isinstance(channel, MixingTheorem) or base is None:
@@ -156,6 +156,7 @@ class _PublicDraw:
 
 
 def _draw(channel: MixingTheorem, mass: str, weight: str) -> _PublicDraw:
+    """Return the Coq premises on a channel's public draw, by its kind of mixing."""
     if isinstance(channel, LocalUniformKernel):
         return _PublicDraw(
             public="\n    (Z : finType) (T : Y -> Z -> R) (U : Z -> R)",
@@ -407,6 +408,7 @@ def _selection(
     *,
     flip: bool,
 ) -> str:
+    """Write the theorem of the exponential mechanism or of permute-and-flip."""
     change, scale = coq_number(step.sensitivity), coq_number(step.scale)
     one_way = " monotone neighbors score ->" if step.monotone else ""
     best = (
@@ -467,6 +469,7 @@ def _peak(epsilon: Fraction, sensitivity: Fraction, dimension: int, noise: str) 
 
 
 def _propose(step: PureProposeTestRelease, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Write the theorem of propose-test-release."""
     tail = _tail(step.test_epsilon, step.threshold, step.noise)
     peak = _peak(step.release_epsilon, step.sensitivity, step.dimension, step.noise)
     size, eps = coq_number(step.points), coq_number(epsilon)
@@ -484,6 +487,7 @@ Qed.
 
 
 def _local(step: PureLocalSensitivity, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    """Write the theorem of noise scaled to a private bound on the local sensitivity."""
     tail = _tail(step.bound_epsilon / step.local_change, step.threshold, step.noise)
     peak = _peak(step.release_epsilon, step.smallest_bound, step.dimension, step.noise)
     size, eps, w = coq_number(step.points), coq_number(epsilon), coq_number(step.weight)

@@ -1,4 +1,4 @@
-"""Rows in, exact integer sums and counts out; nothing else may touch rows."""
+"""Read rows, and answer exact integer sums and counts; nothing else may touch rows."""
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.schema import Schema, read_schema

@@ -201,7 +201,7 @@ class ArraySource(Source):
         return [partial(self._blocks, parts, start) for start in range(0, self._rows, self._batch)]
 
     def _blocks(self, parts: list[Array], start: int) -> Iterator[Block]:
-        """Yield one block."""
+        """Yield the block of rows from `start`, as floats; missing cells are filled if declared."""
         stop = min(start + self._batch, self._rows)
         block = np.empty((len(parts), stop - start)).T  # each column in one piece
         for i, part in enumerate(parts):
@@ -209,6 +209,31 @@ class ArraySource(Source):
         if self._fill is not None:
             block[np.isnan(block)] = self._fill
         yield block
+
+
+def as_source(
+    rows: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    missing: Any = DEFAULT_MISSING,
+    texts: bool = False,
+) -> Source:
+    """Return rows, or some columns of them, as a source; a series is one column.
+
+    Columns of texts are refused, unless `texts`: for questions that only need to know whether a
+    cell is present.
+    """
+    if not isinstance(rows, Source):
+        named = [columns] if isinstance(columns, str) else columns
+        return ArraySource(rows, columns=named, missing=missing)
+    require(
+        missing is DEFAULT_MISSING,
+        "missing",
+        missing,
+        expected="no missing=, which is for arrays and frames: a data set has it declared",
+        remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
+    )
+    return rows.choose(columns, texts=texts)
 
 
 def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
@@ -287,6 +312,7 @@ def array_reader(data: Any) -> Reader:
         names, columns = tuple(by_name), lambda: list(by_name.values())
 
     def scan(wanted: tuple[str, ...], batch: int, _: frozenset[str]) -> list[Part]:
+        """Return the wanted columns of the array as parts of consecutive rows."""
         known = columns()
         chosen = [known[place] for place in places(names, wanted)]
         slices = [partial(_slices, chosen, part, batch) for part in row_ranges(rows)]
@@ -305,6 +331,7 @@ def array_reader(data: Any) -> Reader:
 
 
 def _array_columns(data: Array) -> tuple[int, dict[str, Any]]:
+    """Return the number of rows of an array, and its columns by field name or position."""
     table = _array(data)
     if table.dtype.names is not None:  # a field that is an array itself is left out
         kind = table.dtype
@@ -391,6 +418,7 @@ def _count(frame: Any) -> Any:
 
 
 def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
+    """Yield batches of a lazy Polars frame's columns, in order."""
     chosen = frame.select(list(dict.fromkeys(columns)))
     if hasattr(chosen, "collect_batches"):
         frames = chosen.collect_batches(chunk_size=batch, maintain_order=True)
@@ -421,7 +449,7 @@ _ENDINGS = ", ".join(FILES)
 def reader_of(
     source: Any, file: Mapping[str, Any] | None = None, *, declared: Sequence[str] = ()
 ) -> Reader:
-    """Return the reader of a source.
+    """Return the reader of a file, frame, array or query, chosen by its type.
 
     Parameters
     ----------
@@ -501,6 +529,7 @@ def _ending(path: Path) -> str:
 
 
 def _is_query(source: Any) -> bool:
+    """Tell whether a source is a pair of SQL text and DuckDB connection."""
     duckdb = sys.modules.get("duckdb")
     if duckdb is None or type(source) is not tuple or len(source) != 2:
         return False

@@ -90,6 +90,7 @@ def stored_integers(column: Any) -> Array | None:
 
 
 def _read(array: Any, read: Reading, read_texts: Reading | None) -> Array:
+    """Read an Arrow array by its type; if Arrow fails, cell by cell as Python objects."""
     try:
         return _typed(array, read, read_texts)
     except Exception:  # not shown, since the message may hold a cell
@@ -164,6 +165,7 @@ def _filled(array: Any, instead: Any) -> Any:
 
 
 def _without_nulls(array: Any, values: Array, read: Reading) -> Array:
+    """Return the values with what `read` makes of a missing cell at each null."""
     if array.null_count:
         values = np.array(values)
         values[_mask(array.is_null())] = read(as_objects([None]))[0]
@@ -268,7 +270,7 @@ class ArrowChunks:
         return read_lines(_lines(chunk), form, self._wanted) if columns is None else columns
 
     def _columns(self, plain: bytes, chunk: bytes) -> tuple[Any, ...] | None:
-        """Parse a chunk in UTF-8; None if PyArrow's rows are not the lines."""
+        """Parse a chunk at once, odd lines one by one; None if PyArrow's rows are not the lines."""
         lines, odd = newlines(plain), self._irregular_lines(plain)
         even = _with_lines_emptied(plain, odd)
         typed = self._form.delimiter == "\t" or b"\t" not in plain  # it would trim tabs too

@@ -163,6 +163,7 @@ def _bytes_number(cell: bytes) -> float:
 
 
 def _integer_number(cell: Any) -> float:
+    """Return an integer cell as a float; one beyond all floats is the largest of its sign."""
     integer = int(cell)
     try:
         return float(integer)
@@ -501,7 +502,7 @@ class OptionIndex:
         return key if type(key) is int and 0 <= key < self._size else -1
 
     def _integer_places(self, cells: Array) -> Places:
-        """Return the places of an array of integers or booleans."""
+        """Return the place of the option each integer or boolean equals, -1 if none."""
         unsigned = cells.dtype == np.uint64
         integers = cells if unsigned else cells.astype(np.int64, copy=False)
         if self._size is not None:
@@ -519,7 +520,7 @@ class OptionIndex:
         return places
 
     def _floats(self, cells: Array) -> Places:
-        """Return the places of an array of floats."""
+        """Return the place of the option each float equals, -1 if none, and that of NaN."""
         if self._size is not None:
             limit = min(self._size, _INTEGERS_BELOW[cells.dtype.itemsize])
             known = (cells >= 0) & (cells < limit) & (cells == np.floor(cells))
@@ -555,6 +556,7 @@ class _PlaceTable:
             self._dense[self._keys - keys[0]] = self._places
 
     def places(self, cells: npt.NDArray[np.int64]) -> Places:
+        """Return the place of each integer cell's option by table or by search, -1 if none."""
         if not len(self._keys):
             return np.full(len(cells), -1, dtype=np.int64)
         if self._dense is not None:

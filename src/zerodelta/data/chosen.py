@@ -125,6 +125,7 @@ class OpenedDataset:
         rows = self._bounding(max_rows=unit.max_rows)
 
         def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
+            """Yield the batches of all parts, after noting their rows by unit in `rows`."""
             for place, part in enumerate(parts):
                 for batch in part():
                     named = dict(zip(self.everything, batch, strict=True))
@@ -205,7 +206,7 @@ class _Parser:
         self.named: list[str] = []
 
     def condition(self, node: ast.expr) -> _Test:
-        """Return the test of an expression that is true or false."""
+        """Return the test of a boolean expression: and, or, not, comparison, boolean column."""
         if isinstance(node, ast.BoolOp):
             every = isinstance(node.op, ast.And)
             tests = [self.condition(part) for part in node.values]
@@ -302,6 +303,7 @@ def _with_identifiers(text: str) -> tuple[str, dict[str, str]]:
     aliases: dict[str, str] = {}
 
     def replaced(match: re.Match[str]) -> str:
+        """Return a fresh alias for a matched column name; quoted texts stay."""
         if match[1] is not None:  # a quoted text stays as it is
             return match[1]
         alias = f"{prefix}{len(aliases)}"

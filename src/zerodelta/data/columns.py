@@ -106,7 +106,11 @@ def first_width(rows: Sequence[Any]) -> int | None:
     (2, None, None)
     """
     rows = builtin_sequence(rows)
-    return len(_cells(rows[0])) if rows and _is_row(rows[0]) else None
+    if not rows or not _is_row(rows[0]):
+        return None
+    if type(rows[0]) is np.ndarray:  # no cell of it is read: nothing may be paid for yet
+        return len(rows[0]) or 1
+    return len(_cells(rows[0]))
 
 
 def builtin_sequence(values: Sequence[Any]) -> Sequence[Any]:
@@ -254,7 +258,7 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _listed(series: nw.Series[Any]) -> list[Any]:
-    """Return all cells, None for one that cannot be converted."""
+    """Return all cells as Python objects, None for one that cannot be converted."""
     if series.implementation.is_polars() and series.dtype in _POLARS_TEXTS:
         return _polars_texts(nw.to_native(series))
     converted = quietly(lambda: list(_decoded(series).to_list()))
@@ -505,7 +509,7 @@ class Unread:
         return [table[:, place] for place in self._chosen]
 
     def _foreign_shape(self, values: Any) -> tuple[int, ...]:
-        """Return the shape that an unknown container reports."""
+        """Return the shape an unknown container reports; refuse one whose length is unknown."""
         shape = getattr(values, "shape", None)
         if hasattr(values, "__array__"):
             if not (isinstance(shape, tuple) and all(type(size) is int for size in shape)):

@@ -393,6 +393,8 @@ def _ranges(path: Path, start: int, part: int) -> list[tuple[int, int | None]]:
 
 
 def _count(files: Sequence[Path], form: CsvFormat) -> int:
+    """Return the number of records of all files; header lines are not counted."""
+
     def lines(path: Path) -> int:
         with open_bytes(path) as file:
             return count_lines(file) - form.header

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zerodelta.data.arrays import Limits, TooLong
 from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.chosen import PRESENT, ChosenColumns, OpenedDataset, Predicate, Unit
-from zerodelta.data.kinds import Kind, Text, skips
+from zerodelta.data.kinds import Boolean, Kind, Number, Text, skips
 from zerodelta.data.pieces import Keeping, Piece, copied_blocks
 from zerodelta.data.readers import Batch, Part
 from zerodelta.data.rows import UNIT, Rows
@@ -55,6 +55,7 @@ def pieces_of(chosen: ChosenColumns, ticket: Ticket, *, stored: bool) -> Sequenc
     plain = stored and bounded is None and not chosen.where and chosen.names != (PRESENT,)
 
     def blocks(place: int, part: Part) -> Iterator[Any]:
+        """Yield the blocks of a part as columns of floats, only the rows kept for each unit."""
         start = 0
         for batch in part():
             if plain and (column := chosen.read_plainly(batch[0], distinct[needed[0]])):
@@ -131,7 +132,7 @@ def _bounded(bounding: Bounding, batches: Iterator[tuple[int, Cells]]) -> Bounde
 def _query_pieces(
     chosen: ChosenColumns, bounding: Bounding, batches: Iterator[tuple[int, Cells]]
 ) -> Sequence[Piece]:
-    """Return the rows of a query that count.
+    """Return the rows of a query that count, after running it once into a copy.
 
     A query may yield its rows in another order when it is run again. So it is run once, and the
     columns read from its result are copied until it is known which rows count.
@@ -363,6 +364,28 @@ class Dataset(Source):
         return self._with(names=(PRESENT,), diagnosed_columns=bounds, too_long=too_long)
 
     # -- choosing -----------------------------------------------------------------------------
+
+    def choose(self, columns: str | Sequence[str] | None, *, texts: bool = False) -> Dataset:
+        """Return some of the columns, or all; texts are refused, unless `texts`."""
+        chosen = self if columns is None else self[columns]
+        text_columns = [name for name, kind in chosen.kinds.items() if isinstance(kind, Text)]
+        require(
+            texts or not text_columns,
+            "columns",
+            text_columns,
+            expected="numbers, categories, booleans or dates, not texts",
+            remedy="name other columns; zd.heavy_hitters finds frequent texts",
+        )
+        return chosen
+
+    @property
+    def declared_bounds(self) -> Any:
+        """The bounds of numbers and booleans; None if there are other columns."""
+        kinds = self.kinds.values()
+        if not all(isinstance(kind, (Number, Boolean)) for kind in kinds):
+            return None
+        ends = [kind.bounds for kind in kinds]
+        return ends[0] if len(ends) == 1 else tuple(zip(*ends, strict=True))
 
     def __getitem__(self, columns: str | Sequence[str]) -> Dataset:
         """Return some of the columns."""

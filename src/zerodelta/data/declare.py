@@ -107,7 +107,7 @@ def day(cell: Any, pattern: re.Pattern[str]) -> int:
 
 
 def days(cells: Array, pattern: re.Pattern[str]) -> Days:
-    """Return `day` of each cell of an array."""
+    """Return the day number of each cell of an array, `NO_DAY` if it is no date."""
     if cells.dtype.kind == "M":
         return _binary_days(cells)
     if cells.dtype.kind in "mV":
@@ -147,7 +147,7 @@ def _datetime_day(cell: datetime.datetime) -> int:
 
 
 def _binary_days(cells: Array) -> Days:
-    """Return the days of an array of NumPy datetimes."""
+    """Return the day number of each NumPy datetime, `NO_DAY` if beyond 64 bits."""
     unit, step = np.datetime_data(cells.dtype)
     native = cells.astype(cells.dtype.newbyteorder("="))
     if unit == "generic":
@@ -245,6 +245,7 @@ class Date(Coded):
         pattern = as_pattern(self.format)
 
         def codes(cells: Array) -> Array:
+            """Return the number of each date's period from the first; NaN outside the range."""
             when = days(cells, pattern)
             inside = (when != NO_DAY) & (when >= self._ends[0]) & (when <= self._ends[1])
             numbers = period(np.where(inside, when, self._ends[0]), self.by) - self._periods[0]

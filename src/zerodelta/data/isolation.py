@@ -140,6 +140,8 @@ class Internal(np.ndarray[Any, np.dtype[Any]]):
 
 
 def _reduction(name: str) -> Callable[..., Any]:
+    """Return the method of internal answers that stands for one of ndarray's reductions."""
+
     def method(self: Internal, *args: Any, **options: Any) -> Any:
         return self._reduced(name, *args, **options)
 
@@ -186,6 +188,7 @@ def is_unusable(share: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    """Return an internal answer as a plain array or number; other values unchanged."""
     if type(value) is Internal:  # isinstance would consult the value's own __class__
         array = value.view(np.ndarray)
         return array if array.ndim else array.item()
@@ -208,7 +211,7 @@ _inside: list[object] = []
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show no warning inside the block, floating-point warnings of NumPy included.
+    """Show no warning of any thread inside the block, NumPy's included.
 
     >>> with quiet():
     ...     warnings.warn("a value says so")
@@ -510,6 +513,7 @@ def _replace_handler() -> Any:
         return None
 
     def note(number: int, frame: FrameType | None) -> None:
+        """Call the previous handler; if it raises, note the interrupt, and raise unless held."""
         try:
             previous(number, frame)
         except BaseException:  # a handler that does not raise has dealt with the signal
@@ -556,10 +560,11 @@ def is_trusted_code(value: Any) -> bool:
         return bool(value.dtype.kind in "biufc")  # objects may be functions
     if kind in (tuple, list):
         return all(map(is_trusted_code, value))
-    return kind in _PLAIN or (_is_class_of_ours(kind) and all(map(is_trusted_code, _held(value))))
+    return kind in _PLAIN or (_is_library_class(kind) and all(map(is_trusted_code, _held(value))))
 
 
-def _is_class_of_ours(kind: type) -> bool:
+def _is_library_class(kind: type) -> bool:
+    """Tell whether a module of this library has exactly this class under its name."""
     name = str(kind.__module__)
     names = _names_of(name) if name.startswith("zerodelta.") else None
     return names is not None and names.get(kind.__name__) is kind

@@ -386,7 +386,7 @@ def universe_of(kinds: Mapping[str, Kind]) -> KeyUniverse:
 
 
 def _universe(name: str, kind: Kind) -> KeyUniverse:
-    """Return the universe of keys of one column."""
+    """Return all keys one column may have; a kind without a public set of them is refused."""
     if isinstance(kind, Text):
         if kind.alphabet is None:
             raise ParameterError(

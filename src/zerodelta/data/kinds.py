@@ -145,14 +145,15 @@ class Number(Kind):
         """Return the number of each cell, not clipped; rounded to an integer if declared so."""
 
         def numbers(cells: Array) -> Array:
+            """Return the cells as floats; NaN for missing, unreadable and non-integer ones."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), np.nan)
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
                 return cells
             values: Array = one_cell.numbers(cells)
-            return values if cells.dtype.kind in "biu" else self._whole(values)
+            return values if cells.dtype.kind in "biu" else self._rounded(values)
 
-        return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
+        return read_column(column, numbers, lambda texts: self._rounded(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
         """Return the numbers with missing ones replaced as declared, by a number or the center."""
@@ -160,9 +161,10 @@ class Number(Kind):
             return values
         center = (self.lower + self.upper) / 2
         instead = float(center if self.missing is None else self.missing)
-        return self._whole(np.where(absent, instead, values))
+        return self._rounded(np.where(absent, instead, values))
 
-    def _whole(self, values: Array) -> Array:
+    def _rounded(self, values: Array) -> Array:
+        """Return the values, rounded to the nearest integers if the column is one of integers."""
         return np.rint(values) if self.integer else values
 
 
@@ -236,6 +238,7 @@ class Category(Coded):
         """Return the code of each cell; a cell in no group is NaN."""
 
         def codes(cells: Array) -> Array:
+            """Return the code of each cell's category; that of missing or other, if it has none."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), self._codes[-2])
             if not self.exact:
@@ -274,6 +277,7 @@ class Boolean(Coded):
         codes = np.array([0.0, 1.0, 2.0 if self.missing else np.nan])
 
         def truths(cells: Array) -> Array:
+            """Return the code of false, true or missing for each cell."""
             if cells.dtype.kind in _UNREADABLE:
                 return np.full(len(cells), codes[2])
             if cells.dtype.kind in "biufc":
@@ -324,6 +328,7 @@ class Text(Kind):
         """Return the text of each cell; None where it is missing, too long or not allowed."""
 
         def texts(cells: Array) -> Array:
+            """Return each cell's text, None for one that is missing or not allowed."""
             if cells.dtype.kind in _UNREADABLE:
                 return as_objects([None] * len(cells))
             if cells.dtype.kind in "biu":
@@ -333,6 +338,7 @@ class Text(Kind):
             place_of_text: dict[str | None, int] = {None: 0}
 
             def place(cell: Any) -> int:
+                """Return the place of a cell's text among the distinct texts so far."""
                 text = self._text(cell)
                 if text not in place_of_text:
                     place_of_text[text] = len(known)
@@ -364,7 +370,7 @@ class Text(Kind):
 
 
 def skips(kind: Kind) -> bool:
-    """Tell whether cells of the column may be ignored."""
+    """Tell whether some cells have no value of the kind: missing, or an unknown option."""
     if isinstance(kind, Number):
         return kind.missing == "skip"
     if isinstance(kind, Category):

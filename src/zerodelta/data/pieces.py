@@ -132,6 +132,7 @@ def _mapped(file: Any) -> Any:
     """Return the contents of the file as a read-only memory map."""
 
     def mapped() -> Any:
+        """Flush the file and map it into memory; empty bytes if it has no row."""
         file.flush()
         if not file.tell():  # blocks without a row
             return b""
@@ -204,7 +205,7 @@ def _is_bar_wanted() -> bool:
     if setting is not True or variable in ("0", "false", "no", "off"):
         return False
     in_main_thread = threading.current_thread() is threading.main_thread()
-    return in_main_thread and not is_silenced() and _is_terminal()
+    return in_main_thread and _is_terminal() and not is_silenced()
 
 
 def _is_terminal() -> bool:
@@ -248,7 +249,7 @@ class StoredColumn:
         return len(self._places)
 
     def counts(self, size: int, invalid: int | None) -> npt.NDArray[np.int64]:
-        """Return the number of rows with each key 0..size-1.
+        """Return the number of rows with each key 0..size-1, from stored values.
 
         Other keys count as the key `invalid`, or not at all if that is None.
 
@@ -455,6 +456,7 @@ def tally_blocks(
     shared = _SharedBlocks(pieces)
 
     def work() -> Tally:
+        """Add blocks from the shared iterator to a tally of this thread until none remain."""
         tally = begin()
         with quiet():
             try:

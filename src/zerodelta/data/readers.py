@@ -68,7 +68,7 @@ def matching_files(source: Any) -> tuple[Path, ...]:
 
 
 def _matching(name: str) -> list[Path]:
-    """Return the files that a path or pattern names."""
+    """Return the file of a path, or the existing files that a pattern matches."""
     path = Path(name).expanduser()
     if path.is_file():
         return [path]
@@ -209,6 +209,7 @@ def computed_once(compute: Callable[[], T]) -> Callable[[], T]:
     lock = threading.Lock()
 
     def get() -> T:
+        """Return the result, computed by the first caller while others wait."""
         with lock:
             if not results:
                 results.append(compute())

@@ -203,7 +203,7 @@ def public_rows(
 
 
 def primes(count: int) -> list[int]:
-    """Return the first primes.
+    """Return the first `count` primes.
 
     >>> primes(4)
     [2, 3, 5, 7]
@@ -233,6 +233,7 @@ def _width(
     errors: list[BaseException] = []
 
     def tried(rows: Block, watch: Watch) -> npt.NDArray[Any] | None:
+        """Return the values of a block, None if they fail; note errors and their width."""
         try:
             values = np.asarray(function(rows.copy()))
         except BaseException as error:  # also a KeyboardInterrupt of its own

@@ -344,6 +344,7 @@ class Rows:
         width, steps = lattice.dimension, lattice.steps
 
         def product(values: Block) -> IntegerArray:
+            """Return the Gram matrix of a block's quantized rows and its number of present rows."""
             complete_rows = whole_rows(values)
             integers = lattice.quantize(complete_rows)
             gram = exact_product(integers, integers, bounds=(steps, steps))
@@ -390,7 +391,7 @@ class Rows:
         invalid: int | None = None,
         rowwise: bool = False,
     ) -> npt.NDArray[np.int64]:
-        """Return the number of rows with each key 0..size-1.
+        """Return the number of rows with each key 0..size-1, a function of a row or a column.
 
         `keys` maps an (n, columns) array to n numbers, or names a column. A key that is not one of
         the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) counts as the
@@ -409,6 +410,7 @@ class Rows:
             )
 
         def counted(values: Block | StoredColumn) -> IntegerArray:
+            """Return the number of rows of each code in a block, or the codes if there are many."""
             if isinstance(values, StoredColumn):
                 return values.counts(size, invalid)
             if large:
@@ -450,6 +452,7 @@ class Rows:
         width = 1 if of is None else 2 + (0 if lattice is None else degree)
 
         def tabulated(values: Block) -> IntegerArray:
+            """Return row counts and sums of powers by group, of one block."""
             dtype = np.int64 if len(values) * bound <= INT64_MOST else np.object_
             sums: Any = np.zeros((count, width), dtype=dtype)
             codes, inside = group_codes(values.T[: len(by)], sizes, len(values))
@@ -510,6 +513,7 @@ class Rows:
 
         # holds nothing of self, since it may be sent to the workers of a cluster
         def work(block: Block | StoredColumn) -> IntegerArray:
+            """Return the part of the total that one block contributes."""
             if isinstance(block, StoredColumn):
                 return part(block)
             values = evaluate(mapped, block, width=width, rowwise=rowwise)
@@ -517,6 +521,7 @@ class Rows:
             return part(without_blanks(values, block) if blanks else values)
 
         def added() -> IntegerArray:
+            """Return the sum of all blocks' parts, with threads where that is worth it."""
             # a private number of rows must not decide the type of the result
             fits = self.row_count_is_public and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)

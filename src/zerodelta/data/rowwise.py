@@ -221,9 +221,9 @@ def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
     # Objects and texts are not read: NumPy chooses such a type for a block because of one row.
     if values.dtype.kind not in "biuf":
         return None
-    one_number_each = width == 1 and values.shape == (rows,)
+    one_number_per_row = width == 1 and values.shape == (rows,)
     one_row = rows == 1 and values.ndim < 2 and values.size == width
-    if values.shape == (rows, width) or one_number_each or one_row:
+    if values.shape == (rows, width) or one_number_per_row or one_row:
         return values.astype(np.float64, copy=False).reshape(rows, width)
     return None
 

@@ -264,7 +264,7 @@ _MAKERS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
 
 
 def _kind(column: str, table: Any) -> Kind:
-    """Return the kind that one line of [columns] declares."""
+    """Return the kind that one line of [columns] declares; refuse unknown words."""
     where, names = f"column {column!r}", ", ".join(_MAKERS)
     example = f"write {column} = {{number = [0, 120]}}, for example"
     require(isinstance(table, dict), where, table, f"a table with one of {names}", example)
@@ -300,7 +300,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML."""
+    """Write a value as one line of TOML."""
     if isinstance(value, dict):
         inside = ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items())
         return f"{{{inside}}}"
@@ -406,7 +406,7 @@ def _spread(rows: int, column: int) -> Array:
 
 
 def _cells(kind: Kind, spread: Array) -> Array:
-    """Return cells that cover all values of the kind."""
+    """Return made-up cells of the kind, spread over its values by numbers in [0, 1)."""
     if isinstance(kind, Number):
         return _numbers(kind, spread)
     listed: list[Any]

@@ -118,7 +118,7 @@ class Protection:
 
     @property
     def words(self) -> str | None:
-        """The protected unit in the words of the certificate."""
+        """What is protected, as the certificate says it: a row, or a unit and its largest size."""
         if self.unit is None:
             return self.row
         rows = "its one row" if self.max_rows == 1 else f"at most {self.max_rows} of its rows"
@@ -299,6 +299,22 @@ class Source(ABC):
         """
         return [partial(self.blocks, ticket)]
 
+    def choose(self, columns: str | Sequence[str] | None, *, texts: bool = False) -> Source:
+        """Return some of the columns; None is all of them, without texts unless `texts`."""
+        require(
+            columns is None,
+            "columns",
+            columns,
+            expected="no columns=: this source has its own columns",
+            remedy="open data with zd.open to choose columns by name",
+        )
+        return self
+
+    @property
+    def declared_bounds(self) -> Any:
+        """The bounds that were declared for the columns; None if these are not all numbers."""
+        return None
+
     @property
     def row_count_is_public(self) -> bool:
         """Whether `rows` is exact and public, and all of these rows are yielded."""
@@ -340,7 +356,7 @@ class Source(ABC):
         return Protection()
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows, for one release.
+        """Return the rows that a paid ticket opens, for one release.
 
         With `keep` they are read once, at the first query, into a copy from which all answers come,
         so that changes to the data in between have no effect. Sums of named columns are kept too.

@@ -73,6 +73,7 @@ def _with_fixed_errors(function: _Mapped) -> _Mapped:
 
     @wraps(function)
     def guarded(*arguments: Any) -> Iterator[Any]:
+        """Yield what the function yields; any error of it becomes one fixed message."""
         try:
             with quiet():
                 yield from function(*arguments)
@@ -203,6 +204,7 @@ def _blocks(batches: Batches) -> Iterator[Block]:
 
 
 def _encoded(place: int, entries: npt.NDArray[Any]) -> Any:
+    """Return sums as an Arrow row: 64-bit integers as bytes, larger ones as decimal text."""
     import pyarrow as pa
 
     wide = entries.dtype == np.object_
@@ -306,7 +308,7 @@ class Cluster:
         return one_part(self.rows, columns, batch, numbers)
 
     def rows(self, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
-        """Yield the cells of the partitions, one after the other."""
+        """Yield the cells of all partitions on this machine, one partition after the other."""
         distinct = tuple(dict.fromkeys(columns))
         for part in streamed(self.mapped(distinct, serialize, "batch binary")):
             for start in range(0, part.num_rows, batch):
@@ -317,6 +319,7 @@ class Cluster:
         """Return the DataFrame that a function of this module computes from some columns."""
 
         def planned() -> Any:
+            """Return the Spark frame of the chosen columns, mapped batch by batch."""
             # renamed by position, since Spark ignores case in names
             frame = self._frame.toDF(*(f"c{i}" for i in range(len(self._names))))
             chosen = places(self._names, columns)
@@ -447,6 +450,7 @@ class OnCluster(Held):
         copied, adds = self._copy(), count_keys if keyed else sum_rows
 
         def added() -> IntegerArray:
+            """Return the sum of the partitions' totals, collected or streamed by size."""
             sums = copied.mapInArrow(partial(adds, work, shape), SUMS)
             few = math.prod(shape) <= _LARGEST_COLLECTED_SUM
             pieces = sums.collect() if few else sums.toLocalIterator()

@@ -110,7 +110,7 @@ def _name_ids(texts: list[bytes]) -> Array:
 
 
 def _ids(cells: Array) -> Array:
-    """Return the ids of a NumPy array of cells."""
+    """Return the ids of a NumPy array of cells; equal numbers and texts have equal ids."""
     kind, size = cells.dtype.kind, cells.dtype.itemsize
     if kind in "mMV":
         return np.repeat(_NO_ID, len(cells))
@@ -167,7 +167,7 @@ def _integer_ids(integers: npt.NDArray[np.int64]) -> Array:
 
 
 def _key_ids(keys: list[one_cell.Key]) -> Array:
-    """Return the ids of cells that were read as categories."""
+    """Return the ids of cells that were read as categories: integers, hashes of texts."""
     is_integer = [type(key) is int and -(1 << 63) <= key < 1 << 63 for key in keys]
     is_missing = [key is None or type(key) is tuple for key in keys]
     hashes = b"".join(text_hash(str(key), 16) for key in keys)
@@ -281,7 +281,7 @@ class Bounding:
                 self._spill()
 
     def finish(self) -> Bounded:
-        """Return which rows are kept."""
+        """Return which rows are kept, at most `max_rows` of each unit, and their unit's number."""
         count = 1 + max(self._rows, default=-1)
         kept = [np.zeros(self._rows.get(part, 0), dtype=np.bool_) for part in range(count)]
         numbers = [np.zeros(len(part), dtype=np.int64) for part in kept]

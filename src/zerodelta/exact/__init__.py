@@ -1,4 +1,4 @@
-"""Numbers that never round the wrong way, and noise that is drawn exactly.
+"""Compute numbers that never round the wrong way, and draw noise exactly.
 
 Where to look: `rational` (ε as an exact rational), `logs` (directed logarithms; Arb balls to
 floats, outwards), `bits` (randomness; the one technique behind all continuous noise), `float_balls`

@@ -216,7 +216,7 @@ class _Contest:
         return self._settle(survivors, bits)
 
     def _survivors(self, rounds: int, bits: BitSource) -> Sequence[int | list[_Survivor]]:
-        """Return for each round the scores that float balls do not exclude.
+        """Draw noise for all scores, and return for each round those that may be the largest.
 
         If each of several rounds has only one, return these winners. (For a single round the
         survivor is returned with its noise, which `champion` needs.)
@@ -324,7 +324,7 @@ class _BoundedOptions:
         self._gap, self._count, self._best, self._rest = gap, count, best, rest
 
     def play(self, contest: _Contest, bits: BitSource) -> int:
-        """Return the winner of one round."""
+        """Return the index of the largest noisy score, drawing noises in descending order."""
         winner, noises = contest.champion(bits), BitStrings(np.zeros(0, dtype=np.uint64))
         last, taken = contest.size, set[int]()
         for i in range(1, self._count + 1):
@@ -343,7 +343,7 @@ class _BoundedOptions:
 
 
 def _draw_unused(taken: set[int], count: int, bits: BitSource) -> int:
-    """Draw a uniformly random place below `count` that is not taken, and add it to `taken`."""
+    """Draw a uniform place among those below `count` not yet taken, and add it to `taken`."""
     place = int(uniform_below(count - len(taken), size=1, bits=bits)[0])
     for other in sorted(taken):
         place += place >= other

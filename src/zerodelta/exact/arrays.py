@@ -1,4 +1,4 @@
-"""Names for the arrays that every room uses."""
+"""Name the types of the arrays that every room uses."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class RowRounding:
         return scaled
 
     def _scaled_to_bound(self, rows: npt.NDArray[np.generic]) -> _Floats:
-        """Scale finite rows down to the bound, in quanta."""
+        """Scale finite rows to exactly the norm bound, in quanta, keeping directions."""
         floats: _Floats = rows.astype(np.float64, copy=False)
         direction: _Floats
         if self._small:
@@ -294,7 +294,7 @@ class FixedPoint:
                 expected="a single number for norms 1 and 2",
                 remedy="rescale the columns, or pass norm=math.inf for one bound per coordinate",
             )
-        for entry in _each(bound):
+        for entry in _entries(bound):
             if not 1 / _LARGEST <= entry / steps <= _LARGEST:
                 raise ParameterError(
                     "bound",
@@ -302,7 +302,7 @@ class FixedPoint:
                     expected="above 0, with bound/steps between 2^-1000 and 2^1000",
                     remedy="rescale the columns",
                 )
-        if any(abs(entry) > _LARGEST for entry in _each(center)):
+        if any(abs(entry) > _LARGEST for entry in _entries(center)):
             raise ParameterError(
                 "center", self.center, expected="at most 2^1000", remedy="rescale the columns"
             )
@@ -370,8 +370,8 @@ class FixedPoint:
                [-100,    0]])
         """
         dimension = as_count(dimension, "dimension", minimum=1)
-        lows = _each(_as_exact(lower, "lower", dimension))
-        highs = _each(_as_exact(upper, "upper", dimension))
+        lows = _entries(_as_exact(lower, "lower", dimension))
+        highs = _entries(_as_exact(upper, "upper", dimension))
         length = max(len(lows), len(highs))  # 1 if both ends serve all columns
         ends = zip(lows * (length // len(lows)), highs * (length // len(highs)), strict=True)
         centers, bounds = zip(*(_middle(*pair) for pair in ends), strict=True)
@@ -389,6 +389,28 @@ class FixedPoint:
         if isinstance(self.bound, tuple):
             return tuple(bound / self.steps for bound in self.bound)
         return self.bound / self.steps
+
+    @property
+    def ends(self) -> tuple[list[Fraction], list[Fraction]]:
+        """The lower and the upper bounds of all coordinates."""
+        places = [self.place(coordinate) for coordinate in range(self.dimension)]
+        return [c - b for c, b in places], [c + b for c, b in places]
+
+    @property
+    def resolution(self) -> Fraction:
+        """The largest change of a coordinate by quantizing, relative to the bound.
+
+        In a box values are rounded to nearest; in a ball a whole step inwards is possible, too.
+        """
+        return Fraction(1, self.steps if self.norm != math.inf else 2 * self.steps)
+
+    def place(self, coordinate: int) -> tuple[Fraction, Fraction]:
+        """Return the center and the bound of one coordinate."""
+        center, bound = self.center, self.bound
+        return (
+            center[coordinate] if isinstance(center, tuple) else center,
+            bound[coordinate] if isinstance(bound, tuple) else bound,
+        )
 
     def quantize(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
         """Return the (n, dimension) integers of an (n, dimension) array of real numbers.
@@ -527,7 +549,7 @@ class FixedPoint:
                 expected=f"a last axis of length {self.dimension}",
                 remedy="pass the column sums of quantized rows",
             )
-        centers, quanta = cycle(_each(self.center)), cycle(_each(self.quantum))
+        centers, quanta = cycle(_entries(self.center)), cycle(_entries(self.quantum))
         exact = [
             next(quanta) * integer + next(centers) * count for integer in sums.ravel().tolist()
         ]
@@ -597,12 +619,14 @@ def _as_exact(value: _Numbers, name: str, dimension: int) -> _Exact:
     return exact[0] if dimension == 1 else exact
 
 
-def _each(exact: _Exact) -> tuple[Fraction, ...]:
+def _entries(exact: _Exact) -> tuple[Fraction, ...]:
+    """Return one number, or one for each coordinate, as a tuple."""
     return exact if isinstance(exact, tuple) else (exact,)
 
 
 def _as_column(exact: _Exact) -> _Floats:
-    return np.array([[float(value)] for value in _each(exact)])
+    """Return one number, or one for each coordinate, as a column of floats."""
+    return np.array([[float(value)] for value in _entries(exact)])
 
 
 def _as_float(exact: Fraction) -> float:

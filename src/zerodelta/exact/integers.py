@@ -164,6 +164,7 @@ def uniform_subsets(places: int, *, size: int, count: int, bits: BitSource) -> I
 
 
 def _subset_sizes(places: int, size: int) -> tuple[int, int]:
+    """Return both numbers checked: the places, and the size of a subset of them."""
     places, size = as_count(places, "places"), as_count(size, "size")
     if size > places:
         raise ParameterError(

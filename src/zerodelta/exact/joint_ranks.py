@@ -318,7 +318,7 @@ def _messages(
     *,
     exact: bool,
 ) -> tuple[list[Numbers], list[Numbers], list[int]]:
-    """Return the fields `entered`, `left` and `scales` of `Messages`."""
+    """Return the forward sums over rising sequences of ranks: `entered`, `left`, `scales`."""
     entered: list[Numbers] = []
     left: list[Numbers] = []
     scales = [0]
@@ -531,6 +531,7 @@ class _Draw:
         at = self._runs.count if following is None else following
 
         def terms(messages: Messages) -> _Terms:
+            """Return the weights of the ranks this point may have, and bounds on their errors."""
             kept = messages.kept[place]
             stop = len(kept) if following is None else max(0, min(len(kept), at - kept.first))
             gap = self._gaps[place + 1]
@@ -561,6 +562,7 @@ class _Draw:
         """Return the number of points in the run of this rank, of which this is the last."""
 
         def terms(messages: Messages) -> _Terms:
+            """Return the weights of 1, 2, … points in this run, and bounds on their errors."""
             weights_of_counts: list[Any] = []
             ways, inner = arb(1), Fraction(0)
             for r in range(1, place + 2):
@@ -601,6 +603,7 @@ class _Draw:
             level += 1
 
     def _level(self, level: int) -> Messages:
+        """Return the messages at a level of accuracy, computed when first needed."""
         while len(self._levels) <= level:
             messages = joint_messages(self._runs, self._gaps, self._rate, level=len(self._levels))
             self._levels.append(messages)

@@ -210,6 +210,7 @@ def _gaussian_log_delta(mu_squared: Rational, epsilon: Rational) -> _Evaluate:
 
 
 def _gaussian_parameters(mu_squared: Rational, epsilon: Rational) -> tuple[Fraction, Fraction]:
+    """Return μ² and ε as exact numbers of at least 0."""
     square, t = as_rational(mu_squared, "mu_squared"), as_rational(epsilon, "epsilon")
     for name, value, exact in (("mu_squared", mu_squared, square), ("epsilon", epsilon, t)):
         if exact < 0:

@@ -130,7 +130,7 @@ def _shifted_exponential(uniforms: Reals, *constants: Reals) -> Reals:
 
 
 def _student_t(uniforms: Reals, *constants: Reals) -> Reals:
-    """Return scale · T by Bailey's formula."""
+    """Return scale · T, T of Student's law, from two uniforms by Bailey's formula."""
     scale, degrees, exponent = constants
     spread = ((-uniforms[:1].log() * exponent).exp() - 1) * degrees
     cosine, _ = (uniforms[1:] * 2).cos_sin_pi()
@@ -167,7 +167,7 @@ def geometric_steps(*, rate: Fraction, size: int, bits: BitSource) -> Integers:
 
 
 def log_below(threshold: int, *, up: Fraction, down: Fraction) -> arb:
-    """Return ln P(Z < least), at the working precision.
+    """Return ln P(Z < threshold), at the working precision.
 
     With P₀ = P(Z ≥ 0) = (1 - e^-down)/(1 - e^-(up+down)): P(Z ≥ t) = P₀ e^(-up·t) for t ≥ 0, and
     P(Z < t) = (1 - P₀) e^(down·t) for t ≤ 0.
@@ -396,7 +396,7 @@ class _Point:
 
 
 def _noise(norm: float, dimension: int) -> _Point:
-    """Return unit K-norm noise."""
+    """Return the draw of K-norm noise of scale 1: a point of the ball times a gamma number."""
     if norm == 1:
         return _Point(uniforms=2 * dimension, formula=partial(_laplace, dimension))
     point = _ball_point(norm, dimension)
@@ -531,6 +531,7 @@ def _middle(value: arb) -> Fraction:
 
 
 def _scale(scale: Rational | None, squared: Rational | None) -> Constant:
+    """Return the scale, or the square root of its square, to any precision."""
     if squared is None:
         return constant(as_positive(0 if scale is None else scale, "scale"))
     exact = as_positive(squared, "scale_squared")

@@ -20,20 +20,19 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
-from scipy.special import betaincinv, gammaincc
+from scipy.special import betaincinv, erfc, gammaincc
 
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.logs import ball, precision, to_float_down
-from zerodelta.exact.sums import IntegerArray
 from zerodelta.value import value
 
 # -- The law of the noise on released numbers, kept with them so that intervals can be computed ---
@@ -57,64 +56,6 @@ class NoiseLaw:
     def noise(self) -> Law:
         """The law of the integer noise."""
         return NOISE_LAWS[self.family, self.norm](scale=self.scale, dimension=self.dimension)
-
-
-@value(eq=False)
-class NoisySums:
-    """Released integers from which a value was computed, before any clipping.
-
-    `integers` has one line for each group. `law` is the law of their noise ("counts": on all lines
-    together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
-    "geometric": on each integer). `forms` has linear forms of a line: under None the one of the
-    number of rows, under each column those of Σ y^0, Σ y and Σ y² over its values, as far as they
-    are known. The last coefficient of a form is a constant. y is a value scaled so that its bounds,
-    in `bounds`, become -1 and 1. Under a pair of columns y and z are the forms of Σ 1, Σ y, Σ z,
-    Σ yz and, for a correlation, Σ y² and Σ z²; its bounds are those of a covariance.
-    """
-
-    law: NoiseLaw
-    integers: IntegerArray
-    forms: Mapping[str | None, tuple[tuple[Fraction, ...], ...]]
-    bounds: Mapping[str, tuple[Any, Any]]
-    """One pair for all lines, or of two lists with a number for each line."""
-    joint: bool = False
-    statistics: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
-    """For each released number of a line, by its name: its column and the name of its statistic
-    (`privacy.statistics`)."""
-    labels: Sequence[Any] | None = None
-    """The names of the lines, if the value has none itself."""
-    resolution: Fraction = Fraction(0)
-    """The largest distance of a quantized y from the clipped one."""
-    rows: int | None = None
-    """The number of rows, the largest possible count; None where it is private."""
-    rest: int | None = None
-    """The place of an omitted line, whose integer is `rows` minus the sum of the others."""
-
-
-@final
-class LazyForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
-    """Forms of many columns, each created on access, since all have quadratically many entries.
-
-    >>> forms = LazyForms(("a", "b"), lambda place: ((Fraction(place),),))
-    >>> list(forms), forms["b"]
-    (['a', 'b'], ((Fraction(1, 1),),))
-    """
-
-    __slots__ = ("_make", "_places")
-
-    def __init__(
-        self, names: Sequence[str | None], make: Callable[[int], tuple[tuple[Fraction, ...], ...]]
-    ) -> None:
-        self._places, self._make = {name: place for place, name in enumerate(names)}, make
-
-    def __getitem__(self, name: str | None) -> tuple[tuple[Fraction, ...], ...]:
-        return self._make(self._places[name])
-
-    def __iter__(self) -> Iterator[str | None]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 # -- Laws of integer noise ------------------------------------------------------------------------
@@ -143,6 +84,9 @@ _HALF = Fraction(1, 2)
 _SMALLEST_SPLIT = Fraction(1, 1 << 20)
 """The least distance of coefficients of counts noise relative to the largest; others are moved."""
 
+_ROOT_EXCESS = 1 + Fraction(1, 10_000)
+"""A bound of `matrix_noise.ROOT` over √2."""
+
 _COARSE_SCALE = 8
 """Beyond this scale rounding changes the error of counts by less than 0.1 %."""
 
@@ -166,6 +110,9 @@ class Law(ABC):
     norm: ClassVar[float] = 1.0
     joint: ClassVar[bool] = False
     """Whether one draw is over all lines of a table, so that these are not independent."""
+    between_integers: ClassVar[bool] = False
+    """Whether the sums need not be integers in the unit to which sum and noise are rounded, so that
+    rounding can add 1/2 to any noise."""
 
     scale: Fraction
     dimension: int = 1
@@ -289,7 +236,7 @@ def _radius(law: Law, a: Fraction) -> int:
     """Return `Law.integer_radius`, by doubling and bisection on the exact tail."""
 
     def enough(k: int) -> bool:
-        return bool(law.tail(k + Fraction(1, 2)) <= ball(a))
+        return bool(law.tail(k - _HALF if law.between_integers else k + _HALF) <= ball(a))
 
     with precision(_WORKING_BITS):
         if enough(0):
@@ -370,7 +317,7 @@ class GeometricLaw(_Independent):
     family = "geometric"
 
     def tail(self, t: Fraction) -> arb:
-        """Return P(|z_j| > t)."""
+        """Return P(|z_j| > t) of two-sided geometric noise."""
         if t < 0:
             return arb(1)
         rate = ball(1 / self.scale)
@@ -443,8 +390,7 @@ class BallLaw(Law):
 
     def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
         """Decide by the l2 norm of the coefficients, since the noise is spherically symmetric."""
-        lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(self.reach(a))
-        return np.asarray(x > lengths * (1 + 2.0**-40))
+        return _beyond(coefficients, x, self.reach(a))
 
     def error(self) -> float:
         """Return E|z_j| before rounding.
@@ -542,9 +488,62 @@ class CountsLaw(Law):
         return variance * ((1 + 1 / p) * product - sums / p)
 
 
+@value
+class MatrixLaw(Law):
+    """Entries of a symmetric matrix of matrix Laplace noise, on weighted integers (theory W2).
+
+    Entries off the diagonal are multiplied by `matrix_noise.ROOT`, about √2, so that a form with
+    coefficients c is tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm, up to `_ROOT_EXCESS`.
+    `dimension` is the width w of the matrix.
+
+    With λ the eigenvalues of A and G_i independent Gamma((w+1)/2), the form is normal with variance
+    2·scale²·Σ λ_i² G_i. Let φ(v) be the probability that a normal number of variance v exceeds x.
+    Up to v = x²/3 it is convex, from there it is below its tangent: both together are a convex ψ
+    >= φ, so that Eψ is largest if all of Σ λ² is in one λ (Jensen). There Eφ is the tail of a
+    coordinate of l2 noise in w dimensions, and E(ψ - φ) is small.
+    """
+
+    family = "matrix"
+    between_integers = True
+
+    def weights(self) -> Iterator[Fraction]:
+        """Yield the weights of an entry on the diagonal, a coordinate of l2 noise."""
+        yield from self._diagonal.weights()
+
+    @property
+    def _diagonal(self) -> BallLaw:
+        return BallLaw(scale=self.scale, dimension=self.dimension)
+
+    def tail(self, t: Fraction) -> arb:
+        """Return an upper bound of P(|form| > t) for all forms with ‖c‖ = 1."""
+        if t <= 0:
+            return arb(1)
+        tau = to_float_down(ball(t) / ball(self.scale) / ball(_ROOT_EXCESS))
+        return self._diagonal.tail(t / _ROOT_EXCESS) + arb(_above_the_tangent(self.dimension, tau))
+
+    def passes(self, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+        """Decide by the l2 norm of the coefficients."""
+        return _beyond(coefficients, x, self.reach(a))
+
+    def error(self) -> float:
+        """Return E|z| before rounding of an entry off the diagonal, a sum of w + 1 Laplace noises.
+
+        It has the law of a coordinate of l2 noise in 2w + 1 dimensions, of scale scale/√2.
+        """
+        return BallLaw(scale=self.scale, dimension=2 * self.dimension + 1).error() / math.sqrt(2)
+
+    def diagonal_error(self) -> float:
+        """Return E|z| before rounding of an entry on the diagonal."""
+        return self._diagonal.error()
+
+    def covariance(self, first: Coefficients, second: Coefficients) -> float:
+        """Return the covariance before rounding: every weighted entry has variance (w+1)·scale²."""
+        return (self.dimension + 1) * float(self.scale) ** 2 * _product(first, second)
+
+
 NOISE_LAWS: Mapping[tuple[str, float], type[Law]] = {
     (kind.family, kind.norm): kind
-    for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw)
+    for kind in (LaplaceLaw, GeometricLaw, CountsLaw, DiamondLaw, BallLaw, CubeLaw, MatrixLaw)
 }
 """The laws by their names in files."""
 
@@ -557,6 +556,38 @@ def _sum_weights(r: int) -> tuple[Fraction, ...]:
     for term in terms:
         sums.append(sums[-1] + term)
     return tuple(sums[r - i] for i in range(r))
+
+
+def _beyond(coefficients: Floats, x: Floats, reach: Fraction) -> npt.NDArray[np.bool_]:
+    """Tell for each line of coefficients whether x lies beyond its l2 norm times `reach`."""
+    lengths = np.sqrt((np.abs(coefficients) ** 2).sum(axis=1)) * float(reach)
+    return np.asarray(x > lengths * (1 + 2.0**-40))
+
+
+_RATIOS = np.exp2(np.arange(4097) / 512)
+"""Variances, as multiples of x²/3, between which the distance of `_TANGENT` is bounded."""
+
+_TANGENT = np.maximum(
+    (_FLAT := erfc(math.sqrt(1.5)))
+    + (_SLOPE := math.sqrt(1.5 / math.pi) * math.exp(-1.5)) * (_RATIOS - 1)
+    - erfc(np.sqrt(1.5 / _RATIOS)),
+    0.0,
+)
+"""How far the tangent at x²/3 lies above φ (`MatrixLaw`), at these variances: it is rising."""
+
+
+def _above_the_tangent(w: int, tau: float) -> float:
+    """Bound E(ψ - φ) of `MatrixLaw`: the mean of `_TANGENT` at 6G/τ², G ~ Gamma((w+1)/2).
+
+    Between two of `_RATIOS` the probability that G lies beyond is at most that at the lower one.
+    """
+    shape, start = (w + 1) / 2, tau * tau / 6
+    if start == 0:
+        return 1.0
+    beyond = gammaincc(shape, start * _RATIOS)
+    inside = float((np.diff(_TANGENT) * beyond[:-1]).sum())
+    rest = _SLOPE * shape / start * float(gammaincc(shape + 1, start * _RATIOS[-1]))
+    return min(1.0, (inside + rest) * (1 + 2.0**-30))
 
 
 def _sphere_tail(d: int, tau: arb) -> arb:

@@ -1,4 +1,4 @@
-"""Read privacy parameters and noise scales as exact rationals.
+"""Read public numbers as exact rationals: privacy parameters, noise scales, bounds, shares.
 
 A float is a rational number: ``0.1`` means the double nearest to one tenth, exactly. Write
 ``"0.1"`` or ``Fraction(1, 10)`` for one tenth itself.
@@ -13,9 +13,11 @@ import re
 import sys
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from zerodelta.errors import ParameterError
+import numpy as np
+
+from zerodelta.errors import ParameterError, needed, require
 
 LONGEST_INTEGER = 13_000
 """The bits of the longest integer; Python does not write or read more than 4300 decimal digits."""
@@ -32,6 +34,8 @@ _LARGEST_EXPONENT = 5000
 """Larger exponents are refused, since such numbers would exhaust memory."""
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
+
+_LARGEST_END = 1 << 500
 
 _REMEDY = 'pass an int, a finite float, a Fraction, or a string such as "0.1" or "1/50"'
 
@@ -89,6 +93,52 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
             remedy="pass a plain int in that range",
         )
     return int(value)
+
+
+def as_share(share: Rational, name: str) -> Fraction:
+    """Return a part of ε strictly between 0 and 1."""
+    exact = as_rational(share, name)
+    require(0 < exact < 1, name, share, expected="a number in (0, 1)", remedy='pass "1/2"')
+    return exact
+
+
+def as_pair(bounds: Any) -> tuple[Any, Any]:
+    """Return a pair of bounds, refusing anything else; its two ends are not checked."""
+    pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+    expected = "a pair (lower, upper)"
+    require(pair, "bounds", bounds, expected=expected, remedy="pass bounds=(0, 100)")
+    lower, upper = bounds
+    return lower, upper
+
+
+def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    """Return (lower, upper) of one column, exactly."""
+    stated = needed(bounds, "bounds", "pass bounds=(lower, upper), known without the rows")
+    lower, upper = (as_rational(end, "bounds") for end in as_pair(stated))
+    swap = "pass the smaller end first"
+    require(lower < upper, "bounds", bounds, expected="lower < upper", remedy=swap)
+    require(
+        max(-lower, upper) <= _LARGEST_END,
+        "bounds",
+        bounds,
+        expected="ends of at most 2^500 in magnitude",
+        remedy="rescale the column, so that floats can hold its sums",
+    )
+    return lower, upper
+
+
+def bounds_by_column(bounds: Any, columns: int) -> list[tuple[Fraction, Fraction]]:
+    """Return the exact (lower, upper) of every column; an end is one number or one for each."""
+    remedy = "pass bounds=(lower, upper), known without the rows"
+    lower, upper = as_pair(needed(bounds, "bounds", remedy))
+    ends = []
+    for end in (lower, upper):
+        listed = isinstance(end, (list, tuple, np.ndarray))
+        numbers = list(end) if listed else [end] * columns
+        expected = f"one number, or {columns}, for each end"
+        require(len(numbers) == columns, "bounds", bounds, expected=expected, remedy=remedy)
+        ends.append(numbers)
+    return [as_bounds((low, high)) for low, high in zip(*ends, strict=True)]
 
 
 def is_long(number: int | Fraction) -> bool:

@@ -194,6 +194,7 @@ def _clamped(values: npt.NDArray[np.generic], bound: int) -> npt.NDArray[np.int6
 
 
 def _check_bound(bound: int, name: str) -> int:
+    """Return the bound of a summand, at least 1 and at most 2^63 - 1."""
     bound = as_count(bound, name, minimum=1)
     if bound > INT64_MOST:
         raise ParameterError(

@@ -161,6 +161,7 @@ def _norms_moved(relation: Neighbors) -> int:
 
 
 def _concentrated(event: Any, relation: Neighbors) -> Counted:
+    """Return a zCDP event as a claim: ZCDP, or a Rényi curve that is a line if ξ > 0."""
     slope, offset = as_at_least_zero(event.rho, "rho"), as_at_least_zero(event.xi, "xi")
     if offset == 0:
         return _one(ZCDP(slope, neighbors=relation))

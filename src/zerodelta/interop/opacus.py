@@ -128,6 +128,7 @@ def float_floor(history: History) -> float:
     steps = _steps(history)
 
     def log_leak() -> arb:
+        """Return ln of the sum over steps of the probability that float noise is detected."""
         total, root = arb(0), arb(2).sqrt()
         for sigma, rate, count in steps:
             moved = min(1 / sigma, Fraction(1000))  # larger moves are always detected
@@ -186,6 +187,7 @@ def plan(
 def _plan(
     history: list[Any], space: Space, epsilon: Rational, mixing: Rational, trust: bool
 ) -> Plan:
+    """Plan the channel for Opacus's history; if no noise is enough, say what would be."""
     options: dict[str, Any] = {"epsilon": epsilon, "mixing_probability": mixing}
     base = history_claim(history, trust_float_noise=trust)
     try:
@@ -240,6 +242,7 @@ def _factor(history: list[Any], epsilon: Fraction, needed: float) -> float:
 
 
 def _composed(steps: list[tuple[Fraction, Fraction, int]]) -> Claim:
+    """Return the composed claim of all training steps, with Poisson subsampling."""
     relation = Neighbors.ADD_REMOVE
     if not steps:
         return PureDP(0, neighbors=relation)

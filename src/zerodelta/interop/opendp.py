@@ -111,6 +111,7 @@ def purified(
     output, as_output = _carrier(space)
 
     def function(value: Any) -> Any:
+        """Call the OpenDP measurement and pass its output, or its failure, through the channel."""
         try:
             noisy = measurement(value)
         except Exception:  # an exception would be an output that no claim covers
@@ -119,6 +120,7 @@ def purified(
         return as_output(space.project(pure_value))
 
     def privacy_map(distance: Any) -> float:
+        """Return the smallest ε the channel proves for inputs at this distance."""
         claim_at = claims_at(distance)
 
         def proven(t: Fraction) -> bool:
@@ -149,6 +151,7 @@ _REMEDY = "pass the measurement under zero-concentrated divergence, whose ρ doe
 
 
 def _plan(space: Space, epsilon: Fraction, mixing: Rational, base: Claim | None) -> Plan:
+    """Plan the channel; explain a refusal that no noise of OpenDP can avoid."""
     try:
         return plan(space, epsilon=epsilon, mixing_probability=mixing, base=base)
     except GuaranteeError as error:
@@ -167,12 +170,14 @@ def _is_stuck(base: Claim) -> bool:
 
 
 def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
-    """Return a function that reads the claims of a measurement's map at a distance."""
+    """Return a function from a distance to what an OpenDP measurement claims there."""
     import opendp.prelude as dp
 
     measure = measurement.output_measure
 
     def constant(to_claim: Callable[[Any], Claim]) -> Callable[[Any], Stated]:
+        """Return a reader of claims that are the same at every ε, such as zCDP."""
+
         def read(distance: Any) -> Stated:
             claim = to_claim(measurement.map(distance))
             return lambda _: claim
@@ -180,9 +185,11 @@ def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
         return read
 
     def profile(distance: Any) -> Stated:
+        """Return a reader of claims from a measurement's privacy profile."""
         deltas = measurement.map(distance)
 
         def claim_at(t: Fraction) -> Claim | None:
+            """Return the claim (t, δ(t)); None where OpenDP's δ underflows to 0."""
             delta = deltas.delta(float(t))
             return ApproxDP(t, delta=delta, neighbors=relation) if delta > 0 else None
 
@@ -336,6 +343,7 @@ def measurement(
     shuffled = input_metric in (dp.symmetric_distance(), dp.change_one_distance())
 
     def function(rows: Any) -> Any:
+        """Release on shuffled rows; refuse if the certificate is not the one planned."""
         try:
             if shuffled and isinstance(rows, list):
                 rows = [rows[i] for i in permutation(len(rows), bits=SystemBits())]

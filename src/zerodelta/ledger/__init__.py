@@ -1,4 +1,4 @@
-"""Spending at most once: accounts of ε in a file or a database, safe among many processes.
+"""Spend ε at most once: accounts in a file or a database, safe among many processes.
 
 An entry is written, durably, before a row is read (`spine/run.py`). Entries are never changed, and
 each holds the hash of the one before; what is spent and what remains follows from them

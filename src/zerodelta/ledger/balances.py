@@ -179,6 +179,7 @@ class Balances:
         return entry
 
     def _apply(self, entry: Entry, find: Callable[[int], Row | None]) -> None:
+        """Check an entry by its kind and book it; any entry that does not fit raises."""
         body = entry.body
         if (entry.number == 1) is not (entry.kind == "ledger"):
             raise ValueError
@@ -201,6 +202,7 @@ class Balances:
             self.accounts[account].entries += 1
 
     def _open(self, key: Key, body: Mapping[str, Any]) -> None:
+        """Book the opening of an account; a second opening is refused."""
         limit = None if body["limit"] is None else number_of(body["limit"])
         unit = None if body["unit"] is None else _text(body["unit"])
         account = Balance(limit=limit, neighbors=Neighbors(body["neighbors"]), unit=unit)
@@ -214,12 +216,14 @@ class Balances:
         self.accounts[key] = account
 
     def _raise(self, key: Key, body: Mapping[str, Any]) -> None:
+        """Book a raised budget; one that is not higher is refused."""
         account, limit = self.accounts[key], number_of(body["limit"])
         if account.limit is None or limit <= account.limit:
             raise ValueError
         account.limit = limit
 
     def _debit(self, key: Key, body: Mapping[str, Any]) -> None:
+        """Book a debit after computing its amount again and checking the budget."""
         account, relation = self.accounts[key], Neighbors(body["neighbors"])
         amount = number_of(body["booked"])
         epsilon = number_of(body["epsilon"])
@@ -231,6 +235,7 @@ class Balances:
         self._spend(key, amount)
 
     def _return(self, key: Key, entry: Entry, find: Callable[[int], Row | None]) -> None:
+        """Book the return of one earlier debit, in full and once."""
         of, body = entry.body["of"], entry.body
         if type(of) is not int or not 0 < of < entry.number or of in self.returned:
             raise ValueError
@@ -349,6 +354,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _body_of(row: Row | None) -> dict[str, Any]:
+    """Return the JSON body of a stored entry; raises if there is no entry."""
     if row is None:
         raise ValueError
     body: dict[str, Any] = json.loads(row[2])

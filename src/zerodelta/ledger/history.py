@@ -154,7 +154,7 @@ class _Paid:
 
 
 def verify_entries(store: Store, records: Sequence[Any]) -> int:
-    """Check all entries and records, and return the number of entries."""
+    """Check the chain of all entries, and that it paid for the records; count the entries."""
     releases = [_read(record) for record in records]  # may take long: before a lock is held
     store.check()
     with store.reading():
@@ -197,7 +197,7 @@ def receipts_in(folder: str | os.PathLike[str]) -> list[_SavedReceipts]:
 
 
 def count_paid(store: Store, balances: Balances, data: str, saved: Sequence[_SavedReceipts]) -> int:
-    """Return the number of receipts of this ledger; refuse it if it lacks one of their entries.
+    """Count a data set's receipts in this ledger; refuse a ledger that lacks or did not pay them.
 
     Also refuse a ledger if a release of the same data was paid for with another one: whoever puts
     a new ledger in the place of the old one would get a second budget.
@@ -229,7 +229,7 @@ def _names(saved: Any) -> tuple[Any, ...]:
 
 
 def _check(release: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:
-    """Refuse a ledger that lacks an entry which paid for a release, or holds a different one."""
+    """Refuse a ledger without the entries that paid for a release, or with them taken back."""
     here = [receipt for receipt in release.receipts if receipt["ledger"] == balances.id]
     if not here:
         raise LedgerError(
@@ -302,6 +302,7 @@ def _of_saved(saved: Saved) -> _Paid:
 
 
 def _of_text(text_or_path: str) -> _Paid:
+    """Read what a record paid, from a saved release or receipts, as JSON or a path."""
     try:
         is_text = text_or_path.lstrip().startswith("{")
         text = text_or_path if is_text else Path(text_or_path).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`zd.Ledger`: an account of ε for a data set, debited before a row is read."""
+"""Keep an account of ε for a data set, debited before a row is read: `zd.Ledger`."""
 
 from __future__ import annotations
 

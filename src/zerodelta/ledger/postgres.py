@@ -94,6 +94,7 @@ class Connection:
             self._until = math.inf
 
     def _watch(self) -> None:
+        """Close the socket once a statement is not answered before its deadline."""
         with self._copy:
             while not self._closed.wait(_LOOK):
                 if time.monotonic() > self._until:
@@ -264,6 +265,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
+        """Begin a transaction; commit it at the end, or roll it back on any error."""
         self._run(begin)
         try:
             yield

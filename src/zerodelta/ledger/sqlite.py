@@ -102,6 +102,7 @@ def identities(path: str) -> list[tuple[int, int] | None]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
+    """Return the device and inode of a file, None if it cannot be asked for."""
     try:
         status = os.stat(path)
     except OSError:
@@ -159,6 +160,7 @@ class SqliteStore(Store):
             self._prepare()
 
     def _prepare(self) -> None:
+        """Make writes durable; refuse a file that has other tables or was replaced while opened."""
         run = self._connection.execute
         settings = ("synchronous = FULL", "fullfsync = 1", "trusted_schema = 0")
         for setting in (*settings, f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"):
@@ -186,7 +188,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the only write transaction."""
+        """Hold the only write transaction; fail if the file was replaced meanwhile."""
         with _in_plain_words(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             yield from self._until("COMMIT")
@@ -205,6 +207,7 @@ class SqliteStore(Store):
             yield from self._until("ROLLBACK")
 
     def _until(self, end: str) -> Iterator[None]:
+        """Hold the open transaction and end it by the statement `end`; roll back on any error."""
         try:
             yield
             self._connection.execute(end)
@@ -370,6 +373,7 @@ def _in_plain_words(path: str) -> Iterator[None]:
 
 
 def _plain_error(path: str, error: Exception) -> LedgerError:
+    """Return a SQLite error as a LedgerError with reason and remedy."""
     text = str(error)
     if isinstance(error, FileNotFoundError):
         reason = "it does not exist: create it with zd.Ledger(path, budget=…), or check the path"

@@ -172,6 +172,7 @@ class Store(ABC):
         raise damaged(self.name, older if same else other)
 
     def _add(self, rows: Iterable[Row]) -> None:
+        """Add new entries to the known balances; on any error forget them all."""
         balances = self.known.balances
         try:
             for row in rows:
@@ -238,6 +239,7 @@ def using(address: str, connect: Callable[[], Store]) -> Iterator[Store]:
 
 
 def _close_surplus(maximum_open: int = _MAXIMUM_OPEN) -> None:
+    """Close the oldest idle connections beyond the largest number of open ones."""
     with _TABLE:
         connected = [place for place in _PLACES.values() if place.store is not None]
         for place in connected[: max(0, len(connected) - maximum_open)]:
@@ -256,6 +258,7 @@ def close_all() -> None:
 
 
 def _before_fork() -> None:
+    """Close all connections and hold their locks, so that no child process shares one."""
     _TABLE.acquire()
     for place in _PLACES.values():
         place.lock.acquire()
@@ -365,6 +368,7 @@ def schema_of(address: str) -> str:
 
 
 def _without_secrets(url: str) -> str:
+    """Return the URL with secrets taken out, and remember them for connecting."""
     parts = _URL.fullmatch(url)
     if parts is None:
         raise ValueError
@@ -454,7 +458,7 @@ def open_account(
     neighbors: Neighbors | None,
     unit: str | None,
 ) -> None:
-    """Write the entry of a new account."""
+    """Write the entry that opens an account; an analyst's must fit the data set's."""
     data, analyst = key
     relation = neighbors or Neighbors.REPLACE
     if analyst is None:

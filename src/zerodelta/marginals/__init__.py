@@ -1,1 +1,1 @@
-"""Tables of categorical columns: workloads, strategies, synthetic rows."""
+"""Release tables of categorical columns: workloads, strategies, synthetic rows."""

@@ -215,7 +215,7 @@ class _Block:
         return self if self.functions is None else _Block(self.rows, self.functions.T)
 
     def applied(self, values: Floats) -> Floats:
-        """Multiply along the middle of three axes."""
+        """Multiply values by the block's functions along the middle of three axes."""
         if self.functions is None:
             return _reflected(values)
         if values.shape[2] == 1:  # one product of matrices is faster than many with vectors
@@ -363,7 +363,7 @@ class _Sets:
 
 
 def _sets(domain: Domain, classes: Sequence[Columns], tables: Sequence[_Counts]) -> Iterator[_Sets]:
-    """Return all nonempty subsets of tables, with equivalent sets merged.
+    """Yield every nonempty set of columns that a table contains, with equivalent sets merged.
 
     Sets grow class by class. Sets of equal sizes that are in the same tables are merged.
     """
@@ -375,6 +375,7 @@ def _sets(domain: Domain, classes: Sequence[Columns], tables: Sequence[_Counts])
     waiting: list[dict[_Key, _Sets]] = [{} for _ in range(len(classes) + 1)]
 
     def put(key: _Key, sets: _Sets, place: int) -> None:
+        """Queue sets before the first class that changes them; equal keys are merged."""
         if len(sets.tables) <= _FEW_ORBITS:
             later = [p for table in sets.tables for p, _ in tables[table] if p >= place]
             place = min(later, default=len(classes))
@@ -429,7 +430,7 @@ def _orbit(domain: Domain, sets: _Sets, tables: Sequence[tuple[Columns, int]]) -
 
 
 def _classes(domain: Domain, workload: TableWorkload) -> list[Columns]:
-    """Return the classes of columns that are alike (see Orbits above).
+    """Return classes of columns that may be exchanged without changing the set of tables.
 
     Either no two columns of a class share a table; then removing them from their tables leaves the
     same sets, the `remainders`. Or all do; then a column is compared with the first column of each

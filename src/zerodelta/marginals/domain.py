@@ -24,14 +24,13 @@ from zerodelta.data.kinds import Coded
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Sealed, Source, protection_of
-from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.errors import ParameterError, is_list, needed, require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.rational import as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import MAX_BYTES, Facts
-from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
 # -- Domain ---------------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ class CodedRows:
     """Whether the number of rows is private; then `rows` is the public expected number."""
 
     def table(self, columns: Columns) -> Integers:
-        """Return the number of rows with each combination of categories.
+        """Return the table of the rows' counts for each combination of categories of columns.
 
         A row with an out-of-domain value in one of the columns is not counted. Replacing one row
         moves at most two cells, each by one.
@@ -534,6 +533,7 @@ def count_rows(
     keyed = size > _DENSE_COUNTS
 
     def counted(values: Block) -> IntegerArray:  # may run on a cluster
+        """Return the counts of the cells of all tables in a block, or the cells themselves."""
         columns = codes_of(values)
         cells: list[Integers] = []
         for (table, shape), end in zip(shapes.items(), ends, strict=True):

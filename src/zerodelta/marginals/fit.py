@@ -143,7 +143,7 @@ class _Problem:
         return float(np.mean(gap**2 / self._variances))
 
     def solved(self, start: Floats, penalty: float) -> Floats:
-        """Return the minimizer θ for this penalty."""
+        """Return the θ that minimizes the penalized dual, by quasi-Newton steps."""
         # coordinates in which the Hessian is nearly the identity: at the uniform distribution ln Z
         # has the curvature E φ² = 1/N_U
         scale = np.sqrt(penalty * self._variances + self._factor**2 / self._cells)
@@ -156,7 +156,7 @@ class _Problem:
         return minimum(objective, start * scale, steps=steps, tolerance=1e-10) / scale
 
     def _dual(self, theta: Floats, penalty: float) -> tuple[float, Floats]:
-        """Return the objective and its gradient."""
+        """Return the penalized dual objective at θ, and its gradient."""
         weights, log_mean = self._exponential(theta)
         pull = penalty * self._variances * theta
         value = log_mean - float(theta @ self._values) + float(theta @ pull) / 2

@@ -170,7 +170,7 @@ class TableMethods:
         return candidates[choose(methods, name, elsewhere=_ELSEWHERE).name], methods
 
     def candidate(self, name: str) -> Candidate:
-        """Return one method with its forecast and its mechanism."""
+        """Return a method's forecast and its strategy; None if there are too many cells."""
         if name == "mwem":
             return self._rounds()
         count, strategy = len(self.workload.tables), self._strategy(name)
@@ -217,7 +217,7 @@ class TableMethods:
         return best if error < _CLEARLY_BETTER * self._error(full) else full
 
     def _rounds(self) -> Candidate:
-        """Return the method "mwem"."""
+        """Return the method "mwem", which measures the worst table in each round."""
         domain, workload, epsilon, rows = self.domain, self.workload, self.epsilon, self.rows
         if domain.cells > MAXIMUM_FITTED_CELLS:
             spends = "ε/2 on choosing, ε/2 on measuring tables"
@@ -246,7 +246,7 @@ def tables_plan(
     extra_error: float = 0.0,
     declared: bool = False,
 ) -> ReleasePlan[Any]:
-    """Return the plan that releases `value` of the answers.
+    """Plan noisy tables by the chosen method; `value` makes the result of the answers.
 
     With `always_fit` a distribution is fitted even to more than 2^20 cells. Where the number of
     rows is private, frequencies are fractions of the total of noisy cells. `declared`: the rows are
@@ -275,6 +275,7 @@ def tables_plan(
     assert mechanism is not None
 
     def answer(rows: Rows | Sequence[Cells], bits: BitSource) -> Any:
+        """Count the rows in the tables, add noise, and return the value made of them."""
         data: Tabulated
         if isinstance(rows, Rows):
             data = count_rows(

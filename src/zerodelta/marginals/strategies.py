@@ -423,7 +423,7 @@ class TableStrategy:
         return variances
 
     def measure(self, data: Tabulated, bits: BitSource) -> Estimate:
-        """Return the least-squares coefficients of noisy tables."""
+        """Add noise to the cells of the tables, and return their least-squares fit."""
         noisy: dict[Columns, Floats] = {}
         for noise, tables in zip(self.noises, self.groups, strict=True):
             exact = [data.table(table).reshape(-1) for table in tables]
@@ -499,6 +499,7 @@ def table_strategy(
         return None
 
     def strategy(tables: tuple[Columns, ...]) -> TableStrategy:
+        """Return the noise on these tables: for each a share of ε, or one noise on all cells."""
         count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
         noises: tuple[CountNoise | PartitionNoise, ...]
         sizes = [domain.cells_of(table) for table in tables]
@@ -585,7 +586,7 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
 
 
 def _box_group(domain: Domain, group: Sequence[Orbit], epsilon: Fraction) -> BoxGroup:
-    """Calibrate the noise of a group of orders."""
+    """Calibrate K-norm noise in the l∞ norm for all coefficients of a group of orders."""
     distinct = sorted(_all_ranges(domain, group))
     target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
     noise = KNorm.for_epsilon(

@@ -15,13 +15,12 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import public_table
+from zerodelta.data.arrays import as_source, public_table
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, try_function
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
-from zerodelta.spine.public_inputs import as_source
 from zerodelta.value import value
 
 Counts: TypeAlias = npt.NDArray[np.int64]

@@ -18,13 +18,12 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_share, bounds_by_column
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
 from zerodelta.privacy.statistics import expected_count
 from zerodelta.spine.plan import Facts, ReleasePlan
-from zerodelta.spine.public_inputs import as_share, bounds_by_column
 from zerodelta.spine.run import Diagnosis
 from zerodelta.value import value
 
@@ -77,7 +76,7 @@ class ReadingsQuestion:
     """Question for the fractions of rows that were used, clipped and unreadable."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise on the counts.
+        """Calibrate the noise on the counts of used, clipped and unreadable rows.
 
         Where n is public and all rows count, only clipped and unreadable rows are counted: the used
         ones are the rest.
@@ -92,6 +91,7 @@ class ReadingsQuestion:
         error = expected_count(noise.covariance(one_count, one_count) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
+            """Release the fractions of cells used, clipped and unreadable, from noisy counts."""
             counts = rows.counts(0, 3)
             noisy = [int(count) for count in noise.apply(counts[first_cell:], bits)]
             total = sum(noisy) if n is None else n

@@ -66,7 +66,7 @@ class JointExponential(PureMechanism):
         groups: int = 1,
         neighbors: Neighbors = Neighbors.REPLACE,
     ) -> JointExponential:
-        """Return the mechanism with exactly this ε."""
+        """Return the mechanism for these rising levels with exactly this ε."""
         exact = tuple(Fraction(level) for level in levels)
         rising = all(a < b for a, b in itertools.pairwise(exact))
         require(
@@ -244,7 +244,7 @@ class PlacedCell:
         return rows
 
     def _placed_rows(self, point: int, count: int) -> Integers:
-        """Return the fine rows of a point in order.
+        """Place the rows of one point at random in its fine places, in order.
 
         Of more than `MAXIMUM_BATCH` rows return instead the number of rows up to each fine place.
         """

@@ -110,6 +110,7 @@ class KeyNoise(PureMechanism, SumNoise):
         """
 
         def rate() -> Any:
+            """Return -ln P(noise < threshold), given that the noise is less than `below`."""
             inside = -log_below(threshold, up=self.up, down=self.down)
             if below is None:
                 return inside

@@ -131,7 +131,7 @@ class MomentPlan:
 
     def _lattice_of(self, column: int) -> FixedPoint:
         """Return the lattice of one column."""
-        center, half = self.place(column)
+        center, half = self.lattice.place(column)
         return FixedPoint.box(
             dimension=1, lower=center - half, upper=center + half, steps=self.lattice.steps
         )
@@ -155,7 +155,7 @@ class MomentPlan:
         return replace(self, groups=groups, noise=noise, expected_rows=rows)
 
     def noisy(self, sums: npt.NDArray[Any], bits: BitSource) -> IntegerArray:
-        """Return the measured sums with fresh noise, as one vector."""
+        """Add noise to all sums but those that the public number of rows implies."""
         free = np.asarray(sums)
         if self.known_rows is not None:
             free = np.delete(free, self._implied_sum, axis=1)
@@ -178,14 +178,6 @@ class MomentPlan:
             first_column.setdefault(self._same_forms(column), column)
         computed = {shape: self._covariances(column) for shape, column in first_column.items()}
         return [computed[self._same_forms(column)] for column in range(self.columns)]
-
-    def place(self, column: int) -> tuple[Fraction, Fraction]:
-        """Return the middle of a column's bounds and half their width."""
-        center, bound = self.lattice.center, self.lattice.bound
-        return (
-            center[column] if isinstance(center, tuple) else center,
-            bound[column] if isinstance(bound, tuple) else bound,
-        )
 
     def forms(self, column: int | None) -> tuple[Form, ...]:
         """Return the linear forms of the noisy sums of a group that estimate Σ y^0, Σ y, Σ y².

@@ -177,7 +177,7 @@ class ClearLead:
         return self.theorem.step(self.neighbors)
 
     def apply(self, counted: KeyCounts, bits: BitSource) -> int:
-        """Return the index of the released item."""
+        """Return the mode if its lead passes a noisy test, else a uniform item."""
         mode, distance = self.stability(counted)
         passed = noisy_test(distance, epsilon=self.epsilon, threshold=self.threshold, bits=bits)
         uniform = int(uniform_below(self.items, size=1, bits=bits)[0])
@@ -334,7 +334,7 @@ class SmoothNoise:
         )
 
     def weights(self, count: int) -> list[int]:
-        """Return w_0..w_K for n = count rows.
+        """Return the decaying weights w_0..w_K of k changed rows, as rounded integers.
 
         K is public: it is n, 4000, or the first place with a negligible weight, whichever is least.
         """

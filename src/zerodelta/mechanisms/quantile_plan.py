@@ -64,7 +64,7 @@ class QuantilePlan:
     groups: int = 1
 
     def answer(self, rows: Rows, bits: BitSource, *, column: int = 0) -> Floats:
-        """Return the quantiles of all rows, one for each level."""
+        """Return the quantiles of a column at each level, jointly or from a tree of counts."""
         source = GridRows(rows=rows, points=self.points, skip=self.skip, column=column)
         if isinstance(self.mechanism, JointExponential):
             if rows.adds_here:
@@ -132,7 +132,7 @@ def plan_quantiles(
     margin: int | None = None,
     method: str = "auto",
 ) -> QuantilePlan:
-    """Return the plan that proves ε for one row.
+    """Choose joint selection or a tree of counts by forecast, and return its plan.
 
     `expected_rows` is the number of rows of all groups together; `total` is the number of rows,
     where it is public and every row counts.

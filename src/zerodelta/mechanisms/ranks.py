@@ -20,9 +20,15 @@ from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.errors import is_list, require
 from zerodelta.exact.arrays import Floats, Integers
-from zerodelta.exact.rational import Rational, as_count, as_float, as_rational, float_within
+from zerodelta.exact.rational import (
+    Rational,
+    as_bounds,
+    as_count,
+    as_float,
+    as_rational,
+    float_within,
+)
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.spine.public_inputs import as_bounds
 from zerodelta.value import value
 
 MOST_POINTS = (1 << 40) + 1
@@ -41,7 +47,7 @@ class Within:
     high: Integers
 
     def members(self) -> Integers:
-        """Return the number of points at each distance k."""
+        """Return the number of points at exactly the distance k from the aim, for each k."""
         sizes = self.high - self.low
         sizes += 1
         sizes[1:] -= sizes[:-1].copy()
@@ -153,7 +159,7 @@ class PrivateAim:
         return max(self.q.numerator, self.q.denominator - self.q.numerator)
 
     def of(self, count: int) -> Aim:
-        """Return the aim for `count` rows.
+        """Return the ranks to aim at among `count` rows; they change by at most 1 with a row.
 
         >>> private = PrivateAim(q=Fraction(1, 2), margin=60)
         >>> [(aim.first, aim.last) for aim in map(private.of, (0, 1, 2, 3))]
@@ -225,7 +231,7 @@ def grid_of(kind: Kind) -> int | None:
 
 
 def as_points(bounds: Any, grid: Any) -> EvenPoints | ListedPoints:
-    """Return the public grid of possible answers."""
+    """Return the grid of possible answers: evenly spaced in the bounds, or as listed."""
     if grid is None or isinstance(grid, (int, np.integer)):
         lower, upper = as_bounds(bounds)
         size = MOST_POINTS if grid is None else as_count(int(grid), "grid", minimum=2)
@@ -448,6 +454,7 @@ class GridRows:
 
         # may be sent to the workers, so it must not capture `self`, which holds the rows
         def snapped(block: Block) -> Integers:
+            """Return the grid points of a block's rows that count and are present."""
             values = block[:, column]
             if inside is not None:
                 values = values[inside(block)]
@@ -544,6 +551,7 @@ class GridRows:
 
         # may be sent to the workers, so it must not capture `self`, which holds the rows
         def light(block: Block) -> Integers:
+            """Return the points of a block in the wanted cells that are not heavy."""
             part = snap(block)
             cells = part >> shift
             kept = (cells >= low) & (cells <= high)

@@ -136,6 +136,7 @@ class ClusterLine:
         shifts = np.maximum(0, lengths - bits)
 
         def cell_of(block: Block) -> IntegerArray:
+            """Return the narrower cell of each key that lies in a cell being split."""
             key, parent, inside = place(block)
             parent = parent[inside]
             offset = key[inside] - starts[parent]
@@ -156,6 +157,7 @@ class ClusterLine:
         keys, starts, widths = self._keys, self._starts[cells], self._widths[cells]
 
         def place(block: Block) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
+            """Return keys, the cell each falls in, and whether it is inside that cell."""
             key = keys(block)
             cell = np.maximum(np.searchsorted(starts, key, side="right") - 1, 0)
             distance = key - starts[cell]
@@ -255,7 +257,7 @@ class ClusterRuns:
 def cluster_runs(
     line: ClusterLine, bits: BitSource, *, read_first: Callable[[int], Sequence[Ranks]]
 ) -> Iterator[ClusterRuns]:
-    """Yield the runs of each group.
+    """Yield the runs of each group, fetching the rows of many groups in one pass.
 
     `read_first` returns, for a number of rows, the ranks that a draw reads first: the rows around
     them are fetched for many groups in one pass.
@@ -406,7 +408,7 @@ class CumulativeCounts:
         return edges | {self.cells + block for block in range(first, last)}
 
     def _fitted(self, noisy: Floats) -> Floats:
-        """Return the monotone cumulative counts of one group, by least squares."""
+        """Return rising cumulative counts of one group, fitted to cell and block counts."""
         cells, k = noisy[: self.cells], self.width
         starts = np.arange(0, self.cells, k)
         sizes = np.diff(np.append(starts, self.cells)).astype(np.float64)
@@ -546,6 +548,7 @@ class GroupedColumn:
 
         # sent to the workers, so it must not capture `self`, which holds the rows
         def on_a_line(block: Block) -> Integers:
+            """Return group times size plus point for each row of a block that has both."""
             codes, kept = keys.codes(block[:, places])
             values = block[:, place]
             if skip:

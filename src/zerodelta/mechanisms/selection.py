@@ -163,7 +163,7 @@ def worst_gap(options: int, scale: Rational) -> float:
 
 @lru_cache(maxsize=256)
 def _unit_gap(count: int) -> float:
-    """Return the worst gap at scale 1."""
+    """Return the largest expected gap of `count` options at scale 1, over leads of the best."""
     if count == 1:
         return 0.0
     leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]

@@ -18,17 +18,17 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrays import as_source
 from zerodelta.data.isolation import quietly
 from zerodelta.data.keys import column
 from zerodelta.data.source import Sealed, Source
-from zerodelta.errors import require
+from zerodelta.errors import needed, require
 from zerodelta.exact.arrays import Integers
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_pair, as_positive, as_rational
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Box, GridLattice
 from zerodelta.spine.plan import Facts
-from zerodelta.spine.public_inputs import as_pair, as_source, needed, one_column
 from zerodelta.spine.run import Openable
 from zerodelta.value import value
 
@@ -90,7 +90,7 @@ class StableQuery(ABC):
 
 
 def order_of(ordered: Integers, *, steps: int) -> Order:
-    """Return the order statistics of sorted rows in -steps..steps."""
+    """Return the function i -> i-th smallest row; ±steps beyond the first and last."""
     count = len(ordered)
 
     def order(positions: Integers) -> Integers:
@@ -146,7 +146,7 @@ class _OrderStatistics(StableQuery):
         """Return the one column, and what is public about it; a NaN of an array is the middle."""
         source = rows if isinstance(rows, Source) else as_source(rows, missing=None)
         facts = Facts.of(source)
-        one_column(facts)
+        facts.only_one_column()
         facts.rows_in_memory(BYTES_HELD)
         _ = facts.all_rows  # refuses rows whose number is private
         return source, facts

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.matrix_noise import quantum_of, rounded_matrix_laplace
 from zerodelta.exact.noise import (
     rounded_count_noise,
     rounded_gaussian,
@@ -31,6 +32,7 @@ from zerodelta.exact.noise_tails import (
     CountsLaw,
     LaplaceLaw,
     Law,
+    MatrixLaw,
     NoiseLaw,
 )
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -337,7 +339,7 @@ class RoundedGaussian(SumNoise):
 def noisy_gram(
     gram: IntegerArray, on_diagonal: RoundedGaussian, off_diagonal: RoundedGaussian, bits: BitSource
 ) -> npt.NDArray[np.float64]:
-    """Return a symmetric matrix with symmetric noise.
+    """Add Gaussian noise to a symmetric matrix, so that it stays symmetric.
 
     In the Frobenius norm each off-diagonal entry counts twice, so its noise has half the variance
     of the noise on the diagonal.
@@ -446,6 +448,79 @@ def _short(quantum: _Unit | None) -> Fraction | list[Fraction] | str:
     if len(set(quantum)) == 1:
         return quantum[0]
     return list(quantum) if len(quantum) <= MAX_ENTRIES else theorems.OWN_UNITS
+
+
+DIAGONAL, OFF_DIAGONAL = 70, 99
+"""Integer weights of the entries of the upper triangle. The Frobenius norm counts off-diagonal
+entries twice, so they are multiplied by √2 relative to the diagonal: 99/70 exceeds √2 by less than
+1/10000. The l2 norm of the weighted triangle is then at most 99/√2 times the Frobenius norm."""
+
+OFF_DIAGONAL_OVER_ROOT = Fraction(OFF_DIAGONAL, 1) * Fraction(7072, 10_000)
+"""A number slightly above 99/√2."""
+
+
+@value
+class MatrixLaplace(ScaledMechanism):
+    """Releases the sums of products k kᵀ over integer rows k plus a symmetric noise matrix.
+
+    The noise is scale·(G₁G₁ᵀ - G₂G₂ᵀ)/2 with d × (d+1) matrices of standard normals. The sums are
+    the upper triangle, with weights `DIAGONAL` and `OFF_DIAGONAL`; what is released are integers in
+    units of `quantum`.
+
+    **Neighbors**: replace-one or add-remove.
+    **Guarantee**: pure DP with ε = 2·squared_length/scale for a replaced row, half of that for one
+    added or removed, if every row has at most this squared length (theory W2).
+    **Public**: everything stored here.
+    **Error**: an entry off the diagonal has standard deviation scale·√((d+1)/2), one on it √2 times
+    as much.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> noise = MatrixLaplace.for_epsilon(epsilon=1, dimension=3, squared_length=10)
+    >>> noise.scale
+    Fraction(20, 1)
+    >>> noise.apply(np.array([70, 99, 99, 70, 99, 70]), SystemBits()).shape
+    (6,)
+    """
+
+    dimension: int
+    squared_length: Fraction
+    scale: Fraction
+    neighbors: Neighbors = Neighbors.REPLACE
+
+    @property
+    def theorem(self) -> theorems.MatrixLaplaceTheorem:
+        """Theorem W2."""
+        return theorems.MatrixLaplaceTheorem(
+            dimension=self.dimension, squared_length=self.squared_length, scale=self.scale
+        )
+
+    @property
+    def quantum(self) -> int:
+        """The weighted sum of which a released integer is a multiple: a power of two, or 1."""
+        return quantum_of(DIAGONAL * self.scale)
+
+    @property
+    def weights(self) -> npt.NDArray[np.int64]:
+        """The weights of the entries of the upper triangle, line by line."""
+        first, second = np.triu_indices(self.dimension)
+        return np.where(first == second, DIAGONAL, OFF_DIAGONAL)
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy weighted triangle in units of `quantum`."""
+        check_sums(sums, length=self.dimension * (self.dimension + 1) // 2)
+        exact = sums.astype(object)
+        drawn = rounded_matrix_laplace(
+            dimension=self.dimension,
+            scale=DIAGONAL * self.scale / self.quantum,
+            center=[Fraction(int(rest), self.quantum) for rest in exact % self.quantum],
+            bits=bits,
+        )
+        return add_exactly(exact // self.quantum, drawn)
+
+    @property
+    def noise_law(self) -> MatrixLaw:
+        """The law of the released integers."""
+        return MatrixLaw(scale=DIAGONAL * self.scale / self.quantum, dimension=self.dimension)
 
 
 @value

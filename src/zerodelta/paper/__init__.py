@@ -1,4 +1,4 @@
-"""The paper's Algorithms 1 to 16 by number, corrected, with flat names.
+"""Provide the paper's Algorithms 1 to 16 by number, corrected, with flat names.
 
 *Purifying Approximate Differential Privacy with Randomized Post-processing* (Lin, Wang, Ma, Wang).
 Files are named for the algorithms (`algorithm_01_02` … `algorithm_14_16`); `appendices` has

@@ -274,7 +274,7 @@ class _Purification:
         extra_epsilon: Fraction,
         mixing_weight: Rational,
     ) -> _Purification:
-        """Calibrate the channel for internal steps with this claim."""
+        """Plan Algorithm 1 on the l1 ball, or on the ball of sketches, behind this claim."""
         if sketch is None:
             # θ_FW lies in the l1 ball: q = 1 needs no factor d^(1-1/q)
             space = Ball(polytope.dimension, polytope.radius, norm=1)

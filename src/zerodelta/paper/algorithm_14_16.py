@@ -243,6 +243,7 @@ def plan_embedded(
         )
 
     def decode(code: int) -> list[int]:
+        """Return the items whose digits, in the base of their number, a code stands for."""
         items = []
         for _ in range(size):
             code, item = divmod(code, base)

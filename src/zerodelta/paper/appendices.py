@@ -157,6 +157,7 @@ def worst_epsilon(
     log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=2)
 
     def worst() -> arb:
+        """Return the largest log ratio after mixing, over shared and disjoint supports."""
         delta_ball, factor = ball(log_of).exp(), ball(base).exp()
         floor = ball(w / count) * (1 + factor)
         unmixed = ball(1 - w)

@@ -306,6 +306,7 @@ class LqBall(EuclideanSpace):
         sizes = np.abs(offset)
 
         def shrunk(multiplier: float) -> npt.NDArray[np.float64]:
+            """Return the |y_i| for a multiplier m, each by bisection."""
             low, high = np.zeros_like(sizes), np.minimum(sizes, 1.0)
             for _ in range(_COORDINATE_HALVINGS):
                 middle = (low + high) / 2

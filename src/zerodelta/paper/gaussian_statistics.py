@@ -200,7 +200,7 @@ class LatticeAdassp:
         resolution: int | None = None,
         ridge_factor: float = 2.0,
     ) -> LatticeAdassp:
-        """Calibrate noise and lattice to ε.
+        """Calibrate Gaussian noise on the sums, and the lattice of the solution, to ε.
 
         `resolution` is the trust radius in lattice spacings, by default the number of rows. The
         condition is μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1) (theory C6,

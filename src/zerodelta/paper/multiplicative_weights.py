@@ -175,7 +175,7 @@ def multiplicative_weights(
 
 
 def _total(weights: Distribution) -> float:
-    """Return the sum in a fixed order, so that equal weights have equal sums."""
+    """Return the sum in a fixed order, by halves, so that equal weights have equal sums."""
     while len(weights) > 1:
         if len(weights) % 2:
             weights = np.append(weights, 0.0)

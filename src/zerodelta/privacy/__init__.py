@@ -1,1 +1,1 @@
-"""Privacy claims, their composition, and the certificate that proves a release."""
+"""State privacy claims, compose them, and prove a release by a certificate."""

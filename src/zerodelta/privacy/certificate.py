@@ -1,7 +1,7 @@
-"""The certificate of a release: its claim, and the steps from which anyone can re-derive the claim.
+"""Define certificates: the claim of a release, and steps from which anyone can re-derive it.
 
-It is plain JSON and a function of the public plan only: never of data, draws or the mixing coin.
-`verify` (in `privacy/verify.py`) checks it from its numbers alone.
+A certificate is plain JSON and a function of the public plan only: never of data, draws or the
+mixing coin. `verify` (in `privacy/verify.py`) checks it from its numbers alone.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class Certificate:
         return f"{explain_claim(self.claim)}: {self._conditions()}"
 
     def _conditions(self) -> str:
-        """Say under which conditions the claim holds."""
+        """Say how far the claim is proven: "proven", under assumptions, or asserted."""
         conditional = f"conditional on {_counted(self.assertions, 'caller assertion')}"
         if self.status is Status.IDEALIZED:
             return "for real arithmetic only" + (f", and {conditional}" if self.assertions else "")
@@ -461,6 +461,7 @@ def _sentence(item: Any) -> str:
 
 
 def _from_data(data: Mapping[str, Any]) -> Certificate:
+    """Read a certificate from its JSON object; another format is refused."""
     if data["schema"] != SCHEMA:
         raise CertificateError(other_format(data["schema"], SCHEMA, "certificate"))
     check_work(data["claim"], data["parts"])
@@ -484,6 +485,7 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
 
 
 def _part(entry: Mapping[str, Any], place: int, total: int) -> Part:
+    """Read one part of a certificate: its stated ε and its steps, in order."""
     _check_place("part", entry["part"], f"{place} of {total}")
     numbers = read_numbers(
         "a part", {"epsilon": entry["epsilon"]} if "epsilon" in entry else {}, _STATED, _STATED

@@ -1,4 +1,4 @@
-"""Claims about mechanisms, the privacy profile ln δ(ε) that each proves, and calibration (B6).
+"""Define claims about mechanisms, the profile ln δ(ε) that each proves, and calibration (B6).
 
 Each claim holds exact public numbers. `log_delta(epsilon)` and `epsilon(log_delta)` are rounded
 toward less privacy, so they may be quoted; δ itself is never formed, because the interesting ones

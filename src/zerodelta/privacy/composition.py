@@ -127,6 +127,7 @@ class Composed(Claim):
         )
 
     def _renyi_log_delta(self, epsilon: Fraction) -> float:
+        """Return ln δ at an ε from the Rényi curve, at the best order; 0 if unbounded."""
         curve = self.curve()
         order = best_order(curve, epsilon)
         divergence = curve.value(order)
@@ -439,7 +440,7 @@ def claim_from_numbers(numbers: Mapping[str, Any], neighbors: Neighbors) -> Clai
 
 
 def explain_numbers(numbers: Mapping[str, Any]) -> str:
-    """Return one sentence about a claim with these numbers."""
+    """Return one sentence that states a claim with these numbers."""
     shown = {name: value for name, value in numbers.items() if name != "kind"}
     if not shown.get("bounded_range"):
         shown.pop("bounded_range", None)

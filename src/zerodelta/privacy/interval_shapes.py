@@ -309,7 +309,7 @@ def _places(release: Release, size: int) -> dict[str, Sequence[Any]]:
 
 
 def _labels(release: Release, size: int) -> Sequence[Any]:
-    """Return the labels of `size` entries, or their positions."""
+    """Return the names of a release's `size` entries, or their positions."""
     for sums in release.sums:
         labels = list(sums.statistics) if sums.labels is None else sums.labels
         if len(labels) == size:

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.noise_tails import NoisySums
-from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of
+from zerodelta.privacy.statistics import STATISTICS, Measurement, as_floats, floats_of, values_of
 from zerodelta.value import value
 
 # -- Ends of deviations, covariances and correlations, from ends of the means of y, z, yz and y² --
@@ -97,7 +96,7 @@ class Level:
     simultaneous: bool = False
     unit_rows: int | None = None
 
-    def share(self, sums: Sequence[NoisySums], names: int) -> Fraction:
+    def share(self, sums: Sequence[Measurement], names: int) -> Fraction:
         """Return the error probability for one of `names` statistics of one line.
 
         For simultaneous intervals: lines with independent noise all hold with the product of their
@@ -116,12 +115,12 @@ class Level:
         return Fraction(of_line) * (1 - Fraction(1, 1 << 40)) / names  # rounded down
 
 
-def intervals(sums: Sequence[NoisySums], level: Level) -> dict[str, Pair]:
+def intervals(sums: Sequence[Measurement], level: Level) -> dict[str, Pair]:
     """Return for each statistic that has an interval its lower and upper ends, line by line.
 
     For rows that several parts count it is the interval of the part with the least noise.
     """
-    parts: dict[str, NoisySums] = {}
+    parts: dict[str, Measurement] = {}
     for part in sums:
         for name, (column, statistic) in part.statistics.items():
             if level.population and not STATISTICS[statistic].of_population:
@@ -134,12 +133,13 @@ def intervals(sums: Sequence[NoisySums], level: Level) -> dict[str, Pair]:
     ends = {}
     for name, part in parts.items():
         column, statistic = part.statistics[name]
-        line = LineIntervals(sums=part, level=level, a=a)
-        ends[name] = STATISTICS[statistic].interval(line, column)
+        forms = part.forms.get(column, ())  # not computed twice, as they may be many
+        line = LineIntervals(sums=part, column=column, forms=forms, level=level, a=a)
+        ends[name] = STATISTICS[statistic].interval(line)
     return ends
 
 
-def _has_less_noise(first: NoisySums, second: NoisySums, column: str | None) -> bool:
+def _has_less_noise(first: Measurement, second: Measurement, column: str | None) -> bool:
     """Tell whether the first form of a column has less noise in the first part."""
     radii = [
         part.law.noise.form_radius(part.forms[column][0][:-1], Fraction(1, 20))
@@ -150,28 +150,23 @@ def _has_less_noise(first: NoisySums, second: NoisySums, column: str | None) -> 
 
 @value
 class LineIntervals:
-    """Intervals of true numbers for each line of one table of sums, at error probability `a`.
+    """Intervals of true numbers of one column for each line, at error probability `a`.
 
     Means, deviations and covariances are those of y, which is -1 and 1 at the bounds. All methods
     return the lower and the upper ends of all lines.
     """
 
-    sums: NoisySums
+    sums: Measurement
+    column: str | None
+    forms: Sequence[Form]
+    """Those of Σ1, Σy and so on; without a column the form of the number of rows."""
     level: Level
     a: Fraction
 
-    def forms(self, column: str | None) -> Sequence[Form]:
-        """Return the forms of Σ1, Σy and so on; for None the form of the number of rows."""
-        return self.sums.forms[column]
-
-    def bounds(self, column: str | None) -> tuple[Any, Any]:
-        """Return the bounds of a column as floats: one pair for all lines, or a pair for each."""
-        lower, upper = self.sums.bounds[str(column)]
-        return np.array(as_floats(lower)), np.array(as_floats(upper))
-
-    def place(self, column: str | None) -> tuple[Any, Any, Any, Any]:
-        """Return the bounds, their middle and half their width."""
-        lower, upper = self.bounds(column)
+    @property
+    def place(self) -> tuple[Any, Any, Any, Any]:
+        """The bounds, their middle and half their width: for all lines, or one for each."""
+        lower, upper = map(np.array, map(as_floats, self.sums.bounds[str(self.column)]))
         return lower, upper, lower / 2 + upper / 2, upper / 2 - lower / 2
 
     # -- linear statistics --------------------------------------------------------------------
@@ -185,8 +180,9 @@ class LineIntervals:
         high = [_up((int(i) + k) * unit) for i, unit in zip(noisy, units, strict=True)]
         return np.array(low), np.array(high)
 
-    def counts(self, form: Form) -> Pair:
+    def counts(self) -> Pair:
         """Return the intervals of counts: integers from 0 to the number of all rows."""
+        form = self.forms[0]
         radius = self.sums.law.noise.form_radius(form[:-1], self.a)
         values = values_of(form, self.sums.integers)
         low = [math.ceil(value - radius) for value in values]
@@ -201,12 +197,12 @@ class LineIntervals:
         ends = np.clip(np.array([low, high], dtype=object), 0, largest)
         return ends[0].astype(np.int64), ends[1].astype(np.int64)
 
-    def total(self, column: str | None) -> Ends:
+    def total(self) -> Ends:
         """Return the intervals of the sum of the values, not of y.
 
         If the number of values is public, they are clipped to the bounds of that many values.
         """
-        (lower, upper), forms = self.sums.bounds[str(column)], self.forms(column)
+        (lower, upper), forms = self.sums.bounds[str(self.column)], self.forms
         center, half = (lower + upper) / 2, (upper - lower) / 2
         form = tuple(center * c + half * y for c, y in zip(forms[0], forms[1], strict=True))
         low, high = self.linear(form)
@@ -226,86 +222,88 @@ class LineIntervals:
 
     # -- ratios -------------------------------------------------------------------------------
 
-    def mean(self, column: str | None) -> Ends:
+    def mean(self) -> Ends:
         """Return the intervals of the mean."""
-        (low, high), change = self._mean(self.forms(column)), float(self.sums.resolution)
+        (low, high), change = self._mean(), float(self.sums.resolution)
         return np.maximum(low - change, -1), np.minimum(high + change, 1)
 
-    def deviation(self, column: str | None) -> Ends:
+    def deviation(self) -> Ends:
         """Return the intervals of the standard deviation."""
-        (low, high), change = self._deviation(self.forms(column)), float(self.sums.resolution)
+        (low, high), change = self._deviation(), float(self.sums.resolution)
         return np.maximum(low - change, 0), np.minimum(high + change, 1)
 
-    def covariance(self, column: str | None) -> Ends:
+    def covariance(self) -> Ends:
         """Return the intervals of the covariance of a pair of columns."""
-        return covariance_ends(self._means_of_pair(self.forms(column)), float(self.sums.resolution))
+        return covariance_ends(self._means_of_pair(), float(self.sums.resolution))
 
-    def correlation(self, column: str | None) -> Ends:
+    def correlation(self) -> Ends:
         """Return the intervals of the correlation of a pair of columns."""
-        return correlation_ends(
-            self._means_of_pair(self.forms(column)), float(self.sums.resolution)
-        )
+        return correlation_ends(self._means_of_pair(), float(self.sums.resolution))
 
-    def _mean(self, forms: Sequence[Form]) -> Ends:
+    def _mean(self) -> Ends:
         """Return the intervals of the mean of y: Fieller's set, widened for sampling.
 
         For sampling it takes the smaller of Hoeffding's bound and, if the deviation is known from
         Σy², the empirical Bernstein bound. The bounds and the ratio share the error probability.
         """
         if not self.level.population:
-            return self._ratio(forms, 1, self.a)
-        spread = len(forms) == 3 and self.level.unit_rows is None
-        share = self.a / (_events(forms) + (2 if spread else 0))
-        low, high = self._ratio(forms, 1, share)
-        rows = self._smallest_rows(forms[0], share)
+            return self._ratio(1, self.a)
+        spread = len(self.forms) == 3 and self.level.unit_rows is None
+        share = self.a / (self._events + (2 if spread else 0))
+        low, high = self._ratio(1, share)
+        rows = self._smallest_rows(share)
         radius = self._hoeffding(rows, share, width=2)
         if spread:
-            _, deviation = self._sample_deviation(forms, share)
+            _, deviation = self._sample_deviation(share)
             x = _log_up(3 / share)
             with np.errstate(all="ignore"):
                 bernstein = np.sqrt(2 * deviation**2 * x / rows) + 6 * x / rows
             radius = np.fmin(radius, bernstein)
         return _widened(low, high, radius, -1.0, 1.0)
 
-    def _deviation(self, forms: Sequence[Form]) -> Ends:
-        """Return the intervals of the deviation of y."""
+    def _deviation(self) -> Ends:
+        """Return the intervals of the standard deviation of y, the values scaled to [-1, 1]."""
         if not self.level.population:
-            return self._sample_deviation(forms, self.a)
-        share = self.a / (_events(forms) + 2)
-        rows = self._smallest_rows(forms[0], share)
-        mean = self._ratio(forms, 1, share)
-        square = self._ratio(forms, 2, share)
+            return self._sample_deviation(self.a)
+        share = self.a / (self._events + 2)
+        rows = self._smallest_rows(share)
+        mean = self._ratio(1, share)
+        square = self._ratio(2, share)
         return deviation_ends(
             _widened(*mean, self._hoeffding(rows, share, width=2), -1.0, 1.0),
             _widened(*square, self._hoeffding(rows, share, width=1), 0.0, 1.0),
         )
 
-    def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> Ends:
+    def _sample_deviation(self, a: Fraction) -> Ends:
         """Return the intervals from those of the means of y and y², at a/2 each."""
-        return deviation_ends(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
+        return deviation_ends(self._ratio(1, a / 2), self._ratio(2, a / 2))
 
-    def _means_of_pair(self, forms: Sequence[Form]) -> list[Ends]:
+    def _means_of_pair(self) -> list[Ends]:
         """Return the intervals of the means of y, z, yz and, for a correlation, of y² and z².
 
         All hold together with error probability `a`; for a population half of it is for sampling.
         """
-        means, parts = [], PAIR_SHARES[len(forms) - 1]
-        for place, (form, part) in enumerate(zip(forms[1:], parts, strict=True)):
+        means, parts = [], PAIR_SHARES[len(self.forms) - 1]
+        for place, (form, part) in enumerate(zip(self.forms[1:], parts, strict=True)):
             lower, share = -1.0 if place < 3 else 0.0, self.a * part  # squares are not negative
             if not self.level.population:
-                means.append(_hull(self.sums, form, forms[0], share, lower=lower))
+                means.append(_hull(self.sums, form, self.forms[0], share, lower=lower))
                 continue
-            low, high = _hull(self.sums, form, forms[0], share / 2, lower=lower)
-            rows = self._smallest_rows(forms[0], self.a / 4)
+            low, high = _hull(self.sums, form, self.forms[0], share / 2, lower=lower)
+            rows = self._smallest_rows(self.a / 4)
             radius = self._hoeffding(rows, share / 4, width=2 if place < 3 else 1)
             means.append(_widened(low, high, radius, lower, 1.0))
         return means
 
-    def _smallest_rows(self, form: Form, a: Fraction) -> Floats:
+    @property
+    def _events(self) -> int:
+        """The number of bounds that may fail: noise, sampling, and the number of values."""
+        return 3 if any(self.forms[0][:-1]) else 2
+
+    def _smallest_rows(self, a: Fraction) -> Floats:
         """Return a lower bound for the number of values: one-sided, hence the radius at 2a."""
-        radius = (
-            self.sums.law.noise.form_radius(form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
-        )
+        form = self.forms[0]
+        radius = self.sums.law.noise.form_radius(form[:-1], 2 * a)
         values = values_of(form, self.sums.integers)
         return np.array([float(max(0, math.ceil(value - radius))) for value in values])
 
@@ -319,18 +317,13 @@ class LineIntervals:
         with np.errstate(all="ignore"):
             return np.asarray(m * width * np.sqrt(_log_up(2 / a) / (2 * rows)))
 
-    def _ratio(self, forms: Sequence[Form], power: int, a: Fraction) -> Ends:
+    def _ratio(self, power: int, a: Fraction) -> Ends:
         """Return the intervals of the sample mean of y or y²."""
         lower = -1.0 if power == 1 else 0.0
-        return _hull(self.sums, forms[power], forms[0], a, lower=lower)
+        return _hull(self.sums, self.forms[power], self.forms[0], a, lower=lower)
 
 
-def _events(forms: Sequence[Form]) -> int:
-    """Return the number of bounds that may fail: noise, sampling, and the number of values."""
-    return 3 if any(forms[0][:-1]) else 2
-
-
-def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float) -> Ends:
+def _hull(sums: Measurement, top: Form, bottom: Form, a: Fraction, *, lower: float) -> Ends:
     """Return the hull, in [lower, 1], of Fieller's set for the quotient of two forms.
 
     The set has all m for which |top - m·bottom| is at most q_m plus rounding: the noise of
@@ -355,6 +348,7 @@ def _hull(sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, lower: float
     noise = sums.law.noise
 
     def excluded(m: Floats) -> npt.NDArray[np.bool_]:
+        """Tell for each entry whether the quotient m is outside of Fieller's set."""
         coefficients = up - m[:, None] * down
         rounding = np.abs(coefficients).sum(axis=1) / 2
         gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))

@@ -1,4 +1,4 @@
-"""Neighboring relations, and checks of the public numbers in claims: ε, δ, units, flags."""
+"""Define neighboring relations, and check the public numbers in claims: ε, δ, units, flags."""
 
 from __future__ import annotations
 

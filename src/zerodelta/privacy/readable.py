@@ -67,6 +67,7 @@ def equals(value: Any) -> str:
 
 
 def _short(exact: Fraction) -> str:
+    """Return a number as short text: exact if that is short, otherwise "≈" with 6 digits."""
     if exact.denominator == 1 and abs(exact) < 10**_LONGEST:
         return str(exact.numerator)
     rounded = _rounded(exact, _LONGEST)
@@ -146,6 +147,7 @@ def other_format(schema: object, expected: str, name: str) -> str:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dict; a name that occurs twice is refused."""
     data = dict(pairs)
     if len(data) < len(pairs):
         raise CertificateError("a name occurs twice in this text.")

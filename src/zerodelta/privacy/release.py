@@ -1,4 +1,4 @@
-"""A published value with its certificate, its record and its signatures, and nothing else."""
+"""Define releases: a published value with its certificate, record and signatures, and no more."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from zerodelta.errors import ParameterError, RecordError, printable, require_extra
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.readable import write_new
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import digest_of
 from zerodelta.value import value
 
@@ -321,7 +322,7 @@ class Release:
     diagnostics : Diagnostics, optional
         Fractions of clipped and unreadable rows, if a share of ε was spent on them:
         ``diagnostics="1/100"``.
-    sums : tuple of NoisySums
+    sums : tuple of Measurement
         The noisy integers from which the value was computed, with their noise laws, where these
         are public: intervals follow from them.
     plan : object, optional
@@ -341,7 +342,7 @@ class Release:
     noise: NoiseLaw | None = None
     seconds: float | None = None
     diagnostics: Diagnostics | None = None
-    sums: tuple[NoisySums, ...] = ()
+    sums: tuple[Measurement, ...] = ()
     plan: object | None = None
     record: Record | None = None
     signatures: tuple[Signature, ...] = ()

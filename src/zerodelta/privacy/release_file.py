@@ -1,4 +1,4 @@
-"""A release as a file: value, certificate and record, with one SHA-256 over all of it.
+"""Write and read releases as files: value, certificate, record, and one SHA-256 over all of it.
 
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
@@ -21,11 +21,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NOISE_LAWS, NoiseLaw
 from zerodelta.privacy.certificate import Certificate, to_ask
 from zerodelta.privacy.readable import other_format, read_json, write_new
 from zerodelta.privacy.release import Record, Signature, sign
-from zerodelta.privacy.statistics import STATISTICS
+from zerodelta.privacy.statistics import STATISTICS, Measurement
 from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import (
@@ -64,7 +64,7 @@ class Saved:
     signatures: tuple[Signature, ...]
 
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-        """Return the fields of the release; `classes` as for `read_value`.
+        """Return the fields of the release; refuse a file that is not written exactly like them.
 
         The release must be written exactly as the file again, so nothing in the file goes unread,
         and its value must follow from its noisy sums.
@@ -202,6 +202,7 @@ def _unreadable(error: Exception) -> RecordError:
 
 
 def _read_data(data: Any) -> Saved:
+    """Check format, names and digest of a saved release, and return its parts."""
     if type(data) is not dict or type(data.get("schema")) is not str:
         raise RecordError("this is not a saved release: pass a file that release.save wrote.")
     schema = data["schema"]
@@ -229,6 +230,7 @@ def _read_data(data: Any) -> Saved:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of a saved release's content; NaN and infinity refused."""
     try:
         json.dumps(content, allow_nan=False)
     except ValueError:
@@ -245,7 +247,7 @@ def _certificate(data: Any) -> Certificate:
 
 
 def _check_together(record: Record, certificate: Certificate) -> None:
-    """Refuse a record that is not about this certificate."""
+    """Refuse a record that states another claim, time or premises than the certificate."""
     same_claim = canonical(record.claim) == canonical(certificate.body()["claim"])
     if not same_claim or record.public != list(certificate.public):
         raise RecordError(
@@ -265,9 +267,9 @@ def _check_together(record: Record, certificate: Certificate) -> None:
 # -- Noise laws and sums --------------------------------------------------------------------------
 
 
-def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
+def _written_sums(sums: tuple[Measurement, ...]) -> Any:
     """Return sums as JSON; linear forms, which are mostly 0, by their coefficients that are not."""
-    names = [field.name for field in fields(NoisySums)]
+    names = [field.name for field in fields(Measurement)]
     return [
         {
             name: _written_forms(part.forms) if name == "forms" else _part(part, name)
@@ -277,7 +279,7 @@ def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
     ]
 
 
-def _part(sums: NoisySums, name: str) -> Any:
+def _part(sums: Measurement, name: str) -> Any:
     value = getattr(sums, name)
     return written(dict(value) if isinstance(value, Mapping) else value)
 
@@ -324,6 +326,7 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
 
     @staticmethod
     def _form(length: int, places: list[tuple[int, str]]) -> tuple[Fraction, ...]:
+        """Return the coefficients of a linear form that is stored as its nonzero places."""
         coefficients = [Fraction(0)] * length
         for place, text in places:
             coefficients[place] = read_fraction(text)
@@ -341,12 +344,12 @@ def _width(parts: Mapping[str, Any]) -> int:
     return int(parts["integers"].shape[1]) + 1
 
 
-def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
-    """Read noisy sums, refusing unknown laws and statistics."""
+def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[Measurement, ...]:
+    """Read noisy sums from JSON; unknown laws, sizes and statistics are refused."""
     try:
         parts = [{n: read(p) for n, p in entry.items() if n != "forms"} for entry in data]
         all_sums = tuple(
-            NoisySums(forms=_SparseForms(entry["forms"], width=_width(part)), **part)
+            Measurement(forms=_SparseForms(entry["forms"], width=_width(part)), **part)
             for entry, part in zip(data, parts, strict=True)
         )
         # one draw may be in several sums, so a law may have more coordinates than one of them

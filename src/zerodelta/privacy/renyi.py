@@ -1,4 +1,4 @@
-"""Rényi curves R(order), and the profile ln δ(t) that each of their orders proves (theory B6).
+"""Define Rényi curves R(order), and the profile ln δ(t) that each of their orders proves (B6).
 
 Every order a > 1 gives a valid bound, so the order is chosen in floats, and only the bound at the
 chosen order is evaluated rigorously. The divergence grows with the order, so a curve that is known
@@ -270,6 +270,7 @@ def best_order(curve: Curve, epsilon: Fraction) -> Fraction:
     t = saturated(epsilon)
 
     def bound(order: float) -> float:
+        """Return the estimate of ln δ at an order, infinite where the curve has no value."""
         divergence = curve.estimate(order)
         if math.isnan(divergence):
             return math.inf

@@ -139,7 +139,7 @@ def note_of(release: Release) -> str:
     other_lines = 1 if plan.parts else 0  # statistics have a line for all rows of no key
     warning: str = discovery.warning
     if len(release.value) <= other_lines:
-        warning = discovery.none_found
+        warning = discovery.no_keys_sentence
     return warning
 
 
@@ -195,7 +195,7 @@ _INK, _LIGHT = "#1f3d5c", "#4878a8"
 
 
 def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any) -> Any:
-    """Draw one statistic of each line, with its intervals; return the axes.
+    """Draw the values of one statistic, a line for each key, with their intervals.
 
     Counts are bars from 0. Quantiles of a column are ranges between pairs of levels, with the
     middle one as a mark; they are drawn with the column's mean, too.
@@ -290,6 +290,7 @@ def _is_count(release: Release, chosen: str) -> bool:
 
 
 def _draw_values(ax: Any, values: Any, ends: Any, places: Any, *, bars: bool) -> None:
+    """Draw the values as bars or points, and lines for their intervals."""
     if bars:
         ax.barh(places, values, color=_LIGHT, alpha=0.5, height=0.7)
         ax.axvline(0, color=_INK, linewidth=0.8)

@@ -2,16 +2,18 @@
 
 A value of a column, or the function of it that a statistic sums, is center + half·y, with y in
 [-1, 1] between public bounds. For each line, a group or all rows, Σ1, Σy and Σy² are measured with
-noise, as far as a statistic needs them. The value of a statistic, its error, its forecast, the size
-to which errors are relative, and its interval are methods of one object. A new statistic is one
-more class: tables, advice, saved files and intervals look it up by name in `STATISTICS`.
+noise, as far as a statistic needs them. A `Measurement` holds these integers, the law of their
+noise and their linear forms. The value of a statistic, its error, its forecast, the size to which
+errors are relative, and its interval are methods of one object. A new statistic is one more class:
+tables, advice, saved files and intervals look it up by name in `STATISTICS`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
@@ -19,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.arrays import Floats
-from zerodelta.exact.noise_tails import NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import inner_ends
-from zerodelta.exact.sums import whole_counts
+from zerodelta.exact.sums import Form, IntegerArray, whole_counts
 from zerodelta.value import value
 
 if TYPE_CHECKING:
@@ -55,6 +57,82 @@ def expected_count(deviation: float) -> float:
 
 
 @value(eq=False)
+class Measurement:
+    """Integers with noise of a public law, and their linear forms: what a value was computed from.
+
+    `integers` has one line for each group. `law` is the law of their noise ("counts": on all lines
+    together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
+    "geometric": on each integer). `forms` has linear forms of a line: under None the one of the
+    number of rows, under each column those of Σ y^0, Σ y and Σ y² over its values, as far as they
+    are known. The last coefficient of a form is a constant. y is a value scaled so that its bounds,
+    in `bounds`, become -1 and 1. Under a pair of columns y and z are the forms of Σ 1, Σ y, Σ z,
+    Σ yz and, for a correlation, Σ y² and Σ z²; its bounds are those of a covariance.
+    """
+
+    law: NoiseLaw
+    integers: IntegerArray
+    forms: Mapping[str | None, tuple[Form, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    """One pair for all lines, or of two lists with a number for each line."""
+    joint: bool = False
+    statistics: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
+    """For each released number of a line, by its name: its column and the name of its statistic."""
+    labels: Sequence[Any] | None = None
+    """The names of the lines, if the value has none itself."""
+    resolution: Fraction = Fraction(0)
+    """The largest distance of a quantized y from the clipped one."""
+    rows: int | None = None
+    """The number of rows, the largest possible count; None where it is private."""
+    rest: int | None = None
+    """The place of an omitted line, whose integer is `rows` minus the sum of the others."""
+
+    def values(self, name: str) -> tuple[Any, Any]:
+        """Return the released numbers of this name, and the sizes to which rounding is relative."""
+        column, statistic = self.statistics[name]
+        return STATISTICS[statistic].values(self, column)
+
+    def column(self, name: str | None) -> PowerSums:
+        """Return the noisy sums of a column as floats; its bounds may differ for each line."""
+        lower, upper = self.bounds[str(name)]
+        by_line = isinstance(lower, (list, tuple))
+        pairs = list(zip(lower, upper, strict=True)) if by_line else [(lower, upper)]
+        places = [(float((a + b) / 2), float((b - a) / 2), *inner_ends(a, b)) for a, b in pairs]
+        center, half, low, high = np.array(places).T if by_line else places[0]
+        return PowerSums(
+            sums=[floats_of(form, self.integers) for form in self.forms[name]],
+            center=center,
+            half=half,
+            ends=(low, high),
+        )
+
+
+@final
+class LazyForms(Mapping[str | None, tuple[Form, ...]]):
+    """Forms of many columns, each created on access, since all have quadratically many entries.
+
+    >>> forms = LazyForms(("a", "b"), lambda place: ((Fraction(place),),))
+    >>> list(forms), forms["b"]
+    (['a', 'b'], ((Fraction(1, 1),),))
+    """
+
+    __slots__ = ("_make", "_places")
+
+    def __init__(
+        self, names: Sequence[str | None], make: Callable[[int], tuple[Form, ...]]
+    ) -> None:
+        self._places, self._make = {name: place for place, name in enumerate(names)}, make
+
+    def __getitem__(self, name: str | None) -> tuple[Form, ...]:
+        return self._make(self._places[name])
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@value(eq=False)
 class PowerSums:
     """Noisy Σ1, Σy and Σy² of each line, as far as they are measured; values are center + half·y.
 
@@ -66,21 +144,6 @@ class PowerSums:
     center: Any
     half: Any
     ends: tuple[Any, Any]
-
-    @classmethod
-    def of(cls, sums: NoisySums, column: str | None) -> PowerSums:
-        """Return the sums of a column from noisy integers; the bounds may differ for each line."""
-        lower, upper = sums.bounds[str(column)]
-        by_line = isinstance(lower, (list, tuple))
-        pairs = list(zip(lower, upper, strict=True)) if by_line else [(lower, upper)]
-        places = [(float((a + b) / 2), float((b - a) / 2), *inner_ends(a, b)) for a, b in pairs]
-        center, half, low, high = np.array(places).T if by_line else places[0]
-        return cls(
-            sums=[floats_of(form, sums.integers) for form in sums.forms[column]],
-            center=center,
-            half=half,
-            ends=(low, high),
-        )
 
     @property
     def count(self) -> Floats:
@@ -117,10 +180,10 @@ class Statistic(ABC):
     """Whether a population of unknown size has it: a mean does, a count or a sum does not."""
 
     @abstractmethod
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the lower and upper ends of each line."""
 
-    def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
+    def values(self, sums: Measurement, column: str | None) -> tuple[Any, Any]:
         """Return the values of saved sums, and the size of the numbers from which they result.
 
         Rounding errors of a value are relative to that size.
@@ -139,12 +202,12 @@ class Integers(Statistic):
     name = "integers"
     of_population = False
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the integers less and plus the quantile of the noise."""
         return line.integers()
 
-    def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
-        """Return integers times units."""
+    def values(self, sums: Measurement, column: str | None) -> tuple[Any, Any]:
+        """Return the noisy integers in units of the data, and their absolute values."""
         units = sums.law.unit
         flat = [int(k) for k in sums.integers.reshape(-1).tolist()]
         units = units if isinstance(units, tuple) else (units,) * len(flat)
@@ -159,13 +222,13 @@ class LinearForm(Statistic):
     name = "form"
     of_population = False
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the form, clipped."""
-        lower, upper = line.bounds(column)
-        low, high = line.linear(line.forms(column)[0])
+        lower, upper, _, _ = line.place
+        low, high = line.linear(line.forms[0])
         return np.clip(low, lower, upper), np.clip(high, lower, upper)
 
-    def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
+    def values(self, sums: Measurement, column: str | None) -> tuple[Any, Any]:
         """Return the values of the form, clipped."""
         lower, upper = map(float, sums.bounds[str(column)])
         values = floats_of(sums.forms[column][0], sums.integers)
@@ -178,10 +241,10 @@ class Covariance(Statistic):
 
     name = "covariance"
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the scaled covariance in the unit of the data, within its bounds."""
-        lower, upper, _, half = line.place(column)
-        low, high = line.covariance(column)
+        lower, upper, _, half = line.place
+        low, high = line.covariance()
         return np.clip(low * half, lower, upper), np.clip(high * half, lower, upper)
 
 
@@ -191,9 +254,9 @@ class Correlation(Statistic):
 
     name = "correlation"
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the correlation, between -1 and 1."""
-        return line.correlation(column)
+        return line.correlation()
 
 
 # -- Statistics of the values of a column ---------------------------------------------------------
@@ -252,9 +315,9 @@ class ColumnStatistic(Statistic):
         """Return the size to which errors are relative: by default the width of the bounds."""
         return width
 
-    def values(self, sums: NoisySums, column: str | None) -> tuple[Any, Any]:
+    def values(self, sums: Measurement, column: str | None) -> tuple[Any, Any]:
         """Return the values of saved sums, and the size of the numbers from which they result."""
-        powers = PowerSums.of(sums, column)
+        powers = sums.column(column)
         return self.value(powers), self.size(powers)
 
 
@@ -279,9 +342,9 @@ class Count(ColumnStatistic):
         """Return the number of rows."""
         return rows
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return integers from 0 to the number of all rows."""
-        return line.counts(line.forms(column)[0])
+        return line.counts()
 
 
 @final
@@ -313,9 +376,9 @@ class Sum(ColumnStatistic):
         """Return the width of the bounds times the number of rows."""
         return rows * width
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of a linear form; within the bounds if the number of values is public."""
-        return line.total(column)
+        return line.total()
 
 
 @final
@@ -347,10 +410,10 @@ class Mean(ColumnStatistic):
         mean = math.sqrt(noise[1][1] + noise[0][0] / 3) / rows
         return EXPECTED * (half * min(mean, 1.0))
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the mean of y, scaled back to the values."""
-        lower, upper, center, half = line.place(column)
-        low, high = line.mean(column)
+        lower, upper, center, half = line.place
+        low, high = line.mean()
         slack = _ROUNDED * (np.abs(center) + half)
         low, high = center + half * low - slack, center + half * high + slack
         return np.clip(low, lower, upper), np.clip(high, lower, upper)
@@ -400,9 +463,9 @@ class Variance(ColumnStatistic):
         """Return the square of the width."""
         return width * width
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the squared ends of the standard deviation."""
-        low, high = STD.interval(line, column)
+        low, high = STD.interval(line)
         return low * low, high * high
 
 
@@ -433,10 +496,10 @@ class Deviation(ColumnStatistic):
         variance_error = VARIANCE.deviation(noise, rows=rows, half=half)
         return EXPECTED * min(variance_error / (2 * _SPREAD * half), half)
 
-    def interval(self, line: LineIntervals, column: str | None) -> Ends:
+    def interval(self, line: LineIntervals) -> Ends:
         """Return the ends of the deviation of y, in the unit of the values."""
-        _, _, _, half = line.place(column)
-        low, high = line.deviation(column)
+        _, _, _, half = line.place
+        low, high = line.deviation()
         return low * half * (1 - _ROUNDED), np.minimum(high * half * (1 + _ROUNDED), half)
 
 

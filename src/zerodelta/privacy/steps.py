@@ -1,4 +1,4 @@
-"""The steps and parts of a proof, and the domains of the numbers in them.
+"""Define the steps and parts of a proof, and the domains of the numbers in them.
 
 A file is checked before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
 ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next
@@ -101,6 +101,7 @@ def _state(step: Step) -> list[Any]:
 
 
 def _set_state(step: Step, state: list[Any]) -> None:
+    """Restore a pickled step through its constructor, which checks it again."""
     theorem, numbers, status, neighbors = state
     restored = Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
     for name in (part.name for part in fields(Step)):
@@ -153,6 +154,7 @@ def plain(value: Any) -> Number:
 
 
 def _ratio(value: Fraction) -> str:
+    """Write a fraction as "p/q", and 1/2^n as "2^-n" if it is long."""
     if not is_long(value):
         return f"{value.numerator}/{value.denominator}"
     exponent = value.denominator.bit_length() - 1
@@ -339,6 +341,7 @@ def sizes() -> FieldDomain:
     """Return the domain of positive integers; those of 13 000 to 2^24 bits are hexadecimal."""
 
     def read(value: Any) -> Any:
+        """Read a size from JSON: an integer, in hexadecimal if and only if it is long."""
         size = from_hexadecimal(value)
         if type(size) is not int or size < 1:
             return _OUTSIDE

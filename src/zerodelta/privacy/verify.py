@@ -16,7 +16,7 @@ from zerodelta.privacy.parameters import Neighbors, as_epsilon, as_flag, as_unit
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.release import Record
 from zerodelta.privacy.steps import Part, Status, Step
-from zerodelta.privacy.theorems import theorem_of
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.smoothing import NumericalErrorTheorem
 from zerodelta.privacy.theorems.subsampling import UnitTheorem
 from zerodelta.privacy.theorems.theorem import BaseTheorem, ChannelTheorem, Theorem
@@ -25,6 +25,21 @@ from zerodelta.value import value
 # -- The proof of one part ------------------------------------------------------------------------
 # Base steps together give a claim, and a channel makes it pure. Each theorem is evaluated by the
 # method that calibrated the mechanism, from the step's numbers alone.
+
+
+def theorem_of(step: Step) -> Theorem:
+    """Return the theorem of a step with its numbers, checking each domain; nothing is evaluated.
+
+    A step of an asserted theorem that is marked as proven is refused too.
+    """
+    theorem = THEOREMS.get(step.theorem)
+    if theorem is None:
+        raise CertificateError(f"unknown theorem {step.theorem[:80]!r}: no step has that label.")
+    if theorem.asserted and step.status is Status.PROVEN:
+        raise CertificateError(
+            f"step {step.theorem!r} is caller-asserted and cannot be marked as proven."
+        )
+    return theorem.read(step.numbers)
 
 
 def base_claim(steps: tuple[Step, ...]) -> Composed:
@@ -43,7 +58,7 @@ def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> boo
 
 
 def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
-    """Refuse a part whose steps do not prove the claim."""
+    """Refuse a part whose steps, computed again, do not prove its claim."""
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
     *earlier, last = (theorem_of(step) for step in steps)
@@ -336,7 +351,7 @@ def as_neighbors(neighbors: Any) -> Neighbors:
 
 
 def _check(certificate: Certificate) -> None:
-    """Refuse a certificate whose parts do not prove the claim."""
+    """Refuse a certificate whose parts do not add up to its claim."""
     claim, parts = certificate.claim, certificate.parts
     if not parts:
         raise CertificateError("a step is missing: the certificate has no steps.")

@@ -21,12 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError, RecordError
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import as_rational
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable, as_frame
 from zerodelta.privacy.release import Record
-from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of, widths_of
+from zerodelta.privacy.statistics import (
+    Measurement,
+    as_floats,
+    floats_of,
+    values_of,
+    widths_of,
+)
 
 _LONG = 13_000
 """Integers with more bits are written in hexadecimal."""
@@ -177,6 +182,7 @@ def reader(classes: Mapping[str, Callable[..., Any]]) -> Callable[[Any], Any]:
     file_reader = _Reader(classes)
 
     def read(data: Any) -> Any:
+        """Read a value from JSON; any error becomes one message about the file."""
         try:
             return file_reader.value(data, 0)
         except RecordError:
@@ -198,7 +204,7 @@ class _Reader:
         self._text_bytes = 0
 
     def value(self, data: Any, depth: int) -> Any:
-        """Return the value of JSON at a depth of nesting."""
+        """Return the Python value of a JSON value, which may nest lists, arrays and classes."""
         if depth > _MAX_DEPTH:
             raise RecordError(
                 f"the value is nested more than {_MAX_DEPTH} deep: take the file as it was saved."
@@ -323,7 +329,7 @@ _INSIDE = ("mean", "median", "quantile", "quantiles", "trimmed_mean")
 _TOTAL = re.compile(r"the number of (?:all )?rows, ([0-9]+)")
 
 
-def check_value(value: Any, sums: Sequence[NoisySums], record: Record) -> None:
+def check_value(value: Any, sums: Sequence[Measurement], record: Record) -> None:
     """Refuse a value that does not follow from its noisy sums, or lies outside of its bounds."""
     try:
         plausible = _follows(value, sums, record) and _is_inside(value, record)
@@ -339,11 +345,11 @@ def check_value(value: Any, sums: Sequence[NoisySums], record: Record) -> None:
 # -- The value computed from the sums -------------------------------------------------------------
 
 
-def _follows(value: Any, sums: Sequence[NoisySums], record: Record) -> bool:
+def _follows(value: Any, sums: Sequence[Measurement], record: Record) -> bool:
     """Tell whether a value follows from its noisy sums; without any, nothing can be checked."""
     if not sums:
         return True
-    parts_of: dict[str, list[NoisySums]] = {}
+    parts_of: dict[str, list[Measurement]] = {}
     for part in sums:
         for name in part.statistics:
             parts_of.setdefault(name, []).append(part)
@@ -385,7 +391,7 @@ def _are_numbers(value: Any) -> bool:
     return value.ndim == 1 and value.size > 0 and value.dtype.kind in "iuf"
 
 
-def _agrees(column_value: Any, name: str, parts: list[NoisySums], total: int | None) -> bool:
+def _agrees(column_value: Any, name: str, parts: list[Measurement], total: int | None) -> bool:
     """Tell whether the released numbers of one statistic agree with the sums that measured it."""
     numbers = np.asarray(column_value)
     if len(parts) > 1:  # counts that several parts measured are averaged
@@ -395,12 +401,12 @@ def _agrees(column_value: Any, name: str, parts: list[NoisySums], total: int | N
     if statistic == "count":
         counts = [int(number) for number in numbers.tolist()]
         return any(_same_counts(counts, expected) for expected in _counts(part, column, total))
-    expected, size = STATISTICS[statistic].values(part, column)
+    expected, size = part.values(name)
     same_shape = numbers.shape == expected.shape
     return same_shape and bool(np.all(np.abs(numbers - expected) <= _NEAR * size))
 
 
-def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:
+def _is_between(counts: npt.NDArray[Any], parts: list[Measurement]) -> bool:
     """Tell whether counts lie between the smallest and the largest noisy count of the parts."""
     noisy = [floats_of(part.forms[None][0], part.integers) for part in parts]
     clipped = np.clip(np.array(noisy), 0.0, None)
@@ -415,7 +421,7 @@ def _same_counts(counts: list[int], expected: list[int]) -> bool:
     )
 
 
-def _counts(sums: NoisySums, column: str | None, total: int | None) -> Iterator[list[int]]:
+def _counts(sums: Measurement, column: str | None, total: int | None) -> Iterator[list[int]]:
     """Yield the counts that verbs publish: rounded; whole and not negative; with a public total."""
     noisy = values_of(sums.forms[column][0], sums.integers)
     if sums.rest is not None and sums.rows is not None:
@@ -430,7 +436,7 @@ def _counts(sums: NoisySums, column: str | None, total: int | None) -> Iterator[
         yield [int(count) for count in whole_counts(floats, total=total)]
 
 
-def _is_in_ball(value: Any, sums: Sequence[NoisySums]) -> bool:
+def _is_in_ball(value: Any, sums: Sequence[Measurement]) -> bool:
     """Tell whether a value is a noisy mean vector projected onto a ball around 0."""
     part = sums[0]
     kinds = {statistic for _, statistic in part.statistics.values()}
@@ -457,7 +463,7 @@ def _is_distribution(value: Any) -> bool:
     return inside and bool(np.all(np.diff(shares) >= -_NEAR))
 
 
-def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
+def _is_matrix(value: Any, sums: Sequence[Measurement]) -> bool:
     """Tell whether a matrix is symmetric, with covariances (or correlations) within their range.
 
     The entries themselves are not compared: the matrix was projected to be positive semidefinite.
@@ -521,7 +527,7 @@ def _fits(value: Any, ends: tuple[Any, Any], statistic: str) -> bool:
 
 
 def _ends(record: Record) -> tuple[Any, Any] | None:
-    """Return the bounds of the one column, or of each, that the request is about."""
+    """Return the bounds in the request, else those declared for its columns, if known."""
     bounds = record.parameters.get("bounds")
     if bounds is not None:
         return _pair(bounds)

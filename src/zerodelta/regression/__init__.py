@@ -1,1 +1,1 @@
-"""Private regression: noise in the objective, pure on a computer (theory C9), or in the sums."""
+"""Fit private regressions: noise in the objective, pure on a computer (theory C9), or in sums."""

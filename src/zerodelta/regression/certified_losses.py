@@ -1,4 +1,4 @@
-"""The losses of objective perturbation, in floats with proven radii and in Arb (theory C9).
+"""Define the losses of objective perturbation, in floats with proven radii and in Arb (C9).
 
 Linear predictors ("margins") and slopes are arrays of shape (outputs, rows): one output for a
 scalar loss, one per class for softmax. The gradient is Σ row ⊗ slope.

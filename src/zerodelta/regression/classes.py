@@ -119,6 +119,7 @@ class ClassBlocks:
         """
 
         def part(block: Block) -> IntegerArray:
+            """Return the sums of each class's coordinates over a block."""
             usable = ~np.isnan(block).any(axis=1)
             places = block[usable, -1].astype(np.int64)
             sums = np.zeros((self.classes, self.dimension), dtype=np.int64)
@@ -474,7 +475,7 @@ class CentroidQuestion:
     block: str = "max"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate one block of noise for each class."""
+        """Calibrate noise for each class's sums, and plan the model of class means."""
         norm = as_block(self.block)
         ball = norm == 2
         name = "nearest centroid" + ", l2" * ball
@@ -486,6 +487,7 @@ class CentroidQuestion:
         temperature = 1 + (ratio / 0.4) ** 2 if ball else 3 * (1 + (ratio / 0.2) ** 2)
 
         def model(sums: ClassSums) -> ClassModel:
+            """Return the centroid model: class means, one variance, and class frequencies."""
             means, means_noise = class_means(sums)
             variance = _BALL_VARIANCE
             if not ball:

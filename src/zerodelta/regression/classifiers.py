@@ -22,7 +22,6 @@ from zerodelta.regression.encoded_columns import (
     Encoding,
     RowBox,
     as_radius,
-    too_large,
 )
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import (
@@ -143,7 +142,7 @@ class ClassifierQuestion:
         return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the place of the label's class is the last column.
+        """Choose noise in the objective, or a descent in a study, by forecast.
 
         The plan of a descent has no steps: its study plans them. An unusable row is the zero row,
         so the number of rows is a public parameter of the plan.
@@ -158,6 +157,7 @@ class ClassifierQuestion:
         chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
+            """Quantize the rows, publish a noisy minimum of the loss, and return the model."""
             integers, places = features.integers(rows, signed=outputs == 1)
             loss: CertifiedLoss
             if outputs == 1:
@@ -207,13 +207,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the applicable methods; refuse "objective" by name if rows exceed the memory."""
-        large = too_large(
-            facts,
-            self.encoding,
-            features.width,
-            self.method,
-            in_memory="objective",
-            other="descent",
+        large = self.encoding is not None and facts.too_large(
+            features.width, self.method, in_memory="objective", other="descent"
         )
         return tuple(m for m in methods if not (large and m.name == "objective"))
 
@@ -225,7 +220,7 @@ class ClassifierQuestion:
         epsilon: Rational,
         diagnostics: Rational | None = None,
     ) -> Release:
-        """Plan the fit, and run the plan on these rows."""
+        """Plan and run the fit; a plan without steps means descent in a study instead."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
         row_epsilon = as_usable_epsilon(epsilon) / source.protection.max_rows

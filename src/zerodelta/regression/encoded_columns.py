@@ -19,10 +19,8 @@ from zerodelta.data.kinds import Boolean, Category, Kind, Number, Text
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_rational
-from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.objective import Expected
 from zerodelta.spaces import Box
-from zerodelta.spine.plan import Facts
 from zerodelta.value import value
 
 # -- The public bound on the length of scaled rows ------------------------------------------------
@@ -305,32 +303,6 @@ class Encoding:
         one_hot = np.repeat([_one_hot(kind) for kind in self.kinds], list(map(_width, self.kinds)))
         defaults = np.where(one_hot, 0.0, lower / 2 + upper / 2)
         return np.where(np.isnan(table), defaults, table)
-
-
-def unit_encoding(rows: Any, intercept: Any) -> Encoding | None:
-    """Return the encoding of a data set's columns in [-1, 1]; None for other rows."""
-    if not isinstance(rows, Dataset):
-        return None
-    return Encoding.of(rows.kinds).to_unit(centered=as_flag(intercept, "intercept"))
-
-
-def too_large(
-    facts: Facts, encoding: Encoding | None, width: int, method: str, *, in_memory: str, other: str
-) -> bool:
-    """Return whether the rows of a data set exceed the memory that may hold them.
-
-    Then the method `in_memory`, which holds all rows, is refused if `method` names it.
-    """
-    large = encoding is not None and not facts.may_hold(8 * width)
-    require(
-        not (large and method == in_memory),
-        "method",
-        method,
-        expected="a method that reads rows one after another: all of them together need "
-        f"{facts.planned_rows} · {width} numbers in memory",
-        remedy=f'pass method="auto" or "{other}"',
-    )
-    return large
 
 
 def _one_hot(kind: Kind) -> bool:

@@ -80,7 +80,7 @@ class Features:
         length: int = STEPS,
         bounds: ColumnBounds | None = None,
     ) -> Features:
-        """Check the public shape and bound of the rows."""
+        """Return the map of rows to integer features; refuse a bad number of columns or bound."""
         require(
             1 <= columns < _MAXIMUM_COLUMNS,
             "rows",
@@ -132,6 +132,7 @@ class Features:
         """
 
         def integer_rows(block: Block) -> Block:
+            """Return a block's integer features and labels; unusable rows are zero rows."""
             values, label = np.empty((len(block), self.width + 1)), block[:, -1]
             part = np.empty((len(block), self.dimension))
             unusable = self.quantize(block[:, :-1], part) | np.isnan(label)

@@ -157,6 +157,7 @@ class ForestQuestion:
         error = forest_error(epsilon=exact, n=expected, classes=classes)
 
         def part(block: Block) -> IntegerArray:
+            """Return a block's number of rows of each class in each leaf of each tree."""
             usable = ~np.isnan(block).any(axis=1)
             scaled = self.bounds.scaled(block[usable, :-1])
             places = block[usable, -1].astype(np.int64)
@@ -167,6 +168,7 @@ class ForestQuestion:
             return counts.reshape(-1)
 
         def answer(rows: Rows, bits: BitSource) -> Forest:
+            """Return a forest whose leaves score classes by noisy counts."""
             counts = rows.total(part, list(range(columns + 1)), shape=(cells,), bound=1)
             noisy = noise.apply(counts, bits).astype(np.float64).reshape(shape)
             # the scale of the noise as a pseudo-count: leaves of noise alone get equal classes

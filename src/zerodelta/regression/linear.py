@@ -20,11 +20,11 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Step
 from zerodelta.regression.certified_losses import STEPS, PseudoHuber
-from zerodelta.regression.encoded_columns import Encoding, too_large, unit_encoding
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.objective import TARGETS, Shape, plan_huber
-from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds
-from zerodelta.regression.statistics import LENGTH, exact_statistics, plan_statistics
+from zerodelta.regression.rows import LabeledRows, Targets, declared_bounds, unit_encoding
+from zerodelta.regression.statistics import LENGTH, plan_statistics
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
 from zerodelta.spine.run import plan_diagnosis, planned, run
 from zerodelta.value import value
@@ -39,12 +39,12 @@ _ELSEWHERE = {
 class LinearQuestion:
     """Ask for a `LinearModel` with one line, for rows of bounded length and bounded targets.
 
-    `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise
-    on XᵀX and Xᵀy), or "auto", the one with the smaller predicted error. `zerodelta.paper` has
-    regression by purified Gaussian statistics, `lattice_adassp`.
+    `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (matrix
+    Laplace or K-norm noise on XᵀX and Xᵀy), or "auto", the one with the smaller predicted error.
+    `zerodelta.paper` has regression by purified Gaussian statistics, `lattice_adassp`.
 
     **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
-    **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5).
+    **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5 or W2).
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows and larger targets
     are clipped; a row with a missing cell, or a non-numeric target, is the zero row.
     **Error**: the expected excess of the mean squared error. For a data set rows are assumed to
@@ -97,7 +97,7 @@ class LinearQuestion:
         return Targets.of(self.bounds_y, self.intercept)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the target is the last column.
+        """Choose noise in a Huber objective or in XᵀX and Xᵀy, by forecast, and calibrate it.
 
         An unusable row is the zero row, so the number of rows is a public parameter of the plan.
         """
@@ -139,8 +139,8 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the applicable methods; refuse "huber" by name if rows exceed the memory."""
-        large = too_large(
-            facts, self.encoding, width, self.method, in_memory="huber", other="statistics"
+        large = self.encoding is not None and facts.too_large(
+            width, self.method, in_memory="huber", other="statistics"
         )
         # "huber" would copy a cluster's rows to this machine: only if the user names it
         sums_only = large or (facts.remote and self.method == "auto")
@@ -229,7 +229,7 @@ def _statistics(shape: Shape) -> _Candidate:
     plan = plan_statistics(shape)
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
-        return plan.solve(plan.noised(exact_statistics(features, rows), bits))
+        return plan.fit(features, rows, bits)
 
     method = Method(
         name="statistics",

@@ -99,7 +99,7 @@ class Objective:
         )
 
     def gradient(self, theta: Floats) -> Floats:
-        """Return the gradient."""
+        """Return the gradient of the objective at θ, in floats."""
         scaled, total = theta / STEPS, np.zeros(theta.shape)
         for where, part in self.rows.blocks():
             total += (self.loss.slope((part @ scaled).T, where) @ part).T
@@ -116,6 +116,7 @@ class Objective:
         ]
 
         def product(step: Floats) -> Floats:
+            """Return the Hessian of the objective times a step."""
             small, total = step / STEPS, np.zeros(step.shape)
             for part, curvature in curved:
                 total += (self.loss.hessian_product(curvature, (part @ small).T) @ part).T
@@ -124,7 +125,7 @@ class Objective:
         return lambda gradient: _conjugate_gradients(product, gradient)
 
     def _factored(self, theta: Floats) -> Solve:
-        """Return the Newton step by the inverse of the Hessian matrix at `theta`."""
+        """Return the function gradient -> Newton step, by the inverse Hessian at `theta`."""
         d, outputs = theta.shape
         scaled, hessian = theta / STEPS, np.zeros((outputs, d, outputs, d))
         for where, part in self.rows.blocks():
@@ -223,7 +224,7 @@ def _newton(objective: Objective, theta: Floats, enough: float) -> tuple[Floats,
 
 
 def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enough: float) -> Floats:
-    """Return the point that quasi-Newton steps end at.
+    """Return the point where quasi-Newton steps reach the tolerance, or stop to descend.
 
     The Hessian is computed anew when a step does not halve the gradient and, where it is cheap,
     once after `_REFRESHED_STEP` steps.

@@ -256,7 +256,7 @@ class RegressionPlan:
 
 
 def plan_logistic(shape: Shape) -> RegressionPlan:
-    """Return the plan of logistic regression.
+    """Choose roundness, shift and penalty of a logistic loss, and plan its noisy fit.
 
     >>> plan = plan_logistic(Shape.of(rows=10_000, dimension=10, epsilon=1))
     >>> [step.theorem for step in plan.steps]
@@ -323,7 +323,7 @@ def plan_huber(shape: Shape) -> RegressionPlan:
 
 
 def plan_multinomial(shape: Shape, *, classes: int) -> RegressionPlan:
-    """Return the plan of softmax regression.
+    """Choose shift and penalty of a softmax loss, and plan its noisy fit.
 
     >>> shape = Shape.of(rows=10_000, dimension=10, epsilon=1)
     >>> plan_multinomial(shape, classes=3).steps[0].theorem
@@ -457,7 +457,7 @@ class Shape:
         shift: Fraction = Fraction(0),
         threshold: Fraction = Fraction(1),
     ) -> RegressionPlan:
-        """Return the plan of a fit whose step is `fit`.
+        """Forecast the error of noisy fit `fit`, and plan it with its numerical-error channel.
 
         `bias` is the excess loss of a fit without noise, as a function of the penalty over the
         data's part of the Hessian, and `ceiling` that of noise alone. `flatness` is the ratio of

@@ -78,7 +78,7 @@ class Targets:
 
     @staticmethod
     def of(bounds: tuple[Rational, Rational] | None, intercept: bool) -> Targets:
-        """Check the public bounds and return the map."""
+        """Return the map of targets to [-1, 1]; refuse bounds that floats cannot work with."""
         pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
         low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
         require(
@@ -166,6 +166,13 @@ def label_kind(labels: Any) -> Kind:
 def declared_classes(labels: Any) -> tuple[Any, ...] | None:
     """Return the declared labels of a column of a data set; None for arrays and for numbers."""
     return label_kind(labels).labels if isinstance(labels, Dataset) else None
+
+
+def unit_encoding(rows: Any, intercept: Any) -> Encoding | None:
+    """Return the encoding of a data set's columns in [-1, 1]; None for other rows."""
+    if not isinstance(rows, Dataset):
+        return None
+    return Encoding.of(rows.kinds).to_unit(centered=as_flag(intercept, "intercept"))
 
 
 def declared_bounds(labels: Any) -> tuple[Fraction, Fraction]:
@@ -304,7 +311,7 @@ class LabeledRows(DerivedSource):
         )
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows for one release.
+        """Return rows with their labels as the last column, for one release.
 
         Rows are kept for later passes if they are prepared, or bounded by unit: which rows of a
         unit count is chosen once.

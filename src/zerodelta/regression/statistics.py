@@ -1,4 +1,4 @@
-"""Linear regression from XᵀX and Xᵀy with K-norm noise (C10.5).
+"""Fit a linear regression from XᵀX and Xᵀy with matrix Laplace (W2) or K-norm noise (C10.5).
 
 Rows are integers, so the statistics are exact; statistics and noise are rounded as one sum to a
 public lattice (Lemma R). The penalty and the solution are computed from noisy numbers only.
@@ -17,7 +17,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import rounded_k_norm
 from zerodelta.exact.sums import IntegerArray
-from zerodelta.mechanisms.sum_noise import add_exactly
+from zerodelta.mechanisms.sum_noise import MatrixLaplace, add_exactly
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.regression import (
@@ -94,33 +94,119 @@ class StatisticsPlan:
         return add_exactly(quotients, drawn[0])
 
     def solve(self, noisy: IntegerArray) -> Floats:
-        """Return the ridge solution in units of the bounds, or zeros if it cannot be computed.
-
-        Noise with this deviation has a norm of about deviation·√(2·columns). The penalty raises the
-        smallest eigenvalue to that norm, so that no direction of noise alone is inverted.
-        """
+        """Return the ridge solution in units of the bounds."""
         values = noisy.astype(np.float64) * (self.spacing / LENGTH**2)
         matrix = np.zeros((self.columns, self.columns))
         matrix[np.triu_indices(self.columns)] = values[: -self.columns]
-        matrix = np.triu(matrix) + np.triu(matrix, 1).T
-        noise_norm = self.deviation * math.sqrt(2 * self.columns)
-        try:
-            with np.errstate(all="ignore"):
-                penalty = max(0.0, noise_norm - float(np.linalg.eigvalsh(matrix)[0]))
-                matrix[np.diag_indices(self.columns)] += penalty
-                solved = np.linalg.solve(matrix, values[-self.columns :])
-                theta = np.asarray(solved, dtype=np.float64)
-        except Exception:  # whether this fails depends on released numbers: publish, never raise
-            return np.zeros(self.columns)
-        return theta if np.isfinite(theta).all() else np.zeros(self.columns)
+        return solved(matrix, values[-self.columns :], self.deviation)
+
+    def fit(self, features: Features, rows: Rows, bits: BitSource) -> Floats:
+        """Measure opened rows, and solve."""
+        return self.solve(self.noised(exact_statistics(features, rows), bits))
 
 
-def plan_statistics(shape: Shape) -> StatisticsPlan:
-    """Return the plan of the method "statistics", for targets scaled to [-1, 1].
+@value
+class MatrixStatisticsPlan:
+    """Matrix Laplace noise on the products of all numbers of a row, its target included."""
 
-    >>> plan_statistics(Shape.of(rows=10_000, dimension=2, epsilon=1)).dimension
-    9
+    columns: int
+    noise: MatrixLaplace
+    target_weight: Fraction
+    """The factor of targets: a small one leaves less noise on XᵀX, and more on Xᵀy."""
+    predicted_error: float
+    """As in `StatisticsPlan`."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of distinct products, yᵀy included."""
+        return (self.columns + 1) * (self.columns + 2) // 2
+
+    @property
+    def step(self) -> Step:
+        """Theorem W2 with its numbers."""
+        return self.noise.step()
+
+    def solve(self, noisy: IntegerArray) -> Floats:
+        """Return the ridge solution in units of the bounds."""
+        width = self.columns + 1
+        values = noisy.astype(np.float64) * (self.noise.quantum / LENGTH**2) / self.noise.weights
+        matrix = np.zeros((width, width))
+        matrix[np.triu_indices(width)] = values
+        moments = matrix[:-1, -1] / float(self.target_weight)
+        return solved(matrix[:-1, :-1], moments, _deviation(self.noise) / LENGTH**2)
+
+    def fit(self, features: Features, rows: Rows, bits: BitSource) -> Floats:
+        """Measure opened rows, and solve."""
+        products = exact_products(features, rows, self.target_weight)
+        triangle = products[np.triu_indices(self.columns + 1)]
+        return self.solve(self.noise.apply(triangle * self.noise.weights.astype(object), bits))
+
+
+def _deviation(noise: MatrixLaplace) -> float:
+    """Return the standard deviation of the noise on an entry of the diagonal."""
+    return float(noise.scale) * math.sqrt(noise.dimension + 1)
+
+
+def solved(triangle: Floats, moments: Floats, deviation: float) -> Floats:
+    """Return the ridge solution for a noisy upper triangle, or zeros if it cannot be computed.
+
+    Noise with this deviation on the diagonal, and 1/√2 of it elsewhere, has a norm of about
+    deviation·√(2·columns). The penalty raises the smallest eigenvalue to that norm, so that no
+    direction of noise alone is inverted.
     """
+    columns = len(moments)
+    matrix = np.triu(triangle) + np.triu(triangle, 1).T
+    noise_norm = deviation * math.sqrt(2 * columns)
+    try:
+        with np.errstate(all="ignore"):
+            penalty = max(0.0, noise_norm - float(np.linalg.eigvalsh(matrix)[0]))
+            matrix[np.diag_indices(columns)] += penalty
+            theta = np.asarray(np.linalg.solve(matrix, moments), dtype=np.float64)
+    except Exception:  # whether this fails depends on released numbers: publish, never raise
+        return np.zeros(columns)
+    return theta if np.isfinite(theta).all() else np.zeros(columns)
+
+
+_TARGET_WEIGHTS = [Fraction(eighths, 8) for eighths in (4, 5, 6, 7, 8)]
+"""The weights of targets among which `plan_matrix` chooses by forecast."""
+
+
+def plan_statistics(shape: Shape) -> StatisticsPlan | MatrixStatisticsPlan:
+    """Return the plan of the method "statistics" with the smaller error, for targets in [-1, 1].
+
+    >>> plans = [
+    ...     plan_statistics(Shape.of(rows=10_000, dimension=d, epsilon=1)) for d in (1, 9)
+    ... ]
+    >>> [type(plan).__name__ for plan in plans]
+    ['StatisticsPlan', 'MatrixStatisticsPlan']
+    """
+    plans: list[StatisticsPlan | MatrixStatisticsPlan] = [plan_k_norm(shape)]
+    plans += [plan_matrix(shape, weight) for weight in _TARGET_WEIGHTS]
+    return min(plans, key=lambda plan: plan.predicted_error)
+
+
+def plan_matrix(shape: Shape, target_weight: Fraction) -> MatrixStatisticsPlan:
+    """Return the plan with matrix Laplace noise, for this weight of targets."""
+    noise = MatrixLaplace.for_epsilon(
+        epsilon=shape.epsilon,
+        dimension=shape.columns + 1,
+        squared_length=LENGTH**2 * (1 + target_weight**2),
+    )
+    deviation = _deviation(noise) / LENGTH**2
+    return MatrixStatisticsPlan(
+        columns=shape.columns,
+        noise=noise,
+        target_weight=target_weight,
+        predicted_error=statistics_error(
+            shape,
+            gram_deviation=deviation,
+            moment_deviation=deviation / math.sqrt(2) / float(target_weight),
+        ),
+    )
+
+
+def plan_k_norm(shape: Shape) -> StatisticsPlan:
+    """Return the plan with K-norm noise."""
     unit = KNormSufficientStatistics(target_weight=_ROOT_WEIGHT**2, scale=Fraction(1))
     scale = unit.cost(Neighbors.REPLACE) / shape.epsilon
     columns = shape.columns
@@ -149,15 +235,25 @@ def statistics_error(shape: Shape, *, gram_deviation: float, moment_deviation: f
 
 
 def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
-    """Return the upper triangle of XᵀX, row by row, and Xᵀy, as exact integers.
+    """Return the upper triangle of XᵀX, row by row, and Xᵀy, as exact integers."""
+    total = exact_products(features, rows)
+    return np.concatenate([total[:-1, :-1][np.triu_indices(features.width)], total[:-1, -1]])
 
-    Targets, the last column, lie in [-1, 1]; a NaN makes its row the zero row. Rows and targets are
-    integers of length at most 2^20, so every partial sum of at most 8192 products is at most 2^53:
-    BLAS adds them exactly in any order.
+
+def exact_products(
+    features: Features, rows: Rows, target_weight: Fraction = Fraction(1)
+) -> IntegerArray:
+    """Return the sums of products of all integers of a row, its target the last, as a matrix.
+
+    Targets, the last column, lie in [-1, 1], and are multiplied by 2^20 times their weight, at most
+    1; a NaN makes its row the zero row. Rows and targets are integers of length at most 2^20, so
+    every partial sum of at most 8192 products is at most 2^53: BLAS adds them exactly in any order.
     """
     d, width = features.dimension, features.width
+    target_length = float(LENGTH * target_weight)
 
     def products(block: Floats) -> IntegerArray:  # may run on a cluster
+        """Return XᵀX, Xᵀy and yᵀy of a block, as exact integers."""
         total = np.zeros((width + 1, width + 1), dtype=np.int64)
         for start in range(0, len(block), _EXACT_ROWS):
             chunk = block[start : start + _EXACT_ROWS]
@@ -165,7 +261,7 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
             part, others = np.empty((len(chunk), d)), np.empty((width + 1 - d, len(chunk)))
             unusable = features.quantize(chunk[:, :-1], part) | np.isnan(target)
             others[0] = features.constant  # overwritten by the targets if there is no intercept
-            others[-1] = np.trunc(target * LENGTH)
+            others[-1] = np.trunc(target * target_length)
             if unusable.any():
                 part[unusable], others[:, unusable] = 0.0, 0.0
             total[:d, :d] += (part.T @ part).astype(np.int64)
@@ -174,5 +270,4 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
         return total
 
     shape = (width + 1, width + 1)
-    total = rows.total(products, range(d + 1), shape=shape, bound=LENGTH**2)
-    return np.concatenate([total[:-1, :-1][np.triu_indices(width)], total[:-1, -1]])
+    return rows.total(products, range(d + 1), shape=shape, bound=LENGTH**2)

@@ -145,6 +145,7 @@ def _keys_table(value: FoundKeys) -> ReportTable:
 
 
 def _statistics_table(release: Release, level: Rational) -> ReportTable:
+    """Return the table of a release's statistics by group, with their intervals."""
     cells = cells_of(release)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False)
     columns = []
@@ -166,6 +167,7 @@ def _mapping_tables(release: Release, value: Mapping[Any, Any]) -> tuple[ReportT
 
 
 def _marginal_table(release: Release, key: Any, numbers: Any) -> ReportTable:
+    """Return the table of one marginal: a line for each cell and its fraction."""
     names = [str(name) for name in (key if isinstance(key, tuple) else (key,))]
     if len(names) != numbers.ndim:
         names = [f"{'.'.join(names)}[{axis}]" for axis in range(numbers.ndim)]
@@ -192,6 +194,7 @@ def _options(release: Release, name: str) -> list[Any]:
 
 
 def _matrix_table(release: Release, value: Any) -> ReportTable:
+    """Return the table of a matrix, its columns named if the record names them."""
     record = release.record
     names = None if record is None else record.parameters.get("columns")
     if names is None and record is not None and record.data:
@@ -207,6 +210,7 @@ def _matrix_table(release: Release, value: Any) -> ReportTable:
 
 
 def _coefficients_table(value: LinearModel) -> ReportTable:
+    """Return the table of a linear model: features, intercept, a column per output."""
     width = value.coefficients.shape[1]
     names: Sequence[Any] = () if value.encoding is None else value.encoding.names
     lines = [*(names if len(names) == width else range(width)), "(intercept)"]
@@ -269,7 +273,7 @@ def error_in_words(task: Task | None, error: float | str) -> str:
 
 
 def number_shown(value: Any) -> str:
-    """Return a cell as people read it.
+    """Return a cell as people read it: five digits, thousands separated, texts escaped.
 
     >>> number_shown(12345), number_shown(0.123456789), number_shown("oslo")
     ('12,345', '0.12346', 'oslo')
@@ -373,6 +377,7 @@ def answers(
 
 
 def _when(times: Sequence[str]) -> str:
+    """Return the first and last time in words."""
     if not times:
         return "Not recorded."
     first, last = min(times), max(times)
@@ -406,10 +411,10 @@ def _signed_words(releases: Sequence[Release]) -> str:
 
 def _assumed_words(certificates: Sequence[Certificate]) -> str:
     """Return the assumptions of certificates, and the questions that no program can answer."""
-    to_be_asked = dict.fromkeys(
+    premises = dict.fromkeys(
         question for c in certificates for question in to_ask(unit=c.unit, counted=True)
     )
-    questions = "; ".join(map(plain_text, to_be_asked))
+    questions = "; ".join(map(plain_text, premises))
     sentences = list(dict.fromkeys(sentence for c in certificates for sentence in c.assumed))
     if not sentences:
         return f"What no program can check, so you have to ask: {questions}."
@@ -419,6 +424,7 @@ def _assumed_words(certificates: Sequence[Certificate]) -> str:
 
 
 def _total_words(releases: Sequence[Release], accounts: Sequence[Any]) -> str:
+    """Say what was spent in all, by accounts if there are any, and what none counted."""
     page = _total_of_page(releases)
     if accounts:
         text = f"{' '.join(map(spent_words, accounts))} On this page: {page}."
@@ -458,6 +464,7 @@ def _warning(epsilon: Fraction) -> str:
 
 
 def _total_of_page(releases: Sequence[Release]) -> str:
+    """Say what the releases on this page spend together, by data set."""
     texts = [
         f"ε {equals(total.epsilon)} of {name}" if isinstance(total, Total) else f"{name}: {total}"
         for name, total in totals(releases).items()
@@ -609,6 +616,7 @@ def odds_drawing(lower: float, upper: float, number: int) -> str:
 
 
 def _label(grid: ReportTable, line: int) -> str:
+    """Return the keys of a table's line as a label that fits beside the chart."""
     words = ", ".join(number_shown(names[line]) for names in grid.keys.values())
     text = words or "all rows that count"
     limit = (_LEFT - 10) // _LETTER + 2
@@ -616,6 +624,7 @@ def _label(grid: ReportTable, line: int) -> str:
 
 
 def _number(value: Any) -> float | None:
+    """Return a cell as a float; None if it is text, missing or not finite."""
     if isinstance(value, str) or value is None:
         return None
     try:

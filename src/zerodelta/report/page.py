@@ -234,6 +234,7 @@ def _drawn_table(grid: ReportTable, lines: int, number: str) -> str:
 
 
 def _table(grid: ReportTable, lines: int) -> str:
+    """Return a table as HTML, with intervals, and the number of lines that are hidden."""
     heads = [f'<th scope="col">{esc(name)}</th>' for name in grid.keys]
     for column in grid.columns:
         heads.append(f'<th scope="col"{_align(column)}>{esc(column.name)}</th>')
@@ -371,6 +372,7 @@ def public(releases: Sequence[Release]) -> str:
 
 
 def _declared(data: Mapping[str, Any]) -> str:
+    """Return a data set's declared columns, filters and unit as HTML."""
     name = data.get("name")
     rows = "".join(
         f'<tr><th scope="row">{esc(column)}</th><td>{esc(_kind(kind))}</td></tr>'
@@ -392,6 +394,7 @@ def _declared(data: Mapping[str, Any]) -> str:
 
 
 def _kind(kind: Any) -> str:
+    """Return a column's declaration in words: its bounds or its first categories."""
     if not isinstance(kind, Mapping):
         return str(kind)
     words = []
@@ -407,6 +410,7 @@ def _kind(kind: Any) -> str:
 
 
 def _parameter(value: Any) -> str:
+    """Return a parameter of a request in words, lists and mappings written out."""
     if isinstance(value, list):
         return ", ".join(map(_parameter, value))
     if isinstance(value, Mapping):
@@ -659,6 +663,7 @@ def _distinct(
 
 
 def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
+    """Return the whole report as one HTML page."""
     releases = [entry.release for entry in shown]
     files, digests = [entry.file for entry in shown], [entry.digest for entry in shown]
     several = len(releases) > 1

@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface: ``fit`` is one pure release.
+"""Provide estimators with scikit-learn's interface: ``fit`` is one pure release.
 
 A certificate covers one ``fit`` on given rows with public parameters. It does not cover what looks
 at rows elsewhere: the scores and the choice of a `GridSearchCV`, or a `StandardScaler` fitted on

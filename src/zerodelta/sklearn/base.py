@@ -269,6 +269,7 @@ def debited_fit(fit: F) -> F:
 
     @wraps(fit)
     def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
+        """Fit, with the estimator's `ledger` and `again` applied to this release."""
         arguments = {**self.get_params(deep=False), "X": X, "y": y}
         ledger, again = arguments.pop("ledger"), arguments.pop("again")
         with paying(ledger, again=again, task=type(self).__name__, arguments=arguments):

@@ -124,7 +124,7 @@ class MLPClassifier(PrivateClassifier):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
-        """Publish a network, the one release that the certificate covers."""
+        """Publish a network, trained by descent in a study, the certificate's one release."""
         epsilon, known = required_epsilon(self.epsilon), self._known(y)
         rows, labels = check_examples(self, X, y)
         bounds, encoding = column_bounds(self, rows)

@@ -15,7 +15,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.classifiers import ClassifierQuestion
-from zerodelta.regression.encoded_columns import ColumnBounds, Encoding, unit_encoding
+from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.regression.rows import (
@@ -23,6 +23,7 @@ from zerodelta.regression.rows import (
     RowLimits,
     Targets,
     declared_bounds,
+    unit_encoding,
 )
 from zerodelta.sklearn.base import (
     PrivateClassifier,
@@ -295,7 +296,7 @@ class SparseRegression(PrivateRegressor):
 
     @debited_fit
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
-        """Publish coefficients, the one release that the certificate covers."""
+        """Publish sparse coefficients by private Frank-Wolfe, the certificate's one release."""
         epsilon = required_epsilon(self.epsilon)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
         rows, targets = check_examples(self, X, y)

@@ -26,11 +26,12 @@ from zerodelta.spaces.lattices import (
     common_dimension,
     plain,
 )
-from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector
+from zerodelta.spaces.space import EuclideanSpace, as_norm, read_vector, trusted_space
 
 # -- Boxes: every coordinate between its own public bounds (theory B2, cube) ----------------------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Box(EuclideanSpace):
@@ -97,6 +98,7 @@ class Box(EuclideanSpace):
         power = as_norm(norm)
 
         def evaluate() -> arb:
+            """Return the norm of the box's widths as an interval."""
             widths = [ball(high) - ball(low) for low, high in self.ends()]
             repeats = self.dimension // len(widths)
             if power == 1:
@@ -172,6 +174,7 @@ _SLACK = 2.0**-44
 """How far outside float rounding may leave a projected point, relative to radius and center."""
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Ball(EuclideanSpace):

@@ -19,12 +19,14 @@ from zerodelta.spaces.space import (
     read_integer,
     read_items,
     read_number,
+    trusted_space,
 )
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """A value that can be written into a certificate; a tuple holds options."""
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Finite(FiniteSpace):
@@ -275,6 +277,7 @@ def _first_guess(number: int, place: int) -> int:
 # -- Multisets of a given size over a universe: synthetic data sets (theory B1, A10) --------------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Multiset(FiniteSpace):
@@ -368,6 +371,7 @@ class Multiset(FiniteSpace):
 # -- All subsets of a given size of 0..of-1: selected features, chosen items (theory B1) ----------
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Subsets(FiniteSpace):
@@ -461,6 +465,7 @@ class Subsets(FiniteSpace):
 # -- A finite space with an extra element, such as "none", which a failed program publishes (C8) --
 
 
+@trusted_space
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class WithExtra(FiniteSpace):

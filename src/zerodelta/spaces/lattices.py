@@ -185,7 +185,7 @@ class _Grid(ABC):
         return self.box.dimension
 
     def quantize(self, value: object) -> _Integers:
-        """Return the cell of the projection of `value`."""
+        """Return the integer coordinates of the cell in which the projection of `value` lies."""
         point = self.box.project(value)
         with np.errstate(all="ignore"):
             scaled = (point - self.box.lower.floats()) * (self.counts / self.box.widths())

@@ -1,1 +1,1 @@
-"""Question, plan, ticket, run: the one way from public inputs to a release."""
+"""Go from public inputs to a release, the one way there is: question, plan, ticket, run."""

@@ -1,4 +1,4 @@
-"""Public facts about rows, questions, methods, and plans: everything before a row is read."""
+"""Define public facts about rows, questions, methods and plans: all that precedes the first row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from zerodelta.errors import (
     require,
 )
 from zerodelta.exact.bits import BitSource, is_private
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import BARE_ROWS, REPLAYED, Certificate, check_work
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import Neighbors
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import Part, Status, Step, weakest
 from zerodelta.privacy.theorems.subsampling import ClippedUnits, Units, UnitTheorem
 from zerodelta.privacy.verify import check_parts
@@ -119,6 +120,16 @@ class Facts:
             remedy='open the data with neighbors="replace"',
         )
 
+    def only_one_column(self) -> None:
+        """Refuse rows of several columns, for questions about one."""
+        require(
+            self.width == 1,
+            "columns of rows",
+            self.width,
+            expected="one column",
+            remedy="pass the one column that the question is about",
+        )
+
     def may_hold(self, size: int, *, limit: int = MAX_BYTES) -> bool:
         """Tell by public numbers whether `size` bytes of every row may be held at once.
 
@@ -139,6 +150,22 @@ class Facts:
             expected=f"rows that fit into memory together, {size} bytes each",
             remedy="pass zd.open(…, memory=…) if there is more, or use a method based on sums",
         )
+
+    def too_large(self, width: int, method: str, *, in_memory: str, other: str) -> bool:
+        """Tell whether rows of `width` numbers exceed the memory that may hold them.
+
+        Then the method `in_memory`, which holds all rows, is refused if `method` names it.
+        """
+        large = not self.may_hold(8 * width)
+        require(
+            not (large and method == in_memory),
+            "method",
+            method,
+            expected="a method that reads rows one after another: all of them together need "
+            f"{self.planned_rows} · {width} numbers in memory",
+            remedy=f'pass method="auto" or "{other}"',
+        )
+        return large
 
     @property
     def public_rows(self) -> int:
@@ -166,7 +193,7 @@ class Facts:
 
     @property
     def planned_rows(self) -> int:
-        """The number of rows to plan with."""
+        """The public number of rows, or `expected_rows` where it is private; refused without."""
         planned = self.expected_rows if self.rows is None else self.rows
         if planned is None:
             raise ParameterError(
@@ -257,7 +284,7 @@ class Measured:
     """An answer with the noisy integers from which it was computed, which are released as well."""
 
     value: Any
-    sums: tuple[NoisySums, ...]
+    sums: tuple[Measurement, ...]
 
 
 @value

@@ -306,7 +306,7 @@ def begin(
 def _opened(
     plan: ReleasePlan[R], source: Openable[Any], *, diagnosis: PlannedDiagnosis | None
 ) -> Opened[R]:
-    """Return the release with certificate, bill and a ticket that is still to be paid."""
+    """Issue the certificate and return the release, still to be paid; a preview ends here."""
     bits = current_bits()
     protection = _protection(source)
     full = plan if diagnosis is None else plan.joined_with(diagnosis.plan)

@@ -1,4 +1,4 @@
-"""The common parts of verbs: the keywords of payment, the request as JSON, and shared docstrings.
+"""Provide what verbs share: the keywords of payment, the request as JSON, shared docstrings.
 
 The decorator `debited` gives every verb the keywords `ledger` and `again`. It keeps them, with the
 verb's arguments, until the runner makes the one release of that verb. A verb that calls another
@@ -119,7 +119,7 @@ class _NotWritable(Exception):  # noqa: N818
 
 
 def _as_json(value: Any, name: str = "") -> Any:
-    """Return a public argument as JSON; equal arguments become equal JSON."""
+    """Return a public argument as JSON for the record; equal arguments become equal JSON."""
     if name == "epsilon":
         return str(decimal_meant(value, name))
     if isinstance(value, np.number):
@@ -515,6 +515,7 @@ def inside_same_release(verb: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(verb)
     def nested(*args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the verb, marked as a part of the release of the verb that calls it."""
         token = _NESTED.set(True)
         try:
             return verb(*args, **kwargs)
@@ -540,6 +541,7 @@ def debited(
 
     @functools.wraps(function)
     def paid(*args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the verb with ledger= and again= applied, and its arguments noted for the record."""
         ledger, again = kwargs.pop("ledger", None), kwargs.pop("again", False)
         for name in kwargs:
             if name not in names:

@@ -1,1 +1,1 @@
-"""Many internal noisy queries, one small pure release."""
+"""Ask many internal noisy queries, and publish one small pure result."""

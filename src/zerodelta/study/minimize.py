@@ -1,4 +1,4 @@
-"""`minimize`: exact noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
+"""Minimize by noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
 
 Built-in losses and networks are proven to treat rows one by one; of a function or a torch module
 that is caller-asserted.
@@ -211,7 +211,7 @@ def _planned(
 def _new_plan(
     study: Study, objective: Objective, options: DescentOptions
 ) -> tuple[Descent, Gradients]:
-    """Plan a descent on the study's ball, with its default step from public numbers."""
+    """Plan a descent on the study's ball, whose step is the best for the noise, or stated."""
     study_plan, mixing_probability = study._plan, study._mixing_probability
     space = _as_ball(study_plan.publishing.space)
     steps = study_plan.rounds if options.steps is None else options.steps
@@ -369,7 +369,7 @@ def _farthest(space: Ball) -> Fraction:
 
 
 def _noiseless_step(objective: Objective, gradients: Gradients, space: Ball, count: int) -> float:
-    """Return the first step length that is best without noise.
+    """Return the first step length that would be best if gradients had no noise.
 
     1/(curvature · norm²) for a smooth loss, the classical diameter/(lipschitz · √T) otherwise; the
     steps of a network add up to the path that it names.

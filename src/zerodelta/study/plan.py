@@ -1,4 +1,4 @@
-"""The plan of a study, its rehearsal on made-up rows, and its lifecycle (theory C8).
+"""Plan a study, rehearse it on made-up rows, and guard its lifecycle (theory C8).
 
 The published space fixes the largest total cost of all internal queries (theory B1, B2). That total
 is divided into shares, by a schedule or during the run (Lemma R2), and nothing is refunded.
@@ -124,7 +124,7 @@ class Lifecycle:
 
     @contextmanager
     def rehearsing(self) -> Iterator[None]:
-        """Refuse every use of the study until the block ends."""
+        """Mark the study as in rehearsal until the block ends: every use is refused."""
         self._rehearsing = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""The internal queries of a study: counts, sums, histograms, second moments, gradients, choices.
+"""Answer internal queries of a study: counts, sums, histograms, moments, gradients, choices.
 
 Each is an exact integer sum with exactly rounded Gaussian noise (theory R), or a noisy argmax, and
 takes a share of what was planned (R2).
@@ -102,7 +102,7 @@ class Declared:
         return np.where(integer, np.floor(rows), rows) if any(integer) else rows
 
     def _all_bounds(self) -> Bounds | None:
-        """Return the bounds of all columns; codes get one more, because they are rounded down."""
+        """Return the declared bounds of all columns, codes' upper ones plus 1; None for arrays."""
         if not self.kinds:
             return None
         kinds = [self.kinds[name] for name in self.names]
@@ -166,7 +166,7 @@ Noise: TypeAlias = Callable[[IntegerArray, int], IntegerArray]
 
 
 def present_sum(query: RowQuery, source: Rows, noise: Noise, *, added: bool = False) -> Floats:
-    """Return the noisy sum of the present values.
+    """Return the noisy sum of present values; a noisy count of them is added if 0 is no end.
 
     If an end or the middle of the bounds is 0, integers are counted from there: a missing value is
     0, and a change is at most 2s (s, if a row is `added` to a sum from the middle). Otherwise the
@@ -411,7 +411,7 @@ class InternalQueries(ABC):
         centered: bool = True,
         share: Share = None,
     ) -> Internal:
-        """Return the covariance matrix of rows, like `np.cov(bias=True)`: an internal answer.
+        """Return the noisy covariance matrix of rows, or second moment, as an internal answer.
 
         Parameters
         ----------
@@ -437,6 +437,7 @@ class InternalQueries(ABC):
         d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm") / GRAM_STEPS)
 
         def moments(source: Rows, taken: Fraction) -> Floats:
+            """Return the noisy second moment, less the product of noisy means if centered."""
             part = taken / 2 if centered else taken
             if self._may_miss:
                 number, gram = query.present_gram(source)
@@ -494,6 +495,7 @@ class InternalQueries(ABC):
         query = self._bounded(function, bounds, None)
 
         def chosen(source: Rows, taken: Fraction) -> int:
+            """Return the place of the option with the largest total, by exponential mechanism."""
             epsilon = self._plan.selection_epsilon(taken)
             if epsilon == 0:  # a tiny share rounds down to ε = 0: a public constant
                 return 0
@@ -554,6 +556,7 @@ class InternalQueries(ABC):
         lattice = query.lattice
 
         def summed(source: Rows, taken: Fraction) -> Floats:
+            """Return the noisy sum of the query's values over present rows, in its units."""
             if self._may_miss:
                 noise = partial(self._noised, share=taken)
                 return present_sum(query, source, noise, added=self._plan.added)

@@ -1,4 +1,4 @@
-"""Study: many internal noisy queries, one small pure release (theory C8, R2)."""
+"""Run a study: many internal noisy queries, one small pure release (theory C8, R2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from zerodelta.channels.purification import plan
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.isolation import (
     Internal,
     Watch,
@@ -40,7 +40,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.plan import Method, Question
-from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import (
     Diagnosis,
     begin,
@@ -214,6 +213,7 @@ class Study(InternalQueries):
         self._begin(source.open(self._opened.ticket, keep=True), None)
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
+        """Reset the study to its state before the program runs, on these rows."""
         self._source, self._rehearsal = source, rehearsal
         self._shares = Shares(self._plan.schedule)
         self._lifecycle, self._guarded = Lifecycle(), False

@@ -1,1 +1,1 @@
-"""Statistics by group: plans, parts, and the table that is released (theory P1, P2, G2, U)."""
+"""Release statistics by group: plans, parts, and the released table (theory P1, P2, G2, U)."""

@@ -122,6 +122,7 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         return "\n".join([f"FoundKeys of {len(self.pairs)} keys", *shown])
 
     def _repr_html_(self) -> str:
+        """Return the keys and counts as an HTML table, escaped."""
         names = "".join(f"<th>{_for_browser(name)}</th>" for name in (*self.columns, "count"))
         rows = [
             f"<tr>{''.join(f'<td>{_for_browser(c)}</td>' for c in (*self._cells(key), count))}</tr>"
@@ -212,7 +213,7 @@ class KeysPlan:
         return self.labeled([]).warning
 
     @property
-    def none_found(self) -> str:
+    def no_keys_sentence(self) -> str:
         """The sentence for a release in which no key was found."""
         return self.labeled([]).note
 

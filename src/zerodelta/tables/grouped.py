@@ -22,10 +22,10 @@ from zerodelta.data.keys import Bins, GroupKey, GroupKeys, KeySource
 from zerodelta.data.kinds import Boolean, Coded, Kind, Number, Text, skips
 from zerodelta.data.readers import places
 from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
+from zerodelta.errors import ParameterError, did_you_mean, needed, printable, require, require_extra
+from zerodelta.exact.rational import as_bounds
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.privacy.shown_release import one_type
-from zerodelta.spine.public_inputs import as_bounds, needed
 from zerodelta.tables.parts import StatisticOrLevel, TableColumn
 from zerodelta.value import value
 
@@ -150,6 +150,7 @@ class Table:
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
+        """Return the table as HTML, escaped, its middle lines left out if it is long."""
         names, lines, hidden = self._texts()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         rows = [
@@ -461,13 +462,14 @@ def _column(
     ends = kind.bounds if stated is None else as_bounds(stated)
     if ends is None:  # pragma: no cover
         raise AssertionError("numbers have bounds")
+    levels = tuple(level for level in statistics if isinstance(level, Fraction))
     return TableColumn(
         name=name,
         bounds=ends,
         missing=skips(kind),
         statistics=tuple(name for name in statistics if isinstance(name, str)),
-        levels=tuple(level for level in statistics if isinstance(level, Fraction)),
-        grid=grid_of(kind) if stated is None else None,
+        levels=levels,
+        grid=grid_of(kind) if levels and stated is None else None,
     )
 
 

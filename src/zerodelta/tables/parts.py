@@ -19,7 +19,6 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.sums import Form
 from zerodelta.mechanisms.moments import MomentPlan, Summands, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -29,7 +28,8 @@ from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.statistics import (
     COLUMN_STATISTICS,
     ColumnStatistic,
-    PowerSums,
+    LazyForms,
+    Measurement,
     expected_count,
     floats_of,
 )
@@ -180,14 +180,14 @@ def _levels(column: str, levels: Any) -> list[Fraction]:
 
 
 @value
-class PartAnswer:
-    """The answer of one part: columns of the table, each with its errors, by group."""
+class TableAnswer:
+    """The numbers of a table by group, or of one of its parts."""
 
-    columns: Mapping[str, tuple[Floats, Floats]]
-    """The values and their expected absolute errors, by the name of the column."""
-    rows: tuple[Floats, float] | None = None
-    """The unbiased number of rows of each group and its standard error, if rows are counted."""
-    sums: tuple[NoisySums, ...] = ()
+    values: Mapping[str, Floats]
+    """The columns of the result and of their errors, without the counts of rows."""
+    counts: Sequence[tuple[Floats, float]] = ()
+    """For each part that counts rows, the unbiased counts by group and their standard error."""
+    sums: tuple[Measurement, ...] = ()
     """The noisy integers behind the columns, where the law of the noise is public."""
 
 
@@ -274,7 +274,7 @@ class MomentPart:
         """Return the part with the same noise for some of the groups."""
         return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
 
-    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
+    def answer(self, rows: Rows, bits: BitSource) -> TableAnswer:
         """Add noise to the exact sums of opened rows, and compute the statistics from them."""
         moments, names = self.moments, [column.name for column in self.columns]
         summands = [column.summands for column in self.columns]
@@ -287,26 +287,26 @@ class MomentPart:
         }
         keys = [column.key for column in self.columns]
         ends = [column.summed.summand_bounds(*column.bounds) for column in self.columns]
-        sums = NoisySums(
+        sums = Measurement(
             law=moments.law,
             integers=noisy.reshape(self.keys.count, -1),
             forms=LazyForms([*keys, *([None] if self.counted else [])], self._forms),
             bounds=dict(zip(keys, ends, strict=True)),
             statistics={**({"count": (None, "count")} if self.counted else {}), **statistics},
-            resolution=Fraction(1, 2 * moments.lattice.steps),
+            resolution=moments.lattice.resolution,
             rows=self.rows,
         )
-        columns = {}
+        values = {}
         for column, noise in zip(self.columns, moments.covariances, strict=True):
-            powers = PowerSums.of(sums, column.key)
+            powers = sums.column(column.key)
             for name in column.statistics:
-                statistic = COLUMN_STATISTICS[name]
-                entry = statistic.value(powers), statistic.error(powers, noise)
-                columns[column.named(name)] = entry
-        group_rows = None
+                statistic, place = COLUMN_STATISTICS[name], column.named(name)
+                values[place] = statistic.value(powers)
+                values[f"{place}_error"] = statistic.error(powers, noise)
+        counts = []
         if self.counted:
-            group_rows = floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation
-        return PartAnswer(columns=columns, rows=group_rows, sums=(sums,))
+            counts = [(floats_of(sums.forms[None][0], sums.integers), moments.rows_deviation)]
+        return TableAnswer(values=values, counts=counts, sums=(sums,))
 
     def _forms(self, place: int) -> tuple[Form, ...]:
         """Return the forms of a column; the place after the last is for the number of rows."""
@@ -320,7 +320,7 @@ def _expected_errors(
     errors = {"count": (expected_count(moments.rows_deviation), group_rows)} if counted else {}
     rows = moments.expected_rows / moments.groups
     for place, (column, noise) in enumerate(zip(columns, moments.covariances, strict=True)):
-        center, half = map(float, moments.place(place))
+        center, half = map(float, moments.lattice.place(place))
         for name in column.statistics:
             statistic = COLUMN_STATISTICS[name]
             error = statistic.forecast(noise, rows=rows, center=center, half=half)
@@ -400,7 +400,7 @@ class QuantilePart:
         """Return the part with the same mechanism for some of the groups."""
         return replace(self, keys=keys)
 
-    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
+    def answer(self, rows: Rows, bits: BitSource) -> TableAnswer:
         """Draw the quantiles of each group from opened rows."""
         name = self.column.name
         if self.keys.keys:
@@ -409,12 +409,11 @@ class QuantilePart:
             place = rows.columns.index(name)
             quantiles = self.quantiles.answer(rows, bits, column=place)[None, :]
         error = np.full(len(quantiles), self.quantiles.error)
-        return PartAnswer(
-            columns={
-                self.column.named(level_name(level)): (quantiles[:, place], error)
-                for place, level in enumerate(self.column.levels)
-            }
-        )
+        values: dict[str, Floats] = {}
+        for place, level in enumerate(self.column.levels):
+            quantile = self.column.named(level_name(level))
+            values |= {quantile: quantiles[:, place], f"{quantile}_rank_error": error}
+        return TableAnswer(values=values)
 
 
 TablePart: TypeAlias = MomentPart | QuantilePart

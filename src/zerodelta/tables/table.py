@@ -38,16 +38,14 @@ from zerodelta.data.rows import Rows
 from zerodelta.errors import did_you_mean, is_name, printable, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.statistics import expected_count
-from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Method
 from zerodelta.tables.found_keys import KeysPlan
 from zerodelta.tables.grouped import Table
-from zerodelta.tables.parts import MomentPart, QuantilePart, TableColumn, TablePart
+from zerodelta.tables.parts import MomentPart, QuantilePart, TableAnswer, TableColumn, TablePart
 from zerodelta.value import value
 
 _MOST_APART = 8
@@ -405,59 +403,39 @@ _WHY = (
 """The reasons that the advisor shows for the shares, in the order of `GOALS`."""
 
 
-@value
-class TableAnswer:
-    """The answers of all parts of a table, by group."""
-
-    values: Mapping[str, Any]
-    """The columns of the result and of their errors, without the counts of rows."""
-    counts: Sequence[tuple[Any, float]]
-    """For each part that counts rows, the counts by group and their standard error."""
-    sums: tuple[NoisySums, ...]
-
-    @classmethod
-    def of(cls, parts: Sequence[TablePart], rows: Rows, bits: BitSource) -> TableAnswer:
-        """Measure opened rows."""
-        answers = [(part, part.answer(rows, bits)) for part in parts]
-        values: dict[str, Any] = {}
-        for part, answer in answers:
-            end = "_rank_error" if part.in_ranks else "_error"
-            for name, (entry, error) in answer.columns.items():
-                values |= {name: entry, f"{name}{end}": error}
-        return cls(
-            values=values,
-            counts=[answer.rows for _, answer in answers if answer.rows is not None],
-            sums=tuple(sums for _, answer in answers for sums in answer.sums),
-        )
-
-    def shown(
-        self,
-        labels: Mapping[str, Sequence[Any]],
-        *,
-        groups: int,
-        total: int | None,
-        frame: str | None,
-        note: str = "",
-    ) -> Any:
-        """Return the released table as a kind of frame, averaging the counts of several parts.
-
-        `total` is the public number of rows, if each row is in a group.
-        """
-        if self.counts:
-            weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in self.counts])
-            noisy = np.average([rows for rows, _ in self.counts], axis=0, weights=weights)
-            count = whole_counts(noisy, total=total)
-            error = expected_count(float(1 / np.sqrt(weights.sum())))
-        else:  # no part counted rows: they are one group, and their number is public
-            count, error = np.full(groups, total, dtype=np.int64), 0.0
-        numbers = {"count": count, "count_error": np.full(groups, error), **self.values}
-        table = Table(labels, numbers, note=note)
-        return table if frame is None else table.to_frame(frame)
+def measured(parts: Sequence[TablePart], rows: Rows, bits: BitSource) -> TableAnswer:
+    """Measure all parts of a table from opened rows."""
+    answers = [part.answer(rows, bits) for part in parts]
+    return TableAnswer(
+        values={name: entry for answer in answers for name, entry in answer.values.items()},
+        counts=[count for answer in answers for count in answer.counts],
+        sums=tuple(sums for answer in answers for sums in answer.sums),
+    )
 
 
-def proof_parts(parts: Sequence[TablePart]) -> tuple[Part, ...]:
-    """Return the certificate's part for each part of the table."""
-    return tuple(Part(steps=part.steps, epsilon=part.epsilon) for part in parts)
+def shown(
+    answer: TableAnswer,
+    labels: Mapping[str, Sequence[Any]],
+    *,
+    groups: int,
+    total: int | None,
+    frame: str | None,
+    note: str = "",
+) -> Any:
+    """Return the released table as a kind of frame, averaging the counts of several parts.
+
+    `total` is the public number of rows, if each row is in a group.
+    """
+    if answer.counts:
+        weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in answer.counts])
+        noisy = np.average([rows for rows, _ in answer.counts], axis=0, weights=weights)
+        count = whole_counts(noisy, total=total)
+        error = expected_count(float(1 / np.sqrt(weights.sum())))
+    else:  # no part counted rows: they are one group, and their number is public
+        count, error = np.full(groups, total, dtype=np.int64), 0.0
+    numbers = {"count": count, "count_error": np.full(groups, error), **answer.values}
+    table = Table(labels, numbers, note=note)
+    return table if frame is None else table.to_frame(frame)
 
 
 def forecast_text(plan: TablePlan) -> str:
@@ -471,7 +449,7 @@ def forecast_text(plan: TablePlan) -> str:
 
 
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:
-    """Return the plan as the only method, for the advisor."""
+    """Return the table's plan as one method: its parts, their ε, and its worst error."""
     spends = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
     if plan.found is not None:
         spends.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")

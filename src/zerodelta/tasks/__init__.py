@@ -1,1 +1,1 @@
-"""One function for each thing a user wants to publish; picks the best method."""
+"""Provide one function for each thing that a user wants to publish; pick the best method."""

@@ -145,7 +145,7 @@ class Advice:
         return figure
 
     def _draw(self, panel: Axes, name: str) -> None:
-        """Draw the errors against one of the numbers."""
+        """Plot the error of each method against one number: ε, or the number of rows."""
         center, (title, reach) = float(as_positive(self.numbers[name], name)), _SHOWN[name]
         steps = [center * reach ** (2 * k / (_POINTS - 1) - 1) for k in range(_POINTS)]
         values: list[float] = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.cells import LARGEST, number
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import KeyCounts, tally
@@ -21,7 +21,7 @@ from zerodelta.data.source import Sealed, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
+from zerodelta.exact.rational import Rational, as_bounds, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise, NoisyTop, gap_of, wish_for
@@ -37,13 +37,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_bounds,
-    as_source,
-    as_universe,
-    bounds_of,
-    unknown_index,
-)
+from zerodelta.spine.public_inputs import as_universe, unknown_index
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.distributions import ask_of_items
@@ -155,7 +149,7 @@ class ModeQuestion:
     expected_gap: Rational | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the method and calibrate it."""
+        """Choose and calibrate permute-and-flip, asymmetric noise, or a test for a clear lead."""
         exact, related = as_usable_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         unknown = None if self.coded else unknown_index(self.unknown, space)
@@ -181,6 +175,7 @@ class ModeQuestion:
             )
 
         def answer(items: Any, bits: BitSource) -> Any:
+            """Return the option chosen from the counts of all options."""
             counted = tally(items, codes, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
@@ -263,7 +258,7 @@ def _noise(epsilon: Fraction, size: int, expected_gap: Rational | None) -> KeyNo
 
 @lru_cache(maxsize=64)
 def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
-    """Return the largest expected gap over data with two items, one ahead of the other by g rows.
+    """Return the largest expected gap of a lead test that may fail, over leads of two items.
 
     A failed test publishes the second item with probability 1/N, and an item that does not occur
     with probability 1 - 2/N.
@@ -395,7 +390,7 @@ def select(
 
 def _common_bounds(table: Source, bounds: Any) -> Any:
     """Return the common bounds of all columns; different ones are refused, as sums are compared."""
-    declared = bounds_of(table, bounds)
+    declared = table.declared_bounds if bounds is None else bounds
     if bounds is not None or declared is None or len(table.columns) == 1:
         return declared
     lower, upper = (set(end) for end in declared)
@@ -419,7 +414,7 @@ class SelectQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate the selection; `facts` are those of the table, if there is one."""
+        """Calibrate permute-and-flip on the scores of options, or on sums of a table's columns."""
         exact, count, table = as_usable_epsilon(epsilon), len(self.options), self.bounds is not None
         if table:
             lower, upper = as_bounds(self.bounds)
@@ -442,6 +437,7 @@ class SelectQuestion:
         step, stated = mechanism.step(), (SENSITIVITY, *([MONOTONE] if self.monotone else []))
 
         def answer(scores: Any, bits: BitSource) -> Any:
+            """Return the option chosen from its exact score, or from sums of the columns."""
             if table:
                 exact_scores: Any = columns.totals(scores, may_miss=facts.may_miss)
             else:
@@ -461,7 +457,7 @@ class SelectQuestion:
         )
 
     def _check_table(self) -> None:
-        """Refuse arguments that do not fit a table of rows."""
+        """Refuse `monotone`, and a table with fewer than two columns to choose from."""
         expected = "False for rows, because replacing a row moves scores up and down"
         monotone = self.monotone
         require(not monotone, "monotone", monotone, expected=expected, remedy="leave it out")

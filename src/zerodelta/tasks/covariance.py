@@ -10,34 +10,32 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoisySums
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
+from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.regression.encoded_columns import as_radius
 from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan
-from zerodelta.spine.public_inputs import as_numbers, as_source
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.second_moments import (
-    DIAGONAL,
-    OFF_DIAGONAL,
     STEPS,
     NoisyMoments,
     ProductNoise,
     Products,
     eigenvectors,
 )
-from zerodelta.tasks.statistics import resolution_of
 from zerodelta.tasks.task import (
     METHOD,
     ROWS,
@@ -63,7 +61,7 @@ Form: TypeAlias = tuple[Fraction, ...]
 
 def covariance_sums(
     noise: ProductNoise, noisy: IntegerArray, names: Sequence[Any], *, correlations: bool
-) -> tuple[NoisySums, ...]:
+) -> tuple[Measurement, ...]:
     """Return the noisy sums behind the diagonal and behind each entry above it, for intervals.
 
     Correlations have no diagonal. The matrix of products has a last row and column for the sums.
@@ -96,7 +94,7 @@ def _lines(
     statistic: str,
     entries: Sequence[tuple[str, Any, Any]],
     ends: tuple[Any, Any],
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums of one statistic: a line for each place in the lists of `entries`.
 
     Each entry has the kind of a sum, and its rows and columns in the matrix of products.
@@ -106,21 +104,21 @@ def _lines(
     places = [  # of the upper triangle
         i * width - i * (i - 1) // 2 + j - i for _, i, j in (*entries, *counted)
     ]
-    return NoisySums(
-        law=noise.mechanism.law(unit=Fraction(1)),
+    return Measurement(
+        law=noise.mechanism.noise_law.on(Fraction(1)),
         integers=np.column_stack([noisy[place] for place in places]),
         forms={statistic: _forms(noise, [kind for kind, *_ in entries])},
         bounds={statistic: ([*map(Fraction, ends[0])], [*map(Fraction, ends[1])])},
         joint=True,
         statistics={statistic: (statistic, statistic)},
         labels=names,
-        resolution=resolution_of(noise.products.lattice),
+        resolution=noise.products.lattice.resolution,
     )
 
 
 def _forms(noise: ProductNoise, kinds: Sequence[str]) -> tuple[Form, ...]:
     """Return the linear forms of a line that give the number of rows, and each scaled sum."""
-    on, off = (DIAGONAL, OFF_DIAGONAL) if noise.norm == "frobenius" else (1, 1)
+    on, off = (DIAGONAL, OFF_DIAGONAL) if noise.kind != "max" else (1, 1)
     size, constant = len(kinds) + noise.counted, noise.constant
 
     def form(place: int, value: Fraction) -> list[Fraction]:
@@ -128,14 +126,14 @@ def _forms(noise: ProductNoise, kinds: Sequence[str]) -> tuple[Form, ...]:
 
     rows = form(size, Fraction(noise.expected_rows))
     if noise.counted:
-        rows = form(size - 1, Fraction(1, on * constant**2))
+        rows = form(size - 1, Fraction(noise.quantum, on * constant**2))
     units = {
-        "sum": Fraction(1, off * constant * STEPS),
-        "product": Fraction(1, off * STEPS**2),
-        "square": Fraction(1, on * STEPS**2),
+        "sum": Fraction(noise.quantum, off * constant * STEPS),
+        "product": Fraction(noise.quantum, off * STEPS**2),
+        "square": Fraction(noise.quantum, on * STEPS**2),
     }
     sums = [form(place, units[kind]) for place, kind in enumerate(kinds)]
-    if noise.norm == "max":  # it measures 2y² - 1 in place of y²
+    if noise.kind == "max":  # it measures 2y² - 1 in place of y²
         for place, kind in enumerate(kinds):
             if kind == "square":
                 sums[place] = [(z + n) / 2 for z, n in zip(sums[place], rows, strict=True)]
@@ -176,8 +174,9 @@ def covariance(
         default for arrays, with less noise) or the number as which it counts. A data set has it
         declared.
     method : str
-        "frobenius" (noise for rows of bounded length), "max" (noise for columns with separate
-        bounds) or "auto", the one with the least predicted error.
+        "matrix" (matrix Laplace noise for rows of bounded length: best from a few columns on),
+        "frobenius" (K-norm noise for the same rows), "max" (noise for columns with separate bounds)
+        or "auto", the one with the least predicted error.
 
     Returns
     -------
@@ -186,9 +185,11 @@ def covariance(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R), proven: one draw of noise on the exact sums of products and
-    the sums, and on the number of rows where that is private. A replaced row changes them by √2
-    times the largest squared length of a row (Frobenius), or each by twice its largest value (max).
+    **Guarantee**: pure ε-DP (theory R, W2), proven: one draw of noise on the exact sums of products
+    and the sums, and on the number of rows where that is private. A replaced row takes one matrix
+    away and adds another, each with the squared length of a row as its trace (matrix); it changes
+    them by √2 times the largest squared length of a row (Frobenius), or each by twice its largest
+    value (max).
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the expected absolute error of an entry, averaged over all, for rows around the
     middle of their bounds.
@@ -260,13 +261,14 @@ class CovarianceQuestion:
     correlations: bool = False
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the norm of the noise, and calibrate it."""
+        """Plan noisy sums of products of columns, in the norm with the least error."""
         products = Products.of(facts.width, bounds=self.bounds, data_norm=self.data_norm)
         noise, methods = ProductNoise.best(
             products, facts, epsilon, self.method, off_diagonal=self.correlations
         )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return covariance or correlations from noisy sums of products of columns."""
             noisy = noise.mechanism.apply(noise.exact_sums(rows), bits)
             moments = noise.moments(noisy)
             value = moments.covariance
@@ -279,7 +281,7 @@ class CovarianceQuestion:
         counted = () if noise.counted else ("the number of rows",)
         return ReleasePlan(
             claim=noise.claim,
-            steps=(noise.mechanism.step(quantum=None),),
+            steps=(noise.step(),),
             answer=answer,
             error=words.format(noise.off_diagonal_error) if self.correlations else noise.error,
             methods=methods,
@@ -421,7 +423,7 @@ class ComponentsQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the norm of the noise, and calibrate it."""
+        """Plan a noisy covariance matrix, of which the components are then computed."""
         columns = facts.width
         components = columns if self.components is None else self.components
         count = as_count(components, "components", minimum=1)
@@ -437,7 +439,7 @@ class ComponentsQuestion:
         counted = () if noise.counted else ("the number of rows",)
         return ReleasePlan(
             claim=noise.claim,
-            steps=(noise.mechanism.step(quantum=None),),
+            steps=(noise.step(),),
             answer=answer,
             error=noise.error + products.bias,
             methods=methods,

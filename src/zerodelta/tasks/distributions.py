@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import Bins, GroupKey, GroupKeys, as_items, tally
 from zerodelta.data.keys import bins as bins_of
 from zerodelta.data.kinds import Bounds, Number
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
-from zerodelta.errors import is_list, require
+from zerodelta.errors import is_list, needed, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -34,16 +33,13 @@ from zerodelta.mechanisms.sum_noise import CountNoise, add_exactly
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
 from zerodelta.spine.public_inputs import (
-    as_source,
     as_universe,
-    bounds_of,
     codes_of,
     labels_of,
-    needed,
-    one_column,
     unknown_index,
 )
 from zerodelta.spine.run import ask, run
@@ -149,7 +145,7 @@ def cdf(
 
     """
     source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = CdfQuestion(
         at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
@@ -169,7 +165,7 @@ class CdfQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan counts between the values, or quantiles."""
-        one_column(facts)
+        facts.only_one_column()
         exact = as_usable_epsilon(epsilon)
         public = facts.rows is not None and not facts.may_miss
         counted = ("the number of rows",) if public else ()
@@ -196,6 +192,7 @@ class CdfQuestion:
         choose(methods, self.method)
 
         def tabulated(block: Floats) -> IntegerArray:
+            """Return a block's number of rows in each interval between the asked values."""
             column = block[:, 0]
             if skip:
                 column = column[~np.isnan(column)]
@@ -204,12 +201,13 @@ class CdfQuestion:
             return np.bincount(places, minlength=cells)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return shares at or below each value, from noisy counts made monotone."""
             exact = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
             noisy = counts.noisy(exact, bits)
             (cumulative,) = counts.fitted(noisy)
             total = cumulative[-1]
             names = [repr(float(value)) for value in values]
-            sums = NoisySums(
+            sums = Measurement(
                 law=counts.noise.law(unit=Fraction(1)),
                 integers=noisy,
                 forms=LazyForms(names, counts.forms),
@@ -408,7 +406,7 @@ class HistogramQuestion:
     """The bins that are the items of a column of numbers: then rows hold the numbers."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the noise and calibrate it."""
+        """Choose noise on all counts by forecast; with a public total, one of them needs none."""
         exact, related = _as_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         codes = Finite(space.size) if self.coded else space
@@ -433,19 +431,18 @@ class HistogramQuestion:
         chosen = choose(methods, self.method)
         noise = _noise(chosen.name, exact, space.size - complete, related)
 
-        def sums(noisy: Any) -> NoisySums:
-            return NoisySums(
+        def sums(noisy: Any) -> Measurement:
+            return Measurement(
                 law=noise.law(unit=Fraction(1)),
                 integers=noisy[:, None],
                 forms={None: ((Fraction(1), Fraction(0)),)},
-                bounds={},
-                joint=False,
                 statistics={"count": (None, "count")},
                 labels=range(space.size) if space.options is None else space.options,
                 rows=n,
             )
 
         def answer(items: Any, bits: BitSource) -> Measured:
+            """Return noisy counts; with a public total, one is the rest of it."""
             counts: Any
             if self.cut is not None:
                 counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())
@@ -486,7 +483,7 @@ def _binned(
         remedy="pass bins= for numbers, or universe= for items",
     )
     source = as_source(items, columns)
-    one_column(Facts(rows=None, columns=source.columns))
+    Facts(rows=None, columns=source.columns).only_one_column()
     (name,) = source.columns
     kind = source.kinds[name] if isinstance(source, Dataset) else None
     require(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from zerodelta.channels.purification import plan as plan_publishing
+from zerodelta.data.arrays import as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.isolation import reveal
 from zerodelta.data.row_queries import Bounds
@@ -31,7 +32,7 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Subsets
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_numbers, as_source
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.study.study import Study, StudyProgram, carry_out
@@ -321,7 +322,7 @@ class FeaturesQuestion:
     """Whether features are published by their positions, not by their names."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
-        """Choose the method; both are forecast for "auto" only."""
+        """Choose a study of noisy products, or one noisy choice for each feature, by forecast."""
         # both methods divide by a public number: a row that does not count is the zero row
         exact, n, counted = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
         table = FeatureTable.of(

@@ -18,7 +18,7 @@ from zerodelta.data.declare import category, number, text
 from zerodelta.data.keys import KeySource
 from zerodelta.data.kinds import Kind, Text
 from zerodelta.data.source import Sealed
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, needed, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -29,7 +29,6 @@ from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.steps import Status
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.found_keys import FoundKeys, plan_keys
@@ -247,7 +246,7 @@ def top_k(
     diagnostics: Rational | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release the k most frequent keys with their counts, or the k options with the best scores.
+    """Release the k most frequent keys, listed or not, with counts; or the k best-scored options.
 
     Like `collections.Counter(keys).most_common(k)`, but private. For keys, neither a larger k nor
     the counts cost ε. For one winner among listed items see `mode`, by its score `select`.
@@ -360,7 +359,7 @@ class TopKQuestion:
     expected_gap: Rational | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the noise and calibrate it."""
+        """Choose asymmetric or symmetric noise on the counts of keys, and calibrate it."""
         exact, universe = as_usable_epsilon(epsilon), self.source.universe
         methods = top_k_methods(
             epsilon=exact,
@@ -376,6 +375,7 @@ class TopKQuestion:
         top, columns = NoisyTop(noise=noise, size=universe.size, k=self.k), tuple(self.source.kinds)
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
+            """Return the keys with the largest noisy counts."""
             ranks = np.fromiter((universe.place(key)[1] for key in counts), np.int64, len(counts))
             order = np.argsort(ranks)  # the order of the rows must not show
             numbers = np.fromiter(counts.values(), np.int64, len(counts))
@@ -461,7 +461,7 @@ class ScoredQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate one joint draw, or k draws of one option each."""
+        """Plan k options by stated scores: one joint draw, or k draws, by forecast."""
         exact, k = as_usable_epsilon(epsilon), as_count(self.k, "k", minimum=1)
         options, count = self.options, len(self.options)
         require(k <= count, "k", k, f"at most {count}, the number of options", "pass a smaller k")
@@ -480,6 +480,7 @@ class ScoredQuestion:
         peeled = chosen.name == "peeling"
 
         def answer(scores: Any, bits: BitSource) -> list[Any]:
+            """Return k options by score: jointly, or one after another without replacement."""
             listed = scores.values() if isinstance(scores, Mapping) else scores
             exact_scores = [exact_score(score) for score in listed]
             if not peeled:

@@ -130,7 +130,7 @@ class KMeansQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate its noise."""
+        """Choose a noisy grid, Lloyd's rounds or one center by forecast, and calibrate it."""
         facts.only_replaced()
         # n sets the grid and the forecasts only, so any public number is allowed
         exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method

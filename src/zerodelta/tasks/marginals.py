@@ -160,7 +160,7 @@ class QueriesQuestion:
     """Whether the rows are those of a data set."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the method, and calibrate its noise."""
+        """Plan noisy tables by the best method; their answers are the value."""
         workload = self.workload
 
         def value(answers: Answers) -> dict[Any, Any]:
@@ -285,7 +285,7 @@ class SynthesisQuestion:
     """Whether the rows are those of a data set."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose the method, and calibrate its noise."""
+        """Plan noisy tables and the rows made from the distribution fitted to them."""
         domain, workload = self.domain, self.workload
         require(
             domain.cells <= MAXIMUM_CELLS,

@@ -19,18 +19,18 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from zerodelta.channels.purification import plan
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.isolation import quietly
 from zerodelta.data.row_queries import Bounds, box_lattice, public_rows, row_query
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, RowFunction, Rowwise
 from zerodelta.data.schema import fake
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, needed, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.exact.rational import Rational, as_bounds, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
@@ -40,7 +40,6 @@ from zerodelta.privacy.steps import Status
 from zerodelta.privacy.theorems.subsampling import Units, UnitVotes
 from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.study.plan import rows_to_try
@@ -341,13 +340,14 @@ class VoteQuestion:
         )
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the number of blocks, and calibrate permute-and-flip on the votes."""
+        """Plan permute-and-flip on the votes of random blocks of rows, one option each."""
         exact = as_usable_epsilon(epsilon)
         facts.rows_in_memory(2 * 8 * facts.width)
         blocks = self._blocks(facts, exact)
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
+            """Return the option that wins, by permute-and-flip, the votes of random blocks."""
             with_units = rows.by_unit() if self.by_unit else rows
             assert with_units is not None  # `by_unit` was read off the source
             parts, width = list(with_units.blocks()), len(with_units.columns)
@@ -426,7 +426,7 @@ class VoteQuestion:
         return blocks_for(len(self.options), epsilon, facts.planned_rows, least_rows)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
-        """Return the error that a release states, as a sentence."""
+        """Say how many votes the winner is behind, and warn if so few cannot decide."""
         sentence = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
         if not can_decide(len(self.options), epsilon, blocks):
             sentence += ": so few votes cannot decide; pass a larger epsilon, or more rows"
@@ -670,6 +670,7 @@ class ModelQuestion:
         halves = (block[::2], block[1::2])
 
         def total(model: Any) -> float:
+            """Return a model's sum of clipped scores on a block, by two-fold cross-validation."""
             # each half is scored by the model that was trained on the other half
             sum_of_scores = 0.0
             for training, scoring in (halves, halves[::-1]):
@@ -682,7 +683,7 @@ class ModelQuestion:
         return self._names[int(np.argmax([total(model) for model in self.candidates.values()]))]
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan a choice by total scores of known sensitivity.
+        """Plan permute-and-flip on the candidates' total scores; nothing is trained.
 
         Scores are measured from the middle of the bounds, so that an added or removed row changes a
         total by half as much as a replaced row.
@@ -743,6 +744,7 @@ class ModelQuestion:
                 model.start(facts.columns)  # raises for unknown columns before rows are read
 
         def program(study: Study) -> str:
+            """Train each model in the study, score all, and return the best one's name."""
             mu = study.plan.mu * math.sqrt((1 - share) / len(names))
             trained = [
                 (model, self.train(study, model))
@@ -782,6 +784,7 @@ class ModelQuestion:
         assert score is not None
 
         def scores(rows: Floats) -> Floats:
+            """Return a column of scores for each candidate model, a line for each row."""
             columns = [
                 np.asarray(score(*arguments, rows.copy()), dtype=np.float64)
                 for arguments in candidates

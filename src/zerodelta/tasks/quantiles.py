@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
@@ -38,7 +38,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.plan import Facts, Method, ReleasePlan, choose
-from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited, inside_same_release
 from zerodelta.tasks.task import (
@@ -142,11 +141,10 @@ def quantile(
 
     """
     source = as_source(rows, columns, missing=missing)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
-    question = QuantileQuestion(
-        q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
-    )
-    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    question = QuantileQuestion(q=q, bounds=stated, grid=points, margin=margin, method=method)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -212,8 +210,8 @@ class QuantileQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the ranks to aim at, and calibrate the selection."""
-        one_column(facts)
+        """Aim at public ranks around q·n, and calibrate permute-and-flip over the grid."""
+        facts.only_one_column()
         exact, level = as_usable_epsilon(epsilon), as_level(self.q)
         points = as_points(self.bounds, self.grid)
         private = self._private_aim(facts, exact, level, points.size)
@@ -241,6 +239,7 @@ class QuantileQuestion:
             return Aim(first=first, last=last) if private is None else private.of(count)
 
         def answer(rows: Rows, bits: BitSource) -> float:
+            """Return a grid point, drawn by its distance in rank from the quantile."""
             column = GridRows(rows=rows, points=points, skip=facts.may_miss)
             groups = column.groups(aim_of, reach=reach)
 
@@ -288,7 +287,7 @@ def quantile_methods(
     q: Rational = "1/2",
     margin: int | None = None,
 ) -> tuple[Method, ...]:
-    """Return the only method that releases a quantile.
+    """Return the only method for one quantile, with its expected rank error in rows.
 
     Its error is the expected rank error in rows, for rows that lie evenly in a hundredth of the
     bounds or more. Near the ends it includes the distance from the wanted rank to the aim of
@@ -418,11 +417,12 @@ def quantiles(
 
     """
     source = as_source(rows, columns, missing=missing)
+    stated = source.declared_bounds if bounds is None else bounds
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = QuantilesQuestion(
-        q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
+        q=as_levels(q), bounds=stated, grid=points, margin=margin, method=method
     )
-    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -437,8 +437,8 @@ class QuantilesQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method and the levels to draw."""
-        one_column(facts)
+        """Plan all quantiles together, or one alone; see `plan_quantiles`."""
+        facts.only_one_column()
         exact = as_usable_epsilon(epsilon)
         if len(set(self.q)) == 1 and is_name(self.method, ("auto", "permute-and-flip")):
             return self._single(facts, exact)

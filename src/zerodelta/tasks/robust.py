@@ -12,18 +12,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.rows import Rows
 from zerodelta.data.source import Source
-from zerodelta.errors import require
+from zerodelta.errors import needed, require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_tails import NoiseLaw, NoisySums
+from zerodelta.exact.noise_tails import NoiseLaw
 from zerodelta.exact.rational import (
     Rational,
+    as_bounds,
     as_count,
     as_float,
     as_positive,
     as_rational,
+    as_share,
     float_within,
 )
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -47,18 +49,11 @@ from zerodelta.mechanisms.sum_noise import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.plan import Facts, Measured, Method, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_bounds,
-    as_share,
-    as_source,
-    bounds_of,
-    needed,
-    one_column,
-)
 from zerodelta.spine.run import ask, epsilon_without, plan_diagnosis, run
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tasks.task import (
@@ -178,7 +173,7 @@ class ProposeTestReleaseQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Calibrate test and noise."""
+        """Calibrate the test of stability and the noise; a failed test draws at random."""
         exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
         remedy = "pass proposed_bound=, by how much one row may change the answer"
         proposed, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
@@ -434,7 +429,10 @@ def trimmed_mean(
     """
     source = as_source(rows, columns, missing=missing)
     question = TrimmedMeanQuestion(
-        trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
+        trim=trim,
+        bounds=source.declared_bounds if bounds is None else bounds,
+        spread=spread,
+        method=method,
     )
     diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
@@ -450,8 +448,8 @@ class TrimmedMeanQuestion:
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method."""
-        one_column(facts)
+        """Choose Laplace noise for the global, or noise for the smooth sensitivity, by forecast."""
+        facts.only_one_column()
         facts.rows_in_memory(BYTES_HELD)
         exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)
         methods = tuned.methods()
@@ -568,6 +566,7 @@ class _Tuned:
             return lambda rows, bits: float(release.apply(rows, bits)[0]), release.step(), None
 
         def smooth(rows: Rows, bits: BitSource) -> float:
+            """Return the trimmed mean with noise scaled to its smooth sensitivity."""
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
             # theorem C10.3: noise scaled to the smooth sensitivity of these rows is pure
@@ -575,9 +574,10 @@ class _Tuned:
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
         def laplace(rows: Rows, bits: BitSource) -> Measured:
+            """Return the trimmed mean with Laplace noise for its global sensitivity."""
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
             noisy = self.laplace.apply(total, bits)
-            sums = NoisySums(
+            sums = Measurement(
                 law=self.laplace.law(unit=self.unit),
                 integers=noisy[:, None],
                 forms={"": ((self.unit, (query.lower + query.upper) / 2),)},

@@ -1,7 +1,8 @@
-"""Measure sums of products of columns with K-norm noise, for covariances and axes (theory R).
+"""Measure sums of products of columns with noise, for covariances and axes (theory R, W2).
 
-A row k of integers, with a public constant as its last entry, adds the matrix k kᵀ. In the
-Frobenius norm two such matrices differ by at most √2 times the largest squared length, because
+A row k of integers, with a public constant as its last entry, adds the matrix k kᵀ, of which matrix
+Laplace noise needs the largest trace, the squared length of a row. In the Frobenius norm two such
+matrices differ by at most √2 times the largest squared length, because
 ‖k kᵀ - l lᵀ‖² = |k|⁴ + |l|⁴ - 2 (k·l)². Each entry differs by at most twice the largest entry.
 """
 
@@ -20,29 +21,27 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational, as_rational, bounds_by_column
 from zerodelta.exact.sums import IntegerArray, exact_product
-from zerodelta.mechanisms.sum_noise import KNorm
+from zerodelta.mechanisms.sum_noise import (
+    DIAGONAL,
+    OFF_DIAGONAL,
+    OFF_DIAGONAL_OVER_ROOT,
+    KNorm,
+    MatrixLaplace,
+)
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
+from zerodelta.privacy.steps import Step
 from zerodelta.regression.encoded_columns import ColumnBounds, variance_kept
 from zerodelta.spine.plan import Facts, Method, choose, ranked
-from zerodelta.spine.public_inputs import bounds_by_column
 from zerodelta.tasks.statistics import check_one_bound
 from zerodelta.value import value
 
-_Norm: TypeAlias = Literal["frobenius", "max"]
+_Noise: TypeAlias = Literal["matrix", "frobenius", "max"]
 
 STEPS = 1 << 16
 """Half the width of the bounds, or the length of the longest row, in steps."""
-
-DIAGONAL, OFF_DIAGONAL = 70, 99
-"""Integer weights of the entries of the upper triangle. The Frobenius norm counts off-diagonal
-entries twice, so they are multiplied by √2 relative to the diagonal: 99/70 exceeds √2 by less than
-1/10000. The l2 norm of the weighted triangle is then at most 99/√2 times the Frobenius norm."""
-
-_OFF_DIAGONAL_OVER_ROOT = Fraction(OFF_DIAGONAL, 1) * Fraction(7072, 10_000)
-"""A number slightly above 99/√2."""
 
 _MOST_COLUMNS = 1000
 
@@ -129,7 +128,7 @@ class Products:
         return STEPS**2 * (self.columns if self.lattice.norm == math.inf else 1)
 
     def integers(self, rows: Block, *, counted: bool) -> npt.NDArray[np.int64]:
-        """Return integer rows.
+        """Return rows quantized on the lattice, missing cells left out or at the center.
 
         A row with a missing cell is left out if rows are `counted`, else it is at the center.
         """
@@ -146,40 +145,46 @@ class ProductNoise:
     """Noise on the sums of products, on the sums, and on the number of rows if that is private."""
 
     products: Products
-    norm: _Norm
+    kind: _Noise
     counted: bool
     expected_rows: int
-    mechanism: KNorm
+    mechanism: KNorm | MatrixLaplace
 
     @staticmethod
     def of(
         products: Products,
-        norm: _Norm,
+        kind: _Noise,
         *,
         epsilon: Fraction,
         counted: bool,
         expected_rows: int,
         neighbors: Neighbors,
     ) -> ProductNoise:
-        """Return the noise in one of the two norms with exactly this ε."""
+        """Return the noise of one kind with exactly this ε."""
         width, replaced = products.columns + 1, neighbors is Neighbors.REPLACE
-        dimension = width * (width + 1) // 2 - (not counted)
-        if norm == "max":
-            sensitivity: Fraction = Fraction(STEPS**2 * (2 if replaced else 1))
+        squared_length = products.square + _constant(products, kind) ** 2
+        factor = Fraction(OFF_DIAGONAL) if replaced else OFF_DIAGONAL_OVER_ROOT
+        mechanism: KNorm | MatrixLaplace
+        if kind == "matrix":
+            mechanism = MatrixLaplace.for_epsilon(
+                epsilon=epsilon,
+                dimension=width,
+                squared_length=Fraction(squared_length),
+                neighbors=neighbors,
+            )
         else:
-            length = products.square + _constant(products, norm) ** 2
-            factor = Fraction(OFF_DIAGONAL) if replaced else _OFF_DIAGONAL_OVER_ROOT
-            sensitivity = length * factor
-        mechanism = KNorm.for_epsilon(
-            epsilon=epsilon,
-            norm=math.inf if norm == "max" else 2,
-            dimension=dimension,
-            sensitivity=sensitivity,
-            neighbors=neighbors,
-        )
+            mechanism = KNorm.for_epsilon(
+                epsilon=epsilon,
+                norm=math.inf if kind == "max" else 2,
+                dimension=width * (width + 1) // 2 - (not counted),
+                sensitivity=Fraction(STEPS**2 * (2 if replaced else 1))
+                if kind == "max"
+                else squared_length * factor,
+                neighbors=neighbors,
+            )
         return ProductNoise(
             products=products,
-            norm=norm,
+            kind=kind,
             counted=counted,
             expected_rows=expected_rows,
             mechanism=mechanism,
@@ -198,19 +203,20 @@ class ProductNoise:
 
         With `off_diagonal` the errors are those of the entries off the diagonal.
         """
-        norms: tuple[_Norm, ...] = ("frobenius", "max")
+        kinds: tuple[_Noise, ...] = ("matrix", "frobenius", "max")
         noises = {
-            norm: ProductNoise.of(
+            kind: ProductNoise.of(
                 products,
-                norm,
+                kind,
                 epsilon=as_usable_epsilon(epsilon),
                 counted=facts.may_miss or facts.rows is None,
                 expected_rows=max(1, facts.planned_rows),
                 neighbors=facts.neighbors,
             )
-            for norm in norms
+            for kind in kinds
         }
         why = {
+            "matrix": "the difference of two random Gram matrices",
             "frobenius": "noise in the norm of rows of bounded length",
             "max": "noise in the norm of columns with separate bounds",
         }
@@ -219,7 +225,7 @@ class ProductNoise:
                 Method(
                     name=name,
                     error=noise.off_diagonal_error if off_diagonal else noise.error,
-                    spends=f"ε on {noise.mechanism.dimension} sums together",
+                    spends=f"ε on {len(noise.weights)} sums together",
                     why=why[name],
                 )
                 for name, noise in noises.items()
@@ -230,23 +236,35 @@ class ProductNoise:
     @property
     def constant(self) -> int:
         """The last entry of every row."""
-        return _constant(self.products, self.norm)
+        return _constant(self.products, self.kind)
 
     @property
-    def _weights(self) -> npt.NDArray[np.int64]:
+    def quantum(self) -> int:
+        """The size of a released integer, in weighted sums."""
+        return self.mechanism.quantum if isinstance(self.mechanism, MatrixLaplace) else 1
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        if isinstance(self.mechanism, MatrixLaplace):
+            return self.mechanism.step()
+        return self.mechanism.step(quantum=None)
+
+    @property
+    def weights(self) -> npt.NDArray[np.int64]:
         """The factors of the entries of the upper triangle before noise is added."""
         first, second = np.triu_indices(self.products.columns + 1)
-        if self.norm == "max":  # squares are measured as 2k² - s², which has the range of k·l
+        if self.kind == "max":  # squares are measured as 2k² - s², which has the range of k·l
             weights = np.where((first == second) & (second < self.products.columns), 2, 1)
         else:
             weights = np.where(first == second, DIAGONAL, OFF_DIAGONAL)
-        return weights if self.counted else weights[:-1]
+        return weights if self.counted or self.kind == "matrix" else weights[:-1]
 
     def exact_sums(self, rows: Rows) -> IntegerArray:
         """Return the weighted upper triangle of the sums, line by line, to which noise is added."""
         width, constant = self.products.columns + 1, self.constant
 
         def part(block: Block) -> IntegerArray:
+            """Return a block's exact products of all pairs of columns, and a constant."""
             integers = self.products.integers(block, counted=self.counted)
             extended = np.column_stack([integers, np.full(len(integers), constant, dtype=np.int64)])
             largest = max(STEPS, constant)
@@ -260,8 +278,8 @@ class ProductNoise:
         )
         exact: Any = total.reshape(width, width).astype(object)
         triangle = exact[np.triu_indices(width)]
-        vector = triangle[: len(self._weights)] * self._weights
-        if self.norm == "max":  # the last entry is the sum of s² over the rows that count
+        vector = triangle[: len(self.weights)] * self.weights
+        if self.kind == "max":  # the last entry is the sum of s² over the rows that count
             vector = vector - exact[-1, -1] * self._squares[: len(vector)]
         sums: IntegerArray = vector
         return sums
@@ -278,17 +296,17 @@ class ProductNoise:
         return self.moments(self.mechanism.apply(self.exact_sums(rows), bits))
 
     def moments(self, noisy_sums: IntegerArray) -> NoisyMoments:
-        """Return means and covariances from the noisy weighted triangle."""
-        noisy = noisy_sums.astype(np.float64)
+        """Return means and covariances from the noisy sums of products of columns."""
+        noisy = noisy_sums.astype(np.float64) * float(self.quantum)
         width, steps = self.products.columns + 1, float(STEPS)
         count = float(self.expected_rows)
         if self.counted:
-            count = float(noisy[-1]) / self._weights[-1] / self.constant**2
+            count = float(noisy[-1]) / self.weights[-1] / self.constant**2
         triangle = np.zeros(width * (width + 1) // 2)
         triangle[: len(noisy)] = noisy
-        if self.norm == "max":
+        if self.kind == "max":
             triangle += self._squares * (count * steps**2)
-        triangle[: len(noisy)] /= self._weights
+        triangle[: len(noisy)] /= self.weights
         matrix = np.zeros((width, width))
         matrix[np.triu_indices(width)] = triangle
         matrix = np.triu(matrix) + np.triu(matrix, 1).T
@@ -306,8 +324,8 @@ class ProductNoise:
     def deviations(self) -> Floats:
         """The standard deviation of the noise on each variance, before negative ones are raised."""
         d = self.mechanism.dimension
-        spread = math.sqrt((d + 1) * (d + 2) / 3 if self.norm == "max" else d + 1)
-        weight = 2 if self.norm == "max" else DIAGONAL
+        spread = math.sqrt((d + 1) * (d + 2) / 3 if self.kind == "max" else d + 1)
+        weight = {"matrix": 1, "frobenius": DIAGONAL, "max": 2}[self.kind]
         of_square = float(self.mechanism.scale) * spread / weight / self.expected_rows
         return np.asarray(of_square * self.products.unit**2)
 
@@ -326,9 +344,14 @@ class ProductNoise:
     def _errors(self) -> Floats:
         """The expected absolute error of each entry of the covariance matrix."""
         unit, columns = self.products.unit, self.products.columns
-        diagonal, off_diagonal = (2, 1) if self.norm == "max" else (DIAGONAL, OFF_DIAGONAL)
-        of_sum = self.mechanism.error() / self.expected_rows
+        diagonal, off_diagonal = (2, 1) if self.kind == "max" else (DIAGONAL, OFF_DIAGONAL)
         weights = np.where(np.eye(columns, dtype=np.bool_), 1 / diagonal, 1 / off_diagonal)
+        if isinstance(self.mechanism, MatrixLaplace):
+            law, rows = self.mechanism.noise_law, self.expected_rows / self.quantum
+            on, off = law.diagonal_error() / rows, law.error() / rows
+            of_sum: Any = np.where(np.eye(columns, dtype=np.bool_), on, off)
+        else:
+            of_sum = self.mechanism.error() / self.expected_rows
         return np.asarray(np.outer(unit, unit) * weights * of_sum)
 
     @property
@@ -348,9 +371,9 @@ def _check_size(width: Fraction, name: str, bound: Any) -> None:
     )
 
 
-def _constant(products: Products, norm: _Norm) -> int:
+def _constant(products: Products, kind: _Noise) -> int:
     """Return the last entry of every row: half the longest row, or the largest entry for "max"."""
-    return STEPS if norm == "max" else math.isqrt(products.square) // 2
+    return STEPS if kind == "max" else math.isqrt(products.square) // 2
 
 
 @value(eq=False)

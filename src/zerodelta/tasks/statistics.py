@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.arrays import DEFAULT_MISSING, as_source
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.keys import GroupKeys
 from zerodelta.data.kinds import Boolean, Number, skips
@@ -22,8 +22,15 @@ from zerodelta.errors import ParameterError, is_name, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint, wanted_steps
-from zerodelta.exact.noise_tails import GeometricLaw, LazyForms, NoiseLaw, NoisySums
-from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
+from zerodelta.exact.noise_tails import GeometricLaw, NoiseLaw
+from zerodelta.exact.rational import (
+    Rational,
+    as_count,
+    as_pair,
+    as_positive,
+    bounds_by_column,
+    inner_ends,
+)
 from zerodelta.exact.sums import IntegerArray
 from zerodelta.mechanisms.diagnostics import as_diagnosis
 from zerodelta.mechanisms.partition_noise import PartitionNoise, present_counts
@@ -31,15 +38,9 @@ from zerodelta.mechanisms.sum_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors, as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.statistics import LazyForms, Measurement
 from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Facts, Measured, Method, Question, ReleasePlan, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_pair,
-    as_source,
-    bounds_by_column,
-    bounds_of,
-    one_column,
-)
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.grouped import By
@@ -152,12 +153,12 @@ class CountQuestion:
     rows_only: bool = False
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Calibrate the noise; a public number gets none."""
+        """Plan a noisy count of rows or present cells; a public number is released as it is."""
         exact = as_usable_epsilon(epsilon)
         some_missing = facts.drops_rows if self.rows_only else facts.may_miss
         if facts.rows is not None and not some_missing:
             return _public(facts.rows)
-        one_column(facts)
+        facts.only_one_column()
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
         error, law = noise.error(), noise.law(unit=Fraction(1))
 
@@ -194,9 +195,7 @@ def _counted(
 ) -> Measured:
     """Return a count with the noisy sums for its interval."""
     statistics = {"count": (None, "count")}
-    sums = NoisySums(
-        law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=statistics
-    )
+    sums = Measurement(law=law, integers=noisy, forms={None: (form,)}, statistics=statistics)
     return Measured(value=value, sums=(sums,))
 
 
@@ -262,26 +261,6 @@ def average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
     return reduce(add, bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
 
 
-def ends_of(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the bounds of each coordinate."""
-    center, bound = (
-        list(numbers) if isinstance(numbers, tuple) else [numbers] * lattice.dimension
-        for numbers in (lattice.center, lattice.bound)
-    )
-    return (
-        [c - b for c, b in zip(center, bound, strict=True)],
-        [c + b for c, b in zip(center, bound, strict=True)],
-    )
-
-
-def resolution_of(lattice: FixedPoint) -> Fraction:
-    """Return the largest change of a coordinate by quantizing, relative to the bound.
-
-    In a box values are rounded to nearest; in a ball a whole step inwards is possible, too.
-    """
-    return Fraction(1, lattice.steps if lattice.norm != math.inf else 2 * lattice.steps)
-
-
 def inside(value: Floats, lattice: FixedPoint) -> Floats:
     """Project the noisy mean to the box or ball of the rows: post-processing that adds no error."""
     if lattice.norm == 2:  # a ball around 0
@@ -291,7 +270,7 @@ def inside(value: Floats, lattice: FixedPoint) -> Floats:
         return np.clip(
             value, *inner_ends(lattice.center - lattice.bound, lattice.center + lattice.bound)
         )
-    ends = np.array([inner_ends(*pair) for pair in zip(*ends_of(lattice), strict=True)])
+    ends = np.array([inner_ends(*pair) for pair in zip(*lattice.ends, strict=True)])
     return np.clip(value, ends[:, 0], ends[:, 1])
 
 
@@ -406,7 +385,7 @@ def _released(
             diagnostics=diagnostics,
         )
     source = as_source(rows, columns, missing=missing)
-    stated = bounds_of(source, bounds) if use_declared else bounds
+    stated = source.declared_bounds if bounds is None and use_declared else bounds
     if stated is None and use_declared and isinstance(source, Dataset):
         _check_numeric(source)
     of_statistic: Question
@@ -429,7 +408,7 @@ def _check_numeric(source: Dataset) -> None:
         "columns",
         others,
         expected="columns that were declared as numbers or booleans",
-        remedy='name such columns only, as in zd.mean(people, "income", epsilon=1)',
+        remedy="name such columns only",
     )
 
 
@@ -494,7 +473,7 @@ class MeanQuestion:
         )
 
     def _of_complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
-        """Plan the noisy sum of the rows, with their number first where cells may be missing.
+        """Plan noise on the sum of whole rows, and on their number where cells may be missing.
 
         If rows are counted, a row k adds the vector (s, k), s being the steps of the lattice, and
         (0, 0) if a cell of it is missing. Two rows are then 2s apart, the same as without counting,
@@ -543,6 +522,7 @@ class MeanQuestion:
         law = noise.law(unit=unit, rows=1 if counted else n)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the mean of all columns from one noisy sum of whole rows."""
             columns = list(range(dimension))
             if counted:
                 present, totals = rows.present_sums(columns, lattice, joint=True)
@@ -576,33 +556,33 @@ def _plain(values: Floats) -> Any:
 
 def _sums_of_public_rows(
     law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, rows: int, columns: Sequence[str]
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums with a line for each column, if the number of rows is public."""
-    return NoisySums(
+    return Measurement(
         law=law,
         integers=noisy[:, None],
         forms={"": ((Fraction(0), Fraction(rows)), (Fraction(1, lattice.steps), Fraction(0)))},
-        bounds={"": ends_of(lattice)},
+        bounds={"": lattice.ends},
         joint=True,
         statistics={"mean": ("", "mean")},
         labels=columns,
-        resolution=resolution_of(lattice),
+        resolution=lattice.resolution,
         rows=rows,
     )
 
 
 def _sums_with_count(
     law: NoiseLaw, noisy: IntegerArray, lattice: FixedPoint, *, columns: Sequence[str]
-) -> NoisySums:
+) -> Measurement:
     """Return the noisy sums as one line for all columns, after the number of rows in steps."""
     bound = average(lattice.bound)
-    return NoisySums(
+    return Measurement(
         law=law,
         integers=noisy[None, :],
         forms=LazyForms(columns, partial(_forms, lattice.dimension, lattice.steps)),
         bounds=dict.fromkeys(columns, (-bound, bound)),
         statistics={name: (name, "mean") for name in columns},
-        resolution=resolution_of(lattice),
+        resolution=lattice.resolution,
     )
 
 
@@ -638,10 +618,11 @@ def mean_methods(
 def _forecast(
     epsilon: Fraction, count: int, d: int, norm: float, size: float
 ) -> tuple[Method, ...]:
-    """Return the methods of `mean_methods`, for checked arguments."""
+    """Return noise in the l1, l2 and l∞ norms as methods for a mean, by forecast error."""
     fitting = _METHOD_OF_NORM[norm]
 
     def of(name: str, why: str) -> Method:
+        """Return a noise's method with its forecast error, in the norm of that name."""
         unit_error = KNorm(
             norm=_NOISE_NORMS[name], dimension=d, sensitivity=Fraction(1), scale=Fraction(1)
         ).error()
@@ -721,7 +702,7 @@ class SumQuestion:
     bounds: tuple[Any, Any] | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the lattice, and calibrate noise in the l∞ norm."""
+        """Choose the lattice of the columns, and calibrate l∞ noise on their sums."""
         require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
         exact, ends = as_usable_epsilon(epsilon), bounds_by_column(self.bounds, facts.width)
         wanted = wanted_steps(facts.planned_rows, exact)
@@ -744,18 +725,16 @@ class SumQuestion:
         law = noise.law(unit=unit)
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
+            """Return the noisy sums of the columns, counted from their offsets."""
             noisy = noise.apply(_totals(rows, lattice, offsets, facts), bits)
-            values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
-            sums = NoisySums(
+            sums = Measurement(
                 law=law,
                 integers=noisy[:, None],
-                forms={},
-                bounds={},
                 joint=True,
                 statistics={"sum": (None, "integers")},
                 labels=facts.columns,
             )
-            return Measured(value=_plain(np.array(values)), sums=(sums,))
+            return Measured(value=_plain(sums.values("sum")[0]), sums=(sums,))
 
         return ReleasePlan(
             claim=noise.claim,

@@ -15,7 +15,7 @@ from zerodelta.data.chosen import PRESENT
 from zerodelta.data.declare import category
 from zerodelta.data.keys import GROUP, GroupKey, GroupKeys, KeyedRows, KeySource
 from zerodelta.data.rows import Rows
-from zerodelta.errors import is_list, require
+from zerodelta.errors import is_list, needed, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import as_diagnosis
@@ -23,8 +23,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.statistics import COLUMN_STATISTICS
+from zerodelta.privacy.steps import Part
 from zerodelta.spine.plan import Facts, Measured, ReleasePlan
-from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import ask
 from zerodelta.spine.verbs import Paying, debited
 from zerodelta.tables.found_keys import KeysPlan, plan_keys
@@ -32,11 +32,11 @@ from zerodelta.tables.grouped import By, Table, grouped
 from zerodelta.tables.parts import StatisticOrLevel, TableColumn, as_statistics
 from zerodelta.tables.table import (
     GOALS,
-    TableAnswer,
     TablePlan,
     forecast_text,
+    measured,
     plan_table,
-    proof_parts,
+    shown,
     table_methods,
 )
 from zerodelta.tasks.task import (
@@ -233,7 +233,7 @@ class TableQuestion:
     false_keys: Rational = "1/100"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
-        """Choose what is measured together, share ε, and calibrate the noise."""
+        """Plan the parts of the table, split ε between them, and forecast each column's error."""
         exact = as_usable_epsilon(epsilon)
         keys_plan = self._keys_plan(facts, exact)
         total = facts.rows if self.complete else None
@@ -249,7 +249,8 @@ class TableQuestion:
             keys_plan=keys_plan,
             counted=self.only is None,
         )
-        parts = [*([] if keys_plan is None else [keys_plan.part]), *proof_parts(plan.parts)]
+        parts = [] if keys_plan is None else [keys_plan.part]
+        parts += [Part(steps=part.steps, epsilon=part.epsilon) for part in plan.parts]
         public = ["the groups"] if self.keys.keys else []
         if keys_plan is not None:
             public = ["the universe of keys", "how many false keys are expected"]
@@ -289,15 +290,18 @@ class TableQuestion:
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            answers = TableAnswer.of(plan.parts, rows, bits)
+            """Return the table of noisy statistics, or only the statistic that was asked for."""
+            answers = measured(plan.parts, rows, bits)
             if self.only is not None:
                 numbers = [answers.values[column.named(self.only)][0] for column in self.columns]
                 value = float(numbers[0]) if len(numbers) == 1 else np.array(numbers)
                 names = tuple(column.name for column in self.columns)
                 labeled = tuple(replace(sums, labels=names) for sums in answers.sums)
                 return Measured(value=value, sums=labeled)
-            shown = answers.shown(key_labels, groups=self.keys.count, total=total, frame=self.frame)
-            return Measured(value=shown, sums=answers.sums)
+            table = shown(
+                answers, key_labels, groups=self.keys.count, total=total, frame=self.frame
+            )
+            return Measured(value=table, sums=answers.sums)
 
         return answer
 
@@ -329,6 +333,7 @@ class TableQuestion:
 
         # only counts: the noisy counts that passed the thresholds are the table
         def counted(counts: Mapping[Any, int], bits: BitSource) -> Any:
+            """Return the table of found keys and their noisy counts."""
             found_keys = keys.labeled(keys.apply(counts, bits))
             cells = [key if len(keys.columns) > 1 else (key,) for key in found_keys.names]
             numbers = {
@@ -339,22 +344,24 @@ class TableQuestion:
             return table if self.frame is None else table.to_frame(self.frame)
 
         # statistics: the found keys become groups, which a second part of the certificate measures
-        def measured(rows: KeyedRows, bits: BitSource) -> Measured:
+        def by_found_keys(rows: KeyedRows, bits: BitSource) -> Measured:
+            """Return the statistics of the groups whose keys were found by noisy counts."""
             groups, labels = keys.groups_of(keys.apply(rows.counts(), bits))
             found_groups = GroupKeys(keys=(GroupKey(name=GROUP, labels=tuple(labels)),))
             parts = [part.of_groups(found_groups) for part in plan.parts]
             grouped = rows.by_group(groups, len(groups))
-            answer = TableAnswer.of(parts, grouped, bits)
-            shown = answer.shown(
+            answer = measured(parts, grouped, bits)
+            table = shown(
+                answer,
                 self._labels(labels),
                 groups=len(labels),
                 total=total,
                 frame=self.frame,
-                note=keys.warning if len(labels) > 1 else keys.none_found,
+                note=keys.warning if len(labels) > 1 else keys.no_keys_sentence,
             )
-            return Measured(value=shown, sums=answer.sums)
+            return Measured(value=table, sums=answer.sums)
 
-        return measured if self.columns else counted
+        return by_found_keys if self.columns else counted
 
     def _labels(self, labels: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
         """Return the labels of the groups column by column."""
@@ -398,7 +405,7 @@ def _plan(numbers: Numbers) -> ReleasePlan[Any]:
 
 
 def _blind(numbers: Numbers) -> float:
-    """Return the relative error of a table that is guessed without rows."""
+    """Return the relative error of guesses without rows: the least of all, or their l2 sum."""
     statistics = [name for names in as_statistics(numbers["of"]).values() for name in names]
     # a guessed quantile is off by half of the rows of the group
     errors = [

@@ -169,6 +169,7 @@ def planned(question: type[Any], *, columns: Callable[[Numbers], int], **fixed: 
     names = {entry.name for entry in fields(question)}
 
     def methods(numbers: Numbers) -> tuple[Method, ...]:
+        """Return the methods of the plan for these public numbers, best first."""
         stated = question(**fixed, **{name: v for name, v in numbers.items() if name in names})
         facts = facts_of(numbers, columns=("",) * columns(numbers))
         ranked: tuple[Method, ...] = stated.plan(facts, numbers["epsilon"]).methods

@@ -1,1 +1,1 @@
-"""Descent on small models: losses, networks, gradients as exact sums (theory C1)."""
+"""Train small models by descent: losses, networks, gradients as exact sums (theory C1)."""

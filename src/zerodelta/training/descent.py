@@ -152,7 +152,7 @@ class Iterates:
         self._mean, self._averaged = ball.middle(), 0
 
     def step(self, noisy: IntegerArray) -> None:
-        """Take one step along a noisy gradient sum."""
+        """Move by a noisy gradient sum with momentum, project to the ball, and average."""
         with np.errstate(all="ignore"):  # a point that overflows is projected to the center
             gradient = noisy.astype(np.float64) * self._unit
             self._velocity = self._keep * self._velocity + (1 - self._keep) * gradient
@@ -235,6 +235,7 @@ class _Search:
         """Return the left side of S2 at the best order 1 + `excess`, and the best τ²."""
 
         def at(log_excess: float) -> tuple[float, float]:
+            """Return S2's left side at the order 1 + e^log_excess, and the best τ² there."""
             excess = math.exp(log_excess)
             order, reach = 1 + excess, self.reach + excess * self.moved
             root = math.sqrt(reach**2 + 4 * self.dimension * sigma**2)
@@ -522,7 +523,7 @@ def plan_descent(
     protection: Protection | None = None,
     rows_bound: bool = True,
 ) -> Descent:
-    """Return the descent whose published point is predicted to have the least noise.
+    """Choose, of several endings, the descent whose published point has the least noise.
 
     Only public numbers of the gradients are used. Where a unit of several rows is protected, a
     gradient sum may move by all of them (theory V). The raw last step is considered for single rows

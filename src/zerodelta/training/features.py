@@ -18,7 +18,7 @@ from zerodelta.data.arrays import ArraySource, public_table
 from zerodelta.data.row_queries import Bounds
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Column, whole_rows
-from zerodelta.errors import ParameterError, is_list, require
+from zerodelta.errors import ParameterError, is_list, needed, require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
@@ -27,7 +27,6 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.spine.public_inputs import needed
 from zerodelta.value import value
 
 _DEFAULT_NORM = 0.4
@@ -485,6 +484,7 @@ def tree_of(index: int, splits: Splits, classes: tuple[float, ...]) -> DecisionT
     """Return the tree whose score has this index in the flattened `tree_scores`."""
 
     def side(option: int) -> Split:
+        """Return the split, and the class on each side of it, that an option stands for."""
         place, labels = divmod(option, len(_LABELS))
         below, above = (classes[c] for c in _LABELS[labels])
         _, column, threshold = splits[place]

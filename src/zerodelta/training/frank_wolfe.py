@@ -188,6 +188,7 @@ class VertexSteps:
         """
 
         def values_of(block: Block) -> Floats:
+            """Return each row's summands, from its gradient; a gradient of wrong shape raises."""
             values = np.asarray(self.gradient(theta.copy(), block))
             if not _fits(values, len(block), self.polytope.dimension):
                 raise ValueError("not one gradient a row")  # caught: the rows become zero rows
@@ -409,7 +410,7 @@ def frank_wolfe_pure(
     diagnostics: Rational | Diagnosis | None = None,
     **paying: Unpack[Paying],
 ) -> Release:
-    """Release an approximate minimizer of the mean loss over a polytope conv(S) under pure DP.
+    """Release a minimizer of the mean loss over a polytope, by T private choices of a vertex.
 
     Use it for sparse solutions over an l1 ball, or over any polytope with few vertices.
 
@@ -523,6 +524,7 @@ def frank_wolfe_pure(
         error += channel.expected_error() * 2 * float(vertices.lipschitz * vertices.polytope.length)
 
     def answer(rows: Rows, bits: BitSource) -> Floats:
+        """Return the last iterate of the vertices chosen, after the channel if there is one."""
         chosen = vertices.run(mechanism, rows, bits)
         if by_transcript:
             chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))

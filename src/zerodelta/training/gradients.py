@@ -215,6 +215,7 @@ class LinearGradients(Gradients):
         sent = self.without_rows()
 
         def part(block: Floats) -> IntegerArray:  # may run on a cluster, on at most 2^22 rows
+            """Return a block's exact sum of clipped integer gradients."""
             total = np.zeros((sent.width, sent.loss.outputs), dtype=np.int64)
             read = sent.loss.read(block[:, -1])
             counted = np.isfinite(read)
@@ -406,7 +407,7 @@ class CallableGradients(Gradients):
             try_gradient(gradient, origin, examples.columns, self.dimension, probe=probe)
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
-        """Return the exact sum of the quantized gradients."""
+        """Return the exact integer sum of clipped gradients at θ, over all or chosen rows."""
         blanks = self.examples.source.may_miss  # then a row of missing cells must add nothing
         if chosen is not None:
             if self._loaded is None:

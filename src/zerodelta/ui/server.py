@@ -329,6 +329,7 @@ def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) ->
 
 
 def _known_task(task: str) -> tuple[str, Planner]:
+    """Return a task's name and planner; refuse an unknown name with a suggestion."""
     known = planners()
     if task not in known:
         expected = f"one of {', '.join(sorted(known))}"
@@ -398,6 +399,8 @@ def _wish(advice: Advice, text: str) -> dict[str, Any] | None:
         return None
 
     def solution(sought: str) -> dict[str, Any]:
+        """Return the value of one number at which the forecast error is the wished one."""
+
         def error(value: Any) -> float:
             return advice.forecast({**advice.numbers, sought: value})[0].error
 
@@ -508,7 +511,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def do_GET(self) -> None:
-        """Answer one request."""
+        """Send a static file or a computed answer; refuse requests from other hosts and pages."""
         parts = urlsplit(self.path)
         names = {f"{host}:{self.server.server_port}" for host in (HOST, "localhost")}
         if self.headers.get("Host") not in names:  # DNS rebinding: another name for this address
@@ -526,6 +529,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, "text/plain; charset=utf-8", b"there is no such page")
 
     def _answer(self, compute: _Answer, request: Mapping[str, str]) -> None:
+        """Compute an answer, one request at a time within a time limit, and send it as JSON."""
         status, content = 503, {"refused": "the planner is busy with other requests."}
         if self.server.one_at_a_time.acquire(timeout=_PATIENCE):
             deadline = time.monotonic() + _SECONDS
@@ -539,6 +543,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, "application/json; charset=utf-8", body)
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
+        """Send a response with the security headers."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

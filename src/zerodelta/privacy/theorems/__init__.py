@@ -1,4 +1,4 @@
-"""Look up theorems by their labels, and return the theorem of a step.
+"""Look up theorems by their labels, and explain the steps that cite them.
 
 A theorem is an object of public numbers, and its inequality is a method: the mechanism that
 calibrates and the verifier that re-checks call the same one. No sampler is imported.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 
-from zerodelta.errors import CertificateError
 from zerodelta.privacy.readable import filled, shown
-from zerodelta.privacy.steps import Status, Step
+from zerodelta.privacy.steps import Step
 from zerodelta.privacy.theorems import mixing, noise, regression, smoothing, subsampling, testing
 from zerodelta.privacy.theorems.theorem import Theorem
 
@@ -25,21 +24,6 @@ THEOREMS: dict[str, type[Theorem]] = {
     if hasattr(entry, "label")
 }
 """All theorems that a certificate may cite, by label."""
-
-
-def theorem_of(step: Step) -> Theorem:
-    """Return the theorem of a step with its numbers, checking each domain; nothing is evaluated.
-
-    A step of an asserted theorem that is marked as proven is refused too.
-    """
-    theorem = THEOREMS.get(step.theorem)
-    if theorem is None:
-        raise CertificateError(f"unknown theorem {step.theorem[:80]!r}: no step has that label.")
-    if theorem.asserted and step.status is Status.PROVEN:
-        raise CertificateError(
-            f"step {step.theorem!r} is caller-asserted and cannot be marked as proven."
-        )
-    return theorem.read(step.numbers)
 
 
 def explain_step(step: Step) -> str:

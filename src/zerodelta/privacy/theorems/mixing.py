@@ -1,4 +1,4 @@
-"""Theorems of channels that mix with a public distribution (B1, B2, R(v), Theorem K, B4).
+"""State the theorems of channels that mix with a public distribution (B1, B2, R(v), Theorem K, B4).
 
 All these channels output (1-w)·T(y) + w·Q and differ in one number only: an upper bound M on
 sup_z T(z|y)/Q(z), the *mass ratio*. They are pure t-DP if
@@ -157,7 +157,7 @@ class PriorMixing(MixingTheorem):
             q * self.size <= 1,
             "smallest_probability",
             q,
-            "at most 1/size: no distribution on so many points has a larger one",
+            "at most 1/size: no distribution on size points has a larger one",
             "pass the smallest probability of the prior",
         )
         return upper(lambda: -ball(q).log())

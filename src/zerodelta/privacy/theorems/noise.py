@@ -1,4 +1,4 @@
-"""Theorems of noise on exact sums, tables and keys, of quantiles and selection (R, R2, P, U, Q).
+"""State the theorems of noise on sums, tables and keys, of quantiles and selection (R, P, U, Q).
 
 Sensitivities and scales are in the same unit, usually quanta of the integer lattice; both are
 exact, and so is the result.
@@ -133,6 +133,35 @@ class KNormNoiseTheorem(PureTheorem):
     def cost(self, neighbors: Neighbors) -> Fraction:
         """Return Δ/b."""
         return self.sensitivity / self.scale
+
+
+@value
+class MatrixLaplaceTheorem(PureTheorem):
+    """Matrix Laplace noise of scale b on Σ x xᵀ over rows with ‖x‖² <= s²: 2s²/b.
+
+    s²/b between neighbors of which one has one row more.
+
+    >>> theorem = MatrixLaplaceTheorem(dimension=4, squared_length=Fraction(3), scale=Fraction(10))
+    >>> theorem.cost(Neighbors.REPLACE), theorem.cost(Neighbors.ADD_REMOVE)
+    (Fraction(3, 5), Fraction(3, 10))
+    """
+
+    label = "matrix-laplace"
+    section = "W2"
+    sentence = (
+        "the difference of two Wishart matrices of {dimension} lines with one degree of freedom "
+        "more, of scale {scale}, exactly rounded, on the sums of products of integer rows of "
+        "squared length at most {squared_length}: pure DP."
+    )
+
+    dimension: Dimension
+    squared_length: Positive
+    scale: Positive
+
+    def cost(self, neighbors: Neighbors) -> Fraction:
+        """Return 2s²/b, or s²/b."""
+        rows = 2 if neighbors is Neighbors.REPLACE else 1
+        return rows * self.squared_length / self.scale
 
 
 @value
@@ -290,7 +319,7 @@ class JointQuantiles(PureTheorem):
     groups: Cells
 
     def cost(self, neighbors: Neighbors) -> Fraction:
-        """Return 4γ(1 - min g), twice that, or 4γ."""
+        """Return ε: 4γ(1 - min g) for add/remove, twice that for replace, 4γ in one group."""
         if self.least_gap * (self.levels + 1) > 1:
             raise GuaranteeError(
                 "the gaps between levels add up to 1: not all of them can be so wide."

@@ -1,4 +1,4 @@
-"""Theorems of private regression: noise in its objective (C9), or on its statistics (A9, C6).
+"""State the theorems of regression: noise in its objective (C9) or on its statistics (A9, C6).
 
 Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
 is left of the regularization, its `strength` Λ. The minimizer of
@@ -62,6 +62,7 @@ def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
         half, strength, square = ball(noise / 2), ball(lam), ball(a * a)
 
         def function(u: arb) -> tuple[arb, arb]:
+            """Return the expression in brackets at u, and its derivative."""
             slope, squared = (-u).exp(), u * u
             share = squared / (squared + square)
             curvature = slope * share
@@ -84,6 +85,7 @@ def _huber(noise: Fraction, lam: Fraction) -> Fraction:
         half, strength = ball(noise / 2), ball(lam)
 
         def function(t: arb) -> tuple[arb, arb]:
+            """Return the expression in brackets at t, and its derivative."""
             sine, cosine = t.sin_cos_pi()
             curvature = cosine**3
             derivative = half * cosine - 3 * cosine**2 * sine / (strength + curvature)

@@ -1,4 +1,4 @@
-"""Theorems that smooth with the last Gaussian step (S), or pay for small displacements (N, B3).
+"""State theorems that smooth with the last Gaussian step (S), or pay for displacements (N, B3).
 
 A transcript of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g has sensitivity Δ between
 neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
@@ -112,6 +112,7 @@ def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fract
     radius, sensitivity = float(step.radius), float(step.sensitivity)
 
     def cost(log_excess: float) -> float:
+        """Return what the order 1 + e^log_excess costs: the terms of S2 that depend on it."""
         excess = math.exp(log_excess)
         order = 1 + excess
         reach = radius + excess * sensitivity
@@ -227,6 +228,8 @@ def log_transport_radius(
     require(t >= 0, "epsilon", epsilon, "at least 0", "pass 0 or more")
 
     def radius(shrink: bool) -> float:
+        """Return ln D_q plus the logarithm of the minimum's second term, or of its 1."""
+
         def log() -> arb:
             tv = ball((1 - w) / w).log() - (1 + ball(t).exp()).log() + ball(log_delta)
             return ball(width).log() + (tv / d if shrink else 0)

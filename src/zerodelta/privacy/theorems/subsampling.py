@@ -1,4 +1,4 @@
-"""Theorems of Gaussian noise on a random batch (A6, Lemma WOR), and of units of several rows (V).
+"""State theorems of Gaussian noise on random batches (A6, Lemma WOR), and of units of rows (V).
 
 A batch of fixed size b out of n rows, without replacement, neighbors by replacement. At an integer
 order a the step has R(a) = ln(1 + 2S)/(a-1), S = Σ_k C(a,k) (1-γ)^(a-k) γ^k (e^(k(k-1)μ²/2) - 1)
@@ -125,7 +125,7 @@ class _SampledCurve(Curve):
         return _LARGEST_ORDER
 
     def value(self, order: Fraction) -> Fraction:
-        """Return a certified bound on R(order), at the order rounded up to an integer."""
+        """Return a bound on R(order): at the next integer order, or without sampling if less."""
         integer_order = max(math.ceil(order), 2)
         unsampled = order * self.mu_squared / 2
         if not self._amplified or integer_order > _LARGEST_ORDER:
@@ -262,7 +262,7 @@ class _Terms:
         return total
 
     def _largest(self, first: int, last: int, convex: bool) -> arb:
-        """Return an upper bound on f over first … last, where it is concave or convex."""
+        """Return an upper bound on f over first … last: at an end if a slope shows it, else inf."""
         if convex or last - first < 2:
             return self._log_bound(first).max(self._log_bound(last))
         if self._slope(first) <= 0:

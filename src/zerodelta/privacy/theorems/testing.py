@@ -1,4 +1,4 @@
-"""Theorems of releases after a test, whose failure is the mixing (C3-C5), and C10.3."""
+"""State the theorems of releases after a test, whose failure is the mixing (C3-C5), and C10.3."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ class _Tested(PureTheorem):
         """Return the theorem with the smallest τ >= 0 for which it holds, rounded up."""
 
         def solution() -> arb:
+            """Return the real τ for which the slack of the condition is 0."""
             log_odds = self.log_odds()
             if self.noise == "discrete":
                 return (log_odds - ball(-self.rate).exp().log1p()) / ball(self.rate) - 1

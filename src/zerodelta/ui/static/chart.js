@@ -49,7 +49,7 @@ function chart({ title, axis, x, lines, asked }) {
     Math.log(value / low) / Math.log(high / low);
   const svg = element("svg", {
     viewBox: `0 0 ${FRAME.width} ${FRAME.height}`, role: "img",
-    "aria-label": `${title}. ${names.map((name) => told(name, x, lines[name])).join(". ")}`,
+    "aria-label": `${title}. ${names.map((name) => pointsText(name, x, lines[name])).join(". ")}`,
   });
   const bottom = FRAME.height - FRAME.bottom, right = FRAME.width - FRAME.right;
   for (const value of ticks(low, high)) {
@@ -91,7 +91,7 @@ function chart({ title, axis, x, lines, asked }) {
   return figure;
 }
 
-function told(name, x, line) {
+function pointsText(name, x, line) {
   const known = line.map((value, i) => [x[i], value]).filter(([, value]) => value !== null);
   if (!known.length) return `${name}: does not apply`;
   const [first, last] = [known[0], known[known.length - 1]];
