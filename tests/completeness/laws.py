@@ -26,7 +26,6 @@ from zerodelta.exact.integers import (
     weighted_indices,
 )
 from zerodelta.exact.joint_ranks import joint_points
-from zerodelta.exact.matrix_noise import rounded_matrix_laplace
 from zerodelta.exact.noise import (
     RealKNorm,
     asymmetric_noise,
@@ -36,6 +35,7 @@ from zerodelta.exact.noise import (
     rounded_gaussian,
     rounded_k_norm,
     rounded_laplace,
+    rounded_matrix_laplace,
     rounded_student_t,
     rounded_uniform_plus_k_norm,
     sparse_ranks,

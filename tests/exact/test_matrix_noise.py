@@ -13,10 +13,10 @@ import pytest
 from purity import assert_pure
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import rounded_laplace_pmf
-from zerodelta.exact import matrix_noise
+from zerodelta.exact import noise as samplers
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.float_balls import FloatBalls
-from zerodelta.exact.matrix_noise import ROOT, quantum_of, rounded_matrix_laplace
+from zerodelta.exact.noise import ROOT, quantum_of, rounded_matrix_laplace
 from zerodelta.exact.noise_tails import MatrixLaw
 from zerodelta.mechanisms.sum_noise import DIAGONAL, OFF_DIAGONAL, MatrixLaplace
 from zerodelta.privacy.parameters import Neighbors
@@ -155,9 +155,9 @@ def test_an_undecided_entry_is_extended_with_its_lines(monkeypatch: pytest.Monke
     """A center that puts the first entry on a boundary for all that 64 bits of each line say."""
     bits = ReplayBits("boundary")
     words = bits.words(2 * 2 * 3).reshape(2, 6)
-    lines = matrix_noise._Lines(words, bits)
+    lines = samplers._Lines(words, bits)
     value = lines.nearest(0, 1, factor=Fraction(1 << 40), shift=Fraction(0))
-    again = matrix_noise._Lines(words, bits)
+    again = samplers._Lines(words, bits)
     assert again.nearest(1, 0, factor=Fraction(1 << 40), shift=Fraction(0)) == value
     deep = Fraction(1 << 90)
     first = lines.nearest(0, 1, factor=deep, shift=Fraction(0))
@@ -168,7 +168,7 @@ def test_an_undecided_entry_is_extended_with_its_lines(monkeypatch: pytest.Monke
 def test_the_radius_covers_what_words_leave_open() -> None:
     """Both ends of a line of short words: the products of the two differ by less than radii say."""
     words = np.full((2, 6), 3 << 40, dtype=np.uint64)
-    found = [matrix_noise._products(words + np.uint64(step)) for step in (0, 1)]
+    found = [samplers._products(words + np.uint64(step)) for step in (0, 1)]
     apart = np.abs(found[0].middle - found[1].middle)
     assert (apart <= found[0].radius + found[1].radius).all()
     assert (apart > 2.0**-50).any(), "the words leave something open"

@@ -85,7 +85,7 @@ _SMALLEST_SPLIT = Fraction(1, 1 << 20)
 """The least distance of coefficients of counts noise relative to the largest; others are moved."""
 
 _ROOT_EXCESS = 1 + Fraction(1, 10_000)
-"""A bound of `matrix_noise.ROOT` over √2."""
+"""A bound of `noise.ROOT` over √2."""
 
 _COARSE_SCALE = 8
 """Beyond this scale rounding changes the error of counts by less than 0.1 %."""
@@ -492,7 +492,7 @@ class CountsLaw(Law):
 class MatrixLaw(Law):
     """Entries of a symmetric matrix of matrix Laplace noise, on weighted integers (theory W2).
 
-    Entries off the diagonal are multiplied by `matrix_noise.ROOT`, about √2, so that a form with
+    Entries off the diagonal are multiplied by `noise.ROOT`, about √2, so that a form with
     coefficients c is tr(AZ)·scale with ‖A‖ = ‖c‖ in the Frobenius norm, up to `_ROOT_EXCESS`.
     `dimension` is the width w of the matrix.
 

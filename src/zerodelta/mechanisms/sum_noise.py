@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.matrix_noise import quantum_of, rounded_matrix_laplace
 from zerodelta.exact.noise import (
+    quantum_of,
     rounded_count_noise,
     rounded_gaussian,
     rounded_k_norm,
     rounded_laplace,
+    rounded_matrix_laplace,
 )
 from zerodelta.exact.noise_tails import (
     NOISE_LAWS,
