@@ -37,7 +37,7 @@ docs: env ## the documentation site, into site/: open site/index.html, no networ
 test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
-quick: env ## in a minute: completeness, and the tests that reach what differs from REF (HEAD)
+quick: env ## completeness, and for a minute the tests that reach what differs from REF (HEAD)
 	$(BIN)/python tests/quick.py $(REF)
 
 check: lint types layers test ## exactly what CI runs

@@ -117,7 +117,7 @@ def reference() -> dict[str, str]:
     for name, page in listed().items():
         lines = [f"# {page.pop('title')}", "", page.pop("about"), ""]
         for room, names in page.items():
-            for item in public(import_module(room)) if names == "all" else names:
+            for item in shown(room, names):
                 lines += entry(import_module(room), item)
         pages[f"reference/{name}.md"] = "\n".join(lines)
     return {**pages, "reference/command-line.md": command_line()}
@@ -135,6 +135,14 @@ def listed() -> dict[str, Any]:
             room = ".".join(filter(None, ["zerodelta", INDEX[name].room]))
             pages[task.page].setdefault(room, []).append(task.verb.__name__)
     return pages
+
+
+def shown(room: str, names: list[str] | str) -> list[str]:
+    """Return what a page shows of a room: a list of names, "all", or all that `zerodelta` lacks."""
+    if not isinstance(names, str):
+        return names
+    elsewhere = set() if names == "all" else set(import_module("zerodelta").__all__)
+    return [name for name in public(import_module(room)) if name not in elsewhere]
 
 
 def public(room: ModuleType) -> list[str]:

@@ -9,24 +9,21 @@ True
 
 from __future__ import annotations
 
+from zerodelta import spaces
 from zerodelta.channels.channel import is_purifier
 from zerodelta.channels.purification import Plan, plan, purify
 from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP, calibrate
 from zerodelta.privacy.composition import compose
-from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
+from zerodelta.spaces import *  # noqa: F403
 
 __all__ = [
+    *spaces.__all__,
     "RDP",
     "ZCDP",
     "ApproxDP",
-    "Ball",
-    "Box",
-    "Finite",
     "GaussianDP",
-    "Multiset",
     "Plan",
     "PureDP",
-    "Subsets",
     "calibrate",
     "compose",
     "is_purifier",

@@ -15,27 +15,32 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import zerodelta as zd
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
+from cli.people import run
 from completeness import walk
 from completeness.drawn import HELD, NO_NOISE, WHERE, Adds, Chooses, mistakes
 from completeness.laws import LAWS, SAMPLER_OF, stated, unexplained
 from completeness.samplers import DRAWN_FROM
 from completeness.watched import Draw, watched
-from data.test_readers import SOURCES
+from data.sources import WRITERS, written
+from data.test_readers import KINDS, SOURCES, arrow
 from exact.test_noise_tails import law as noise_law
 from golden.golden import CASES, asked
 from golden.seams import replayed
 from mechanisms.test_keys_are_drawn_exactly import UNIVERSES
 from privacy.test_claims import EXAMPLES
 from privacy.theorem_cases import CASES as CERTIFICATES
-from spaces.test_finite_spaces import enumerated
-from spaces.test_totality import LATTICES, SPACES
+from spaces.every_space import SPACES, enumerated
+from spaces.test_totality import LATTICES
+from zerodelta import spaces
 from zerodelta.channels.channel import Mixing, NumericalError, Purifier
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
+from zerodelta.data.arrays import FILES, stores_names
 from zerodelta.data.spark import spark_reader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_tails import NOISE_LAWS, Law, NoiseLaw
@@ -44,7 +49,7 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.verify import base_claim
-from zerodelta.spaces import FiniteSpace, Space
+from zerodelta.spaces import Finite, FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spaces.keys import KeyUniverse
 
 LISTED = [
@@ -221,12 +226,48 @@ def test_every_channel_is_enumerated() -> None:
 
 
 def test_every_space_is_given_any_object() -> None:
-    check(Space, SPACES, file="tests/spaces/test_totality.py", name="SPACES")
+    check(Space, SPACES, file="tests/spaces/every_space.py", name="SPACES")
 
 
 def test_every_finite_space_is_enumerated() -> None:
-    spaces = [space for space, _ in enumerated()]
-    check(FiniteSpace, spaces, file="tests/spaces/test_finite_spaces.py", name="enumerated")
+    every = [space for space, _ in enumerated()]
+    check(FiniteSpace, every, file="tests/spaces/every_space.py", name="enumerated")
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space)[:60])
+def test_a_value_of_every_space_is_planned_published_verified_and_saved(
+    space: Space, tmp_path: Path
+) -> None:
+    assert is_known(space), f"decorate {type(space).__name__} with @trusted_space, above all others"
+    claim = zd.ApproxDP("1/2", -1e5)
+    last = space.element(space.size - 1) if isinstance(space, FiniteSpace) else None
+    for number, value in enumerate((None, last)):
+        release = zd.purify(value, space=space, claim=claim, epsilon=1)
+        zd.verify(release.certificate, epsilon=1)
+        assert space.contains(release.value)
+        release.save(file := tmp_path / f"{number}.json")
+        loaded = zd.load(file).value
+        assert type(loaded) is type(release.value)
+        assert np.array_equal(loaded, release.value)
+
+
+def test_a_space_of_someone_else_is_not_known() -> None:
+    """Whatever it says of itself: a subclass may publish anything."""
+    names = {"__slots__": (), "__module__": Finite.__module__, "__qualname__": "Finite"}
+    other = type("Finite", (Finite,), names)(3)
+    for space in (other, LqBall(2, 1, norm=3), object(), None):
+        assert not is_known(space)
+    with pytest.raises(zd.errors.ParameterError, match="no subclass"):
+        zd.plan(other, epsilon=1)
+
+
+def test_every_space_is_offered() -> None:
+    within = {WithExtra}  # made by studies
+    own = [kind for kind in walk.subclasses(Space) if kind.__module__.startswith(spaces.__name__)]
+    missing = [
+        kind.__name__ for kind in own if kind not in within and kind.__name__ not in spaces.__all__
+    ]
+    assert not missing, f"add {missing} to __all__ in src/zerodelta/spaces/__init__.py"
 
 
 def test_every_lattice_is_given_any_object() -> None:
@@ -245,8 +286,26 @@ def test_every_universe_of_keys_is_enumerated() -> None:
 def test_every_reader_hands_out_the_same_cells(tmp_path: Path) -> None:
     listed = walk.readers_of(SOURCES.values(), tmp_path) | OF_THEIR_OWN.keys()
     file = "tests/data/test_readers.py"
-    found = walk.missing(walk.readers(), listed, file=file, name="SOURCES")
+    name = "SOURCES (of a file: its ending to FILES in data/arrays.py and to WRITERS)"
+    found = walk.missing(walk.readers(), listed, file=file, name=name)
     assert not found, "\n".join(found)
+
+
+def test_every_format_of_files_is_tried_documented_and_taken_by_the_command_line(
+    tmp_path: Path,
+) -> None:
+    tried = {FILES[ending] for ending in WRITERS}
+    data = (walk.TESTS.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    for ending, reader in FILES.items():
+        assert reader in tried, f"add {ending!r} to WRITERS in tests/data/sources.py"
+        assert f"`{ending}`" in data, f"add `{ending}` to the table of sources in docs/data.md"
+    for ending in WRITERS:
+        path, schema = written(ending, arrow(), tmp_path), tmp_path / f"{ending}.toml"
+        header = () if stores_names(path) else ("--header",)
+        code, told = run("init", path, "--schema", schema, *header)
+        assert code == 0, told
+        text = schema.read_text(encoding="utf-8")
+        assert [name for name in KINDS if f"# {name} = " not in text] == []
 
 
 def test_every_claim_obeys_the_laws_of_claims() -> None:

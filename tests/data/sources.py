@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,16 +32,44 @@ def structured(table: pa.Table, _: Path | None = None) -> Any:
     return found
 
 
-def csv(table: pa.Table, folder: Path, name: str = "people.csv") -> Path:
-    def cell(value: Any) -> str:
-        text = "" if value is None else str(value)
-        return '"' + text.replace('"', '""') + '"' if '"' in text else text
+def csv_text(table: pa.Table) -> bytes:
+    """Return a table in CSV; a text that is no valid UTF-8 is written as it is."""
 
-    lines = [",".join(table.column_names), *(",".join(map(cell, row)) for row in lists(table))]
-    content = ("\n".join(lines) + "\n").encode()
-    path = folder / name
+    def cell(value: Any) -> bytes:
+        text = value if isinstance(value, bytes) else str("" if value is None else value).encode()
+        return b'"' + text.replace(b'"', b'""') + b'"' if {*b'",'} & {*text} else text
+
+    columns = [
+        (column.cast(pa.binary()) if pa.types.is_string(column.type) else column).to_pylist()
+        for column in table.columns
+    ]
+    lines = [b",".join(map(cell, row)) for row in zip(*columns, strict=True)]
+    return b"".join(line + b"\n" for line in [",".join(table.column_names).encode(), *lines])
+
+
+def csv(table: pa.Table, folder: Path, name: str = "people.csv") -> Path:
+    path, content = folder / name, csv_text(table)
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return path
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], object]] = {
+    ".csv": lambda table, path: path.write_bytes(csv_text(table)),
+    ".parquet": lambda table, path: pq.write_table(table, path, row_group_size=4),
+}
+"""How a file of each format is written, in several parts if it can have them.
+
+That it is a source, its odd cells, its damage and its pickling follow in test_readers.py.
+"""
+
+
+def written(ending: str, table: pa.Table, folder: Path) -> Path:
+    path = folder / f"people{ending}"
+    WRITERS[ending](table, path)
+    return path
+
+
+FILES = {f"file {ending}": partial(written, ending) for ending in WRITERS}
 
 
 def parquet(table: pa.Table, folder: Path, groups: int = 1) -> Path:
@@ -98,6 +127,7 @@ HOLDERS: dict[str, Holder] = {
     ],
     "csv": csv,
     "csv.gz": lambda table, folder: csv(table, folder, "people.csv.gz"),
+    **FILES,
     "duckdb": relation,
     "duckdb query": query,
 }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -14,25 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spaces.every_space import enumerated
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite, FiniteSpace, Multiset, Subsets, WithExtra
 from zerodelta.spaces.finite import rank, unrank
-
-
-def enumerated() -> Iterable[tuple[FiniteSpace, set[Any]]]:
-    yield Finite(7), set(range(7))
-    yield Finite(["b", "a", 3]), {"b", "a", 3}
-    for of in range(1, 8):
-        for size in range(1, of + 1):
-            yield Subsets(of=of, size=size), set(itertools.combinations(range(of), size))
-    for universe in range(1, 6):
-        for size in range(1, 6):
-            items = itertools.combinations_with_replacement(range(universe), size)
-            yield Multiset(universe, size), set(items)
-    words = ["z", "y", "x"]
-    yield Multiset(words, 2), set(itertools.combinations_with_replacement(words, 2))
-    yield WithExtra(Finite(3), "none"), {0, 1, 2, "none"}
-    yield WithExtra(Subsets(of=3, size=2), None), {(0, 1), (0, 2), (1, 2), None}
 
 
 @pytest.mark.parametrize(
@@ -74,14 +57,6 @@ def test_binomial_thresholds_are_decided_exactly() -> None:
             exact = math.comb(item, place)
             assert unrank(exact, of=of, size=place)[-1] == item
             assert unrank(exact - 1, of=of, size=place)[-1] == item - 1
-
-
-def test_huge_spaces_are_exact() -> None:
-    generator = random.Random(0)
-    spaces = [Subsets(of=10**6, size=300), Subsets(of=2000, size=1000), Multiset(2**40, 300)]
-    for space in spaces:
-        for index in (generator.randrange(space.size), 0, space.size - 1):
-            assert space.index(space.element(index)) == index
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from spaces.every_space import LARGE, SPACES
 from spaces.garbage import GARBAGE, anything
 from zerodelta.privacy.steps import Step
 from zerodelta.spaces import (
@@ -27,30 +29,6 @@ from zerodelta.spaces import (
     WithExtra,
 )
 from zerodelta.spaces.lattices import UnequalGrid
-
-SPACES: list[Space] = [
-    Finite(1),
-    Finite(16),
-    Finite(10**30),
-    Finite(["a", "b", 3, 2.5, None, (1, ("x", True)), math.inf]),
-    Finite([False, True]),
-    Subsets(of=7, size=3),
-    Subsets(of=5, size=5),
-    Subsets(of=10**3, size=3),
-    Multiset(4, 3),
-    Multiset(["x", "y"], 2),
-    Multiset(2**40, 5),
-    WithExtra(Finite(16), "none"),
-    WithExtra(Finite(["a", 2.5]), None),
-    WithExtra(Subsets(of=5, size=2), (1, "x")),
-    Box(0, 1),
-    Box("1/3", 1, dimension=2),
-    Box([-1, 1e-200], ["1e100", 2e-150]),
-    *(Ball(2, 1, norm=norm) for norm in (1, 2, math.inf)),
-    *(Ball(1, "1/7", norm=norm, center=3) for norm in (1, 2, math.inf)),
-    *(Ball(2, 2, norm=norm, center=[1e100, "1/3"]) for norm in (1, 2, math.inf)),
-    *(Ball(2, "1e-150", norm=norm) for norm in (1, 2, math.inf)),
-]
 
 LATTICES: list[GridLattice | UnequalGrid | BallLattice] = [
     Box(0, 1).grid(1),
@@ -117,6 +95,30 @@ def test_anything_becomes_an_element(value: Any) -> None:
         check_space(space, value)
     for lattice in LATTICES:
         check_lattice(lattice, value)
+
+
+@pytest.mark.parametrize(
+    ("space", "tries"),
+    [
+        *((space, 20) for space in SPACES if isinstance(space, FiniteSpace)),
+        *((s, 1) for s in LARGE),
+    ],
+    ids=lambda case: repr(case)[:60],
+)
+def test_an_element_has_the_number_by_which_it_is_asked_for(space: FiniteSpace, tries: int) -> None:
+    """At the ends, in the middle, and anywhere: of spaces that no test enumerates, too."""
+    size, generator = space.size, random.Random(0)
+    places = {
+        0,
+        1,
+        size // 2,
+        size - 2,
+        size - 1,
+        *(generator.randrange(size) for _ in range(tries)),
+    }
+    for index in places:
+        if 0 <= index < size:
+            assert space.index(space.element(index)) == index
 
 
 def test_what_is_no_element_becomes_the_fixed_one() -> None:

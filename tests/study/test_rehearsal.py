@@ -116,6 +116,28 @@ def test_a_result_must_be_in_the_space(space: Space, good: Any, bad: Any, otherw
         made(**options).run(lambda s: bad)
 
 
+SHAPES: list[tuple[Space, Any, str]] = [
+    (Finite(4), [1, 2, 3], r"one value, and none of shape \(3,\) \(study.mean\(0\) is the mean of"),
+    (Finite(4), np.zeros((2, 2)), r"one value, and none of shape \(2, 2\)"),
+    (Box(0, 1, dimension=2), 0.5, r"of shape \(2,\), and not \(\)"),
+    (Ball(3, 1), [[0, 0, 1]], r"of shape \(3,\), and not \(1, 3\)"),
+    (Ball(3, 1), [0, np.nan, 1], r"study.publish\(value\).$"),
+    (Finite(4), [[1], [2, 3]], r"study.publish\(value\).$"),
+    (Finite(4), None, r"study.publish\(value\).$"),
+    (Subsets(of=5, size=2), [1], r"study.publish\(value\).$"),
+]
+
+
+@pytest.mark.parametrize(("space", "bad", "words"), SHAPES, ids=lambda part: repr(part)[:30])
+@pytest.mark.parametrize("otherwise", [None, "none"])
+def test_a_result_of_another_shape_is_told_the_right_one(
+    space: Space, bad: Any, words: str, otherwise: Any
+) -> None:
+    options = {"otherwise": otherwise} if isinstance(space, Finite) else {}
+    with pytest.raises(ParameterError, match=words):
+        made(publish=space, **options).run(lambda s: bad)
+
+
 @pytest.mark.parametrize("columns", [2, 6])
 @pytest.mark.parametrize("bounds", [None, (0, 1)])
 def test_a_cholesky_of_a_covariance_is_let_through(columns: int, bounds: Any) -> None:

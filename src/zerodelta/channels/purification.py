@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
+from zerodelta import spaces
 from zerodelta.channels.channel import Mixing, as_claim
 from zerodelta.channels.kernels import SmoothMix
 from zerodelta.channels.mixes import ProfileMix
@@ -59,8 +60,8 @@ class Plan:
 
     Parameters
     ----------
-    space : Finite, Subsets, Multiset, Box or Ball
-        The values that may be published.
+    space : Space
+        The values that may be published: a space of `zerodelta.purification`.
     target : Target
         The inputs: ε and the mixing probability, a base, a resolution, a sensitivity.
     purifier : PlannedChannel
@@ -294,8 +295,8 @@ def plan(
 
     Parameters
     ----------
-    space : Finite, Subsets, Multiset, Box or Ball
-        The values that may be published.
+    space : Space
+        The values that may be published: a space of `zerodelta.purification`.
     epsilon : int, float, Fraction or str
         The pure ε of the release.
     mixing_probability : number, default 1/100
@@ -345,7 +346,7 @@ def plan(
         is_known(space),
         "space",
         space,
-        expected="a space of this library, no subclass: Finite, Subsets, Multiset, Box or Ball",
+        expected=f"a space of zerodelta.purification ({', '.join(spaces.__all__)}), no subclass",
         remedy="say what may be published, such as zd.Finite(16) or zd.Ball(10, 1.0)",
     )
     target = Target.of(
@@ -406,8 +407,8 @@ def purify(
     ----------
     value : object
         The mechanism's answer. Any object is mapped into the space.
-    space : Finite, Subsets, Multiset, Box or Ball
-        The values that may be published.
+    space : Space
+        The values that may be published: a space of `zerodelta.purification`.
     claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
         The claim of the mechanism; it may be left out only with a `profile`.
     profile : sequence of numbers, optional

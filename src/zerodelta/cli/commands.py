@@ -155,11 +155,14 @@ def _function(name: str, command: Command) -> Callable[..., None]:
     return run
 
 
+_DATA = "A data file, such as people.csv."
+
+
 def _parameters(command: Command) -> list[inspect.Parameter]:
     """Return the typer parameters of a command: file, columns, target, options."""
     columns_help = "The column." if command.columns == "one" else "The columns."
     arguments = [
-        _parameter("data", str, typer.Argument(help="A CSV or Parquet file.", metavar="DATA"), ...),
+        _parameter("data", str, typer.Argument(help=_DATA, metavar="DATA"), ...),
     ]
     if command.columns != "none":
         arguments.append(

@@ -13,7 +13,7 @@ from typing import Any
 
 from zerodelta.cli.verify_files import certificate_in
 from zerodelta.coq.proof_file import ProofFile, missing, proof_file, run_coq
-from zerodelta.data.arrays import reader_of
+from zerodelta.data.arrays import reader_of, stores_names
 from zerodelta.errors import CertificateError
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.readable import equals, write_new
@@ -112,9 +112,8 @@ _TAIL = """
 
 
 def names_in(data: Path, *, header: bool, file: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the columns, from a CSV header or a Parquet file's schema."""
-    parquet = data.suffix.lower() in (".parquet", ".pq")
-    return reader_of(data, dict(file)).names if header or parquet else ()
+    """Return the names of the columns, from the first line or from where the file stores them."""
+    return reader_of(data, dict(file)).names if header or stores_names(data) else ()
 
 
 def template(data: Path, names: Sequence[str], *, header: bool, file: Mapping[str, Any]) -> str:

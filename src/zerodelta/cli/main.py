@@ -233,7 +233,7 @@ def version() -> None:
 
 @app.command(epilog=examples("zerodelta init people.csv --header"))
 def init(
-    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[Path, typer.Argument(help="A data file, such as people.csv.", metavar="DATA")],
     header: Annotated[
         bool | None,
         typer.Option("--header/--no-header", help="Say whether the first line holds names."),
@@ -254,6 +254,7 @@ def init(
 ) -> None:
     """Write a schema to fill in; only the names of columns are read."""
     from zerodelta.cli.files import names_in, template
+    from zerodelta.data.arrays import stores_names
     from zerodelta.errors import require
     from zerodelta.privacy.readable import write_new
 
@@ -262,7 +263,7 @@ def init(
     file: dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
     if quote is not None:
         file["quote"] = None if quote == "none" else quote
-    if header is None and data.suffix.lower() not in (".parquet", ".pq"):
+    if header is None and not stores_names(data):
         remedy = "pass --header, or --no-header if the first line is a person's row"
         expected = "a statement whether the first line holds the names of the columns"
         require(sys.stdin.isatty(), "header", expected=expected, remedy=remedy)

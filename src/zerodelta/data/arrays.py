@@ -433,7 +433,17 @@ def _rows(frame: Any, columns: tuple[str, ...], batch: int) -> Iterator[Batch]:
 # It depends on the type of the source or the ending of a path, never on contents.
 
 _OPTIONS = tuple(option.name for option in fields(CsvFormat))
-_CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
+
+FILES: Mapping[str, Callable[..., Reader]] = {
+    ".csv": csv_reader,
+    ".tsv": csv_reader,
+    ".txt": csv_reader,
+    ".parquet": parquet_reader,
+    ".pq": parquet_reader,
+}
+"""The reader of files, by their ending. Files other than CSV store the names of their columns."""
+
+_ENDINGS = ", ".join(FILES)
 
 
 def reader_of(
@@ -446,7 +456,7 @@ def reader_of(
     source : array, list of rows, frame, path, query
         A NumPy array, a list of rows, a pandas, Polars (eager or lazy) or PyArrow frame, an Arrow
         stream or dataset, a DuckDB relation or ``(sql, connection)``, a Spark DataFrame, the path
-        of a CSV or Parquet file, a pattern of several, or a list of `pathlib.Path`.
+        of a file with an ending of `FILES`, a pattern of several, or a list of `pathlib.Path`.
     file : dict, optional
         The format of CSV files, by the fields of `CsvFormat`; ignored for other sources.
     declared : sequence of str
@@ -481,8 +491,8 @@ def reader_of(
         "source",
         type(source),
         expected="an array, a list of rows, a pandas, Polars or PyArrow frame, an Arrow dataset, "
-        "a DuckDB relation or (sql, connection), a Spark DataFrame, or the path of a CSV or "
-        "Parquet file",
+        "a DuckDB relation or (sql, connection), a Spark DataFrame, or the path of a file that "
+        f"ends in {_ENDINGS}",
         remedy="pass one of these, or np.asarray(source)",
     )
 
@@ -490,23 +500,32 @@ def reader_of(
 def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
     """Return the reader of files, chosen by their endings."""
     endings = {_ending(path) for path in matching_files(source)}
+    readers = {FILES.get(ending) for ending in endings}
+    reader = readers.pop()
+    if reader is None or readers:
+        raise ParameterError(
+            "source",
+            expected=f"files that end in {_ENDINGS} (texts also with .gz), all of one format",
+            remedy="rename the files, or open each format separately",
+        )
+    if reader is not csv_reader:
+        return reader(source)
     if endings == {".tsv"}:
         file = {"delimiter": "\t", **file}
-    if endings <= set(_CSV):
-        return csv_reader(source, CsvFormat(**file), declared=declared)
-    if endings <= set(_PARQUET):
-        return parquet_reader(source)
-    raise ParameterError(
-        "source",
-        expected="files that end in .csv, .tsv, .txt (or these with .gz), or all in .parquet",
-        remedy="rename the files, or open each kind separately",
-    )
+    return csv_reader(source, CsvFormat(**file), declared=declared)
+
+
+def stores_names(path: Path) -> bool:
+    """Tell by its ending whether a file names its columns; of CSV the caller says so."""
+    return FILES.get(_ending(path), csv_reader) is not csv_reader
 
 
 def _ending(path: Path) -> str:
+    """Return the ending in lower case; texts may be compressed, with .gz after it."""
     name = path.name.lower()
     ending = Path(name.removesuffix(".gz")).suffix
-    return ending + ".gz" if name.endswith(".gz") and ending in _PARQUET else ending
+    is_text = FILES.get(ending, csv_reader) is csv_reader
+    return ending if is_text or not name.endswith(".gz") else f"{ending}.gz"
 
 
 def _is_query(source: Any) -> bool:

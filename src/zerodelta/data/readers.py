@@ -124,7 +124,20 @@ _FAILED: Any = object()
 class Reader:
     """Cells of named columns, batch by batch; every row is in exactly one batch.
 
-    Which rows are together in a batch or a part changes no cell.
+    Which rows are together in a batch or a part changes no cell. What else a good reader promises:
+
+    - Making it reads a header or a footer, and no row; `count` may read rows.
+    - Any thread may call each part, and call it again; a part opens its file itself. Files are not
+      mapped into memory: one that shrinks would end the process.
+    - `scan` gets columns in any order, also one of them twice, and yields them as asked for. A name
+      that occurs twice in the source is refused by `places`, whoever asks for it.
+    - Whatever the engine may raise on rows goes through `guarded` or `attempt`, which say one fixed
+      sentence. What can be seen before the first row (no such file, no footer) is a
+      `ParameterError` without a cause.
+    - A reader of files can be pickled: functions are named, their arguments bound by `partial`.
+    - A file that this library reads by itself has no `premise` and is not `bare`: its names and
+      types are what the file says. `premise` is for code of others that computes rows; `bare` is
+      for tables that the caller prepared.
     """
 
     text: str

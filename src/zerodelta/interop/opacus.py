@@ -157,8 +157,8 @@ def plan(
     ----------
     engine, loader
         As in `claim`.
-    space : Finite, Subsets, Multiset, Box or Ball
-        The set of results that may be published.
+    space : Space
+        The set of results that may be published, a space of `zerodelta.purification`.
     epsilon : int, float, Fraction or str
         The pure ε of the release.
     mixing_probability : number, default 1/100

@@ -52,8 +52,9 @@ def purified(
     ----------
     measurement : opendp.mod.Measurement
         Under zero-concentrated, Rényi, approximate or smoothed max divergence.
-    space : Finite, Subsets, Multiset, Box or Ball
-        The public set of results; the output of the measurement is mapped into it.
+    space : Space
+        The public set of results, a space of `zerodelta.purification`; the output of the
+        measurement is mapped into it.
     epsilon : int, float, Fraction or str
         The pure ε at `d_in`.
     d_in : int or float

@@ -551,8 +551,9 @@ def purify_choice(
     ----------
     value : object
         u_apx of the paper, the choice of the mechanism. Any object is mapped into the space first.
-    space : Finite, Subsets or Multiset
-        Y of the paper, the set of possible outputs, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
+    space : FiniteSpace
+        Y of the paper, the set of possible outputs, of any size: a finite space of
+        `zerodelta.purification`; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
     epsilon, base_epsilon, base_steps
         As in `purify_ball`; `epsilon` is 2ε of the paper.
     log_delta, delta : number

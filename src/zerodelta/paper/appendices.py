@@ -51,8 +51,8 @@ def mix_choice(
     ----------
     value : object
         The choice of the mechanism. Any object is mapped into the space first.
-    space : Finite, Subsets or Multiset
-        The set of possible outputs.
+    space : FiniteSpace
+        The set of possible outputs, a finite space of `zerodelta.purification`.
     base_epsilon : number, optional
         ε of the mechanism; all of `epsilon` by default, because mixing costs no ε.
     mixing_weight : number

@@ -31,7 +31,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.steps import Status, Step
-from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
+from zerodelta.spaces import EuclideanSpace, Finite, FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spine.plan import ReleasePlan, row_count_sentence, units_step
 from zerodelta.value import value
 
@@ -523,7 +523,7 @@ class Rehearsal:
                 "result of the program",
                 _shown(value),
                 expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
-                remedy="return the value to publish, or publish it with study.publish(value)",
+                remedy=_remedy(reveal(value), space),
             )
             raise self._refused
 
@@ -538,6 +538,22 @@ def check_number(refused: int, planned: int) -> None:
         remedy="make the study with a larger rounds=, or pass smaller shares; a query beyond the "
         "plan is answered by a constant. run(…, rehearse=False) allows it",
     )
+
+
+def _remedy(value: Any, space: Space) -> str:
+    """Return what to do about a value of a rehearsal; a wrong shape is named, and the right one."""
+    publish = "return the value to publish, or publish it with study.publish(value)"
+    base = space.base if isinstance(space, WithExtra) else space
+    try:
+        shape = np.shape(value)
+    except Exception:  # a list of lists of several lengths, or an object that cannot be an array
+        return publish
+    if isinstance(base, EuclideanSpace) and shape != (base.dimension,):
+        return f"{publish}: of shape {(base.dimension,)}, and not {shape}"
+    if isinstance(base, Finite) and shape:
+        one = "study.mean(0) is the mean of column 0, study.mean([0, 1]) has two entries"
+        return f"{publish}: one value, and none of shape {shape} ({one})"
+    return publish
 
 
 def _shown(value: Any) -> str:

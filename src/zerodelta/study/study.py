@@ -96,7 +96,7 @@ class Study(InternalQueries):
     epsilon : rational
         The pure ε of what is published.
     publish : Space
-        The values that may be published: `Finite`, `Subsets`, `Multiset`, `Box` or `Ball`.
+        The values that may be published: a space of `zerodelta.purification`.
     rounds : int or list of rationals
         The number of queries, or their relative shares.
     mixing_probability : rational, default 1/1000

@@ -45,8 +45,8 @@ def open(
     Parameters
     ----------
     source : path, glob, frame, array, relation or query
-        A CSV or Parquet file or several, a NumPy array, a pandas, Polars or Arrow table, a DuckDB
-        relation, a Polars lazy frame or a Spark DataFrame.
+        A file or several (CSV and Parquet, for example), a NumPy array, a pandas, Polars or Arrow
+        table, a DuckDB relation, a Polars lazy frame or a Spark DataFrame.
     columns : dict of kinds
         The columns that may be used, by name: `zd.number(0, 120)`, `zd.category([...])`,
         `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows. Names
