@@ -89,7 +89,7 @@ def _matrix(n: Numbers) -> list[Stated]:
 
     def fits(told: Any) -> bool:
         quanta = DIAGONAL * n["scale"] / F(told)
-        return quanta.denominator == 1 and quanta.numerator.bit_count() == 1
+        return bool(quanta.denominator == 1 and quanta.numerator.bit_count() == 1)
 
     return [noise(rounded_matrix_laplace, dimension=n["dimension"], scale=fits)]
 
