@@ -229,25 +229,40 @@ def test_half_of_the_noise_is_found(noise: AddedNoise, monkeypatch: pytest.Monke
     assert any("no theorem" in line for line in drawn.mistakes(held))
 
 
-SMALL, HUGE = 1 << 40, 1 << 70
+SMALL, EDGE, HUGE = 1 << 40, 1 << 62, 1 << 70
 
 
-def looks_huge(small: list[int], huge: list[int]) -> bool:
-    """Tell whether draws of scale 2^70 are those of scale 2^40 in a finer unit, to the last bit."""
-    parts = [8 * z // scale for scale, draws in ((SMALL, small), (HUGE, huge)) for z in draws]
+def alike(small: list[int], large: list[int], scale: int) -> bool:
+    """Tell whether draws of this scale are those of scale 2^40, in a finer unit."""
+    first, second = [8 * z // SMALL for z in small], [8 * z // scale for z in large]
+    return two_sample(first, second) > 1e-3
+
+
+def full(huge: list[int]) -> bool:
+    """Tell whether the last bits of draws are as random as the others."""
     last = np.bincount([z % 8 for z in huge], minlength=8).tolist()
-    alike = two_sample(parts[: len(small)], parts[len(small) :])
-    return alike > 1e-3 and goodness_of_fit(last, [1 / 8] * 8) > 1e-3
+    return goodness_of_fit(last, [1 / 8] * 8) > 1e-3
+
+
+def wrapped(draws: list[int]) -> list[int]:
+    return [(z + (1 << 63)) % (1 << 64) - (1 << 63) for z in draws]
 
 
 @EACH
 def test_huge_noise_is_neither_wrapped_nor_rounded(noise: AddedNoise) -> None:
-    """A law with a scale far above all else is that of the scale: at 2^70 as at 2^40."""
+    """A law with a scale far above all else is that of the scale: at 2^70 as at 2^40.
+
+    Single draws of scale 2^62 are of either kind: some fit 64 bits, some almost.
+    """
     small = [int(z) for z in noise.scaled(SMALL).noise(20_000, ReplayBits("small"))]
     found = noise.scaled(HUGE).noise(3000, ReplayBits("huge"))
     assert found.dtype == object
     huge = found.tolist()
     assert {type(z) for z in huge} == {int}
-    assert looks_huge(small, huge)
-    assert not looks_huge(small, [(z + (1 << 63)) % (1 << 64) - (1 << 63) for z in huge])
-    assert not looks_huge(small, [int(float(z)) for z in huge])
+    assert alike(small, huge, HUGE)
+    assert full(huge)
+    assert not alike(small, wrapped(huge), HUGE)
+    assert not full([int(float(z)) for z in huge])
+    edge = [int(noise.scaled(EDGE).noise(1, ReplayBits(f"{i}"))[0]) for i in range(1000)]
+    assert alike(small, edge, EDGE)
+    assert not alike(small, wrapped(edge), EDGE)
