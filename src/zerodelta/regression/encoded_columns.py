@@ -23,7 +23,7 @@ from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.objective import Expected
 from zerodelta.spaces import Box
 from zerodelta.spine.plan import Facts
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The public bound on the length of scaled rows ------------------------------------------------
 # The bound is the length of a corner, or a shorter one that clips rows. Shorter rows need less
@@ -143,6 +143,7 @@ def as_radius(radius: Rational) -> Fraction:
 _BATCH = 1 << 16
 
 
+@published
 @value(eq=False)
 class Encoding:
     """Encode declared columns, in their order, as numeric ones.
@@ -363,6 +364,7 @@ def _numbered(count: int) -> tuple[str, ...]:
 # Columns are scaled to [-1, 1] by public bounds, elementwise: no row affects another's scale.
 
 
+@published
 @value(eq=False)
 class ColumnBounds:
     """The lower and the upper bound of each column.
