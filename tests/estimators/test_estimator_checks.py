@@ -16,8 +16,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from estimators.instances import ALL, PASSED, name, same_noise_in_every_fit
 from zerodelta.sklearn import BoundedScaler
 
-VALUE = "demands an exception because of a value; values are mapped, an exception is an output"
-LABELS = "demands classes read from y; they are a public parameter, other labels count as nothing"
+_ELSE = "; an instance that passes is named in PASSED of tests/estimators/instances.py"
+VALUE = "demands an exception for a value; values are mapped, an exception is an output" + _ELSE
+LABELS = "demands classes read from y; they are public, other labels count as nothing" + _ELSE
 
 CHANCE = {
     "check_classifiers_one_label": "demands that the only label of y is always predicted; the "
