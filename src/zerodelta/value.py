@@ -1,4 +1,4 @@
-"""Provide `@value`, the decorator of classes that only hold values."""
+"""Provide `@value`, of classes that only hold values, and `@published`, of those in releases."""
 
 from __future__ import annotations
 
@@ -30,3 +30,22 @@ def value(cls: type[_T] | None = None, /, *, eq: bool = True, repr: bool = True)
         return final(dataclass(frozen=True, kw_only=True, slots=True, eq=eq, repr=repr)(cls))
 
     return decorate if cls is None else decorate(cls)
+
+
+PUBLISHED: dict[str, Callable[..., Any]] = {}
+"""The classes that a released value may contain, by name, as far as they are imported."""
+
+_C = TypeVar("_C", bound=type)
+
+
+def published(cls: _C) -> _C:
+    """Register a class of this package that a released value may contain.
+
+    A saved release names it, and only classes registered here are made when a file is read. So it
+    stores what it is given, and does nothing else. It stands above all other decorators.
+    """
+    known = PUBLISHED.setdefault(cls.__name__, cls)
+    if not cls.__module__.startswith("zerodelta.") or known.__module__ != cls.__module__:
+        raise TypeError(f"{cls.__name__}: classes of zerodelta are published, under one name each.")
+    PUBLISHED[cls.__name__] = cls  # a module that is imported again defines it again
+    return cls

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import zerodelta as zd
+from estimators.instances import ALL, parameters
 from golden.golden import call_of
 from public import public
 from zerodelta.mechanisms.stable_queries import Median
@@ -125,15 +126,7 @@ CALLS["fake"] = (CALLS["table"][0], {"rows": 10})
 CALLS |= {name: call_of(f"{name}, array") for name in verbs() if name not in CALLS}
 
 FITTED: dict[str, dict[str, Any]] = {
-    "BoundedScaler": {"bounds": (0, 100)},
-    "KMeans": {"n_clusters": 2, "epsilon": 1, "bounds": (0, 100)},
-    "LinearRegression": {"epsilon": 1, "data_norm": 10, "bounds_y": (0, 100)},
-    "LogisticRegression": {"epsilon": 1, "data_norm": 10, "classes": [0, 1]},
-    "MLPClassifier": {"epsilon": 1, "bounds": (0, 100), "classes": [0, 1], "rounds": 2},
-    "NearestCentroid": {"epsilon": 1, "bounds": (0, 100), "classes": [0, 1]},
-    "PCA": {"epsilon": 1, "bounds": (0, 100)},
-    "RandomForestClassifier": {"epsilon": 1, "bounds": (0, 100), "classes": [0, 1]},
-    "SparseRegression": {"epsilon": 1, "bounds": (0, 100), "bounds_y": (0, 100)},
+    type(estimator).__name__: parameters(estimator) for estimator in reversed(ALL)
 }
 CALLS |= {f"sklearn.{name}": ((), given) for name, given in FITTED.items()}
 

@@ -194,7 +194,10 @@ _SKETCH = "paper/test_sparse_recovery.py"
 
 HELD: dict[Any, list[Adds | Chooses] | str] = {
     # -- noise and choices: their step says the law
-    **{type(each.mechanism): [Adds(each.mechanism)] for each in NOISES},
+    **{
+        type(each.mechanism): [Adds(each.mechanism, length=each.mechanism.length or 3)]
+        for each in NOISES
+    },
     RoundedGaussian: [Adds(RoundedGaussian(sensitivity_squared=F(2), variance=F(5)))],
     CountNoise: [Adds(CountNoise(dimension=3, scale=F(7, 3)))],
     KNorm: [

@@ -1,4 +1,8 @@
-"""Each estimator with the public inputs that scikit-learn's checks and our tests need."""
+"""Each estimator with the public inputs that scikit-learn's checks and our tests need.
+
+From here follow its golden releases (unless tests/golden/estimators.py has cases of its own), its
+call for the fuzzers (`tests/attacks/public_calls.py`), and all tests of estimators.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,40 @@ PRIVATE: list[Any] = [
     PCA(epsilon=1, bounds=(-10, 10)),
 ]
 ALL: list[Any] = [*PRIVATE, BoundedScaler(bounds=(-10, 10))]
+
+_LINE = {"coef_", "intercept_"}
+LEARNED: dict[Any, set[str]] = {
+    KMeans: {"cluster_centers_"},
+    LinearRegression: {*_LINE, "data_norm_"},
+    LogisticRegression: {*_LINE, "data_norm_"},
+    MLPClassifier: {"network_"},
+    NearestCentroid: {"centroids_", "class_prior_"},
+    PCA: {
+        *("components_", "n_components_", "mean_"),
+        *("explained_variance_", "explained_variance_ratio_"),
+    },
+    RandomForestClassifier: {"forest_"},
+    SparseRegression: _LINE,
+}
+"""What the fit of each publishes, beside what all of its kind do."""
+
+PASSED: dict[str, set[str]] = {}
+"""By `name` the checks of scikit-learn that an instance passes, and others of its kind cannot."""
+
+NOT_COMPARED: dict[str, str] = {
+    "MLPClassifier": "its error depends on the curves of boundaries: no public number tells",
+}
+"""The classifiers that `zd.advise("classifier")` and its planner leave out, and why."""
+
+_PUBLIC = ("bounds", "bounds_y", "classes", "data_norm")
+
+
+def parameters(estimator: Any, *, declared: bool = False) -> dict[str, Any]:
+    """Return the parameters of an instance that it was given; none that a data set declares."""
+    default = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False)
+    left = _PUBLIC if declared else ()
+    return {key: v for key, v in given.items() if v is not default[key] and key not in left}
 
 
 def name(estimator: Any) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reproduce import estimator_list
 from scipy.sparse import csr_array
-from sklearn.base import ClusterMixin, clone
+from sklearn.base import ClusterMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -20,10 +21,13 @@ from data.test_columns import Hostile
 from estimators.instances import (
     ALL,
     CLASSIFIERS,
+    LEARNED,
+    NOT_COMPARED,
     PRIVATE,
     REGRESSORS,
     examples,
     name,
+    parameters,
     same_noise_in_every_fit,
 )
 from zerodelta.errors import ParameterError
@@ -39,6 +43,7 @@ from zerodelta.sklearn import (
     RandomForestClassifier,
     SparseRegression,
 )
+from zerodelta.tasks.registry import TASKS
 
 every = pytest.mark.parametrize("estimator", ALL, ids=name)
 private = pytest.mark.parametrize("estimator", PRIVATE, ids=name)
@@ -240,27 +245,20 @@ def test_rows_are_clipped_to_their_bounds(estimator: Any) -> None:
 # -- what is published -----------------------------------------------------------------------------
 
 
+OF_ALL = {"certificate_", "release_", "n_features_in_", "diagnostics_"}
+
+
 @private
 def test_nothing_else_is_published(estimator: Any) -> None:
     found = clone(estimator).fit(*examples())
     assert found.certificate_ is found.release_.certificate
     learned = {key for key in vars(found) if key.endswith("_")}
-    assert learned <= {
-        "coef_",
-        "intercept_",
-        "classes_",
-        "temperature_",
-        "cluster_centers_",
-        "network_",
-        "certificate_",
-        "release_",
-        "n_features_in_",
-        "diagnostics_",
-        "data_norm_",
-        *("centroids_", "class_prior_", "forest_"),
-        *("components_", "n_components_", "mean_"),
-        *("explained_variance_", "explained_variance_ratio_"),
-    }
+    known = LEARNED.get(type(estimator), set()) | OF_ALL
+    known |= {"classes_", "temperature_"} if is_classifier(estimator) else set()
+    assert learned <= known, (
+        f"{type(estimator).__name__} publishes {sorted(learned - known)}: say so in LEARNED of "
+        "tests/estimators/instances.py, if these are parts of its release"
+    )
     assert getattr(found, "diagnostics_", None) is None  # nothing was paid for
     for shown in ("loss_", "n_iter_", "labels_", "inertia_", "fit_predict", "fit_transform"):
         transforms = shown == "fit_transform" and isinstance(found, PCA)  # what pipelines call
@@ -411,6 +409,38 @@ def test_nearest_centers_and_minus_the_inertia() -> None:
     assert sorted(set(found.predict(rows))) == [0, 1]
 
 
+ENOUGH = 1000
+"""An ε at which noise is small."""
+
+
+def learnt(estimator: Any, epsilon: Any = ENOUGH) -> float:
+    """Return the score on easy public rows: a column says the class, or the target is a line."""
+    rng = np.random.default_rng(7)
+    public = ("bounds", "bounds_y", "classes", "data_norm")
+    given = {key: v for key, v in parameters(estimator).items() if key in public}
+    rows = rng.uniform(-1, 1, size=(3000, 3))
+    y: Any
+    if is_classifier(estimator):
+        y = rng.integers(0, len(estimator.classes), size=3000)
+        rows += np.where(y[:, None] == np.arange(3), 4.0, -4.0)
+    else:
+        rows *= 5
+        y = rows @ [5.0, -4.0, 0.0] + 2
+    found = type(estimator)(epsilon=epsilon, **given).fit(rows, y)
+    return float(found.score(rows, y))
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=name)
+def test_what_is_easy_is_learnt(estimator: Any) -> None:
+    assert learnt(estimator) > 0.95
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS[-2:], *REGRESSORS], ids=name)
+def test_noise_alone_has_learnt_nothing(estimator: Any) -> None:
+    with same_noise_in_every_fit():
+        assert learnt(estimator, Fraction(1, 10**6)) < 0.9
+
+
 # -- around them -----------------------------------------------------------------------------------
 
 
@@ -448,7 +478,28 @@ def test_pipelines_and_searches_run() -> None:
 
 
 def test_the_estimators_are_what_the_package_lists() -> None:
-    assert set(estimators.__all__) == {type(estimator).__name__ for estimator in ALL}
+    have = {type(estimator).__name__ for estimator in ALL}
+    assert set(estimators.__all__) == have, "add an instance to tests/estimators/instances.py"
     for estimator in ALL:
-        parameters = inspect.signature(type(estimator)).parameters.values()
-        assert {each.kind for each in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+        arguments = inspect.signature(type(estimator)).parameters.values()
+        assert {each.kind for each in arguments} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_every_estimator_is_on_its_page() -> None:
+    page = estimator_list.PAGE.read_text(encoding="utf-8")
+    assert estimator_list.render(page) == page, "run python -m reproduce.estimator_list"
+    assert all(f"`{name}`" in page for name in estimators.__all__)
+
+
+def test_every_classifier_is_compared_with_the_others() -> None:
+    """By `zd.advise("classifier")` and by the planner."""
+    task = TASKS["classifier"]
+    assert task.planner is not None
+    compared = {task.estimator, *(name for name, _ in task.planner.winners.values())}
+    classifiers = {type(estimator).__name__ for estimator in CLASSIFIERS}
+    assert classifiers - compared == NOT_COMPARED.keys(), (
+        "add a forecast to compare_classifiers in src/zerodelta/regression/classes.py and the "
+        "estimator to _WINNERS in src/zerodelta/tasks/estimators.py, or a reason to NOT_COMPARED "
+        "in tests/estimators/instances.py"
+    )
+    assert all(NOT_COMPARED.values())

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from completeness.noises import NOISES, AddedNoise
 from reference import probabilities
 from reference.chi_square import goodness_of_fit
 from reference.intervals import Interval
@@ -30,13 +31,20 @@ from zerodelta.exact.noise import (
 )
 
 Sample = npt.NDArray[np.int64]
+DRAWS = 1_000_000
+"""In each chi-square test; a hundred times as many in the slow one."""
+
+
+class Cells(Protocol):
+    def cells(self, lo: int, hi: int) -> list[float]:
+        """Return the floats P(Z < lo), P(lo), ..., P(hi), P(Z > hi) for a chi-square test."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
     name: str
     draw: Callable[[Fraction, int, BitSource], Sample]
-    law: Law
+    law: Cells
     cells: tuple[int, int]
 
 
@@ -148,6 +156,40 @@ _LAWS: dict[str, tuple[Draw, Law, tuple[int, int]]] = {
         _sup_of_cube(4), probabilities.rounded_gamma(4, THREE), (0, 60),
     ),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Formula:
+    """The law of an entry of NOISES, summed up to where nothing is left."""
+
+    noise: AddedNoise
+    far: int = 400
+
+    def cells(self, lo: int, hi: int) -> list[float]:
+        below, inner, above = (
+            [self.noise.probability(self.noise.exact, k) for k in part]
+            for part in (range(-self.far, lo), range(lo, hi + 1), range(hi + 1, self.far + 1))
+        )
+        return [math.fsum(below), *inner, math.fsum(above)]
+
+
+def _added(noise: AddedNoise) -> Case:
+    law = _Formula(noise)
+    likely = [
+        k for k, p in enumerate(law.cells(-law.far, law.far)[1:-1], -law.far) if DRAWS * p > 20
+    ]
+    return Case(
+        name=noise.label,
+        draw=lambda f, n, b: noise.scaled(noise.exact["scale"] * f).noise(n, b),
+        law=law,
+        cells=(min(likely), max(likely)),
+    )
+
+
 CASES = [
-    Case(name=name, draw=draw, law=law, cells=cells) for name, (draw, law, cells) in _LAWS.items()
+    *(
+        Case(name=name, draw=draw, law=law, cells=cells)
+        for name, (draw, law, cells) in _LAWS.items()
+    ),
+    *map(_added, NOISES),
 ]

@@ -8,11 +8,13 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from completeness.noises import NOISES
 from reference import formulas
 from zerodelta.errors import ParameterError
 from zerodelta.exact import bits as lazy
@@ -164,6 +166,7 @@ def test_boundary_words_give_the_draws_of_the_slow_path(
         lambda bits: rounded_student_t(degrees=3, scale=scale, size=1, bits=bits),
         lambda bits: rounded_exponential(scale=scale, size=2, bits=bits),
         lambda bits: rounded_k_norm(norm=math.inf, dimension=1, scale=scale, size=1, bits=bits),
+        *(partial(noise.scaled(scale).noise, 2) for noise in NOISES),
     ]
 
     def draws() -> list[Any]:
@@ -175,6 +178,7 @@ def test_boundary_words_give_the_draws_of_the_slow_path(
             for draw in samplers_of_two
         ]
 
+    monkeypatch.setattr(lazy, "_FEWEST_FOR_FLOATS", 0)
     fast = draws()
     monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
     assert fast == draws()

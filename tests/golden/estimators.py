@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import is_classifier, is_regressor
+
+from estimators.instances import ALL, parameters
 from golden.rows import LABELS, NUMBERS, SPARSE, TARGET, people
 from golden.verbs import ADDED, UNIT, Case, with_methods
 
 
 def _on_arrays(y: Any = None, rows: Any = NUMBERS, **given: Any) -> Case:
-    return lambda f, **o: f(epsilon=1, **given, **o).fit(rows, *([] if y is None else [y]))
+    given = {"epsilon": 1, **given}
+    return lambda f, **o: f(**given, **o).fit(rows, *([] if y is None else [y]))
 
 
 def _on_people(
     features: list[str], label: str | None = None, *, opened: Any = None, **given: Any
 ) -> Case:
+    given = {"epsilon": 1, **given}
+
     def case(f: Any, **o: Any) -> Any:
         data = people(**(opened or {}))
-        return f(epsilon=1, **given, **o).fit(
-            data[features], *([] if label is None else [data[label]])
-        )
+        return f(**given, **o).fit(data[features], *([] if label is None else [data[label]]))
 
     return case
 
@@ -76,4 +80,28 @@ _CASES: dict[str, Case] = {
     ),
     "SparseRegression, data set": _on_people(["age", "member"], "income"),
 }
+
+
+def _cases_of(estimator: Any) -> dict[str, Case]:
+    """Return the cases of an estimator that has none above: arrays, and a data set."""
+    name = type(estimator).__name__
+    given, declared = parameters(estimator), parameters(estimator, declared=True)
+    y: Any = None
+    label: str | None = None
+    if is_classifier(estimator):
+        y, label = LABELS, "member"
+    elif is_regressor(estimator):
+        y, label = TARGET, "income"
+    features = ["age", "city"] if label else ["age", "income"]
+    return {
+        name: _on_arrays(y, **given),
+        f"{name}, data set": _on_people(features, label, **declared),
+    }
+
+
+_BY_HAND = {name.partition(", ")[0] for name in _CASES}
+for _estimator in reversed(ALL):
+    if type(_estimator).__name__ not in _BY_HAND:
+        _CASES |= _cases_of(_estimator)
+
 CASES = {f"sklearn.{name}": case for name, case in _CASES.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_type_hints
 
 import zerodelta as zd
 from completeness.noises import NOISES
@@ -11,6 +11,7 @@ from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.steps import Step
+from zerodelta.privacy.theorems import THEOREMS
 from zerodelta.privacy.theorems.testing import (
     PureLocalSensitivity,
     PureProposeTestRelease,
@@ -152,6 +153,20 @@ def changed(certificate: zd.records.Certificate, place: int, field: str, value: 
     return resealed(data)
 
 
+WHOLE = {
+    *("rows", "batch", "steps", "rounds", "count", "points", "size", "dimension", "cells"),
+    *("kernel_cells", "bound", "classes", "row_bound_squared", "eigenvalue"),
+    *("row_total", "unit_rows", "blocks", "row_bound"),
+}
+"""Fields that are integers in every theorem."""
+
+
+def is_whole(label: str, field: str) -> bool:
+    """Tell whether a field is an integer, by its name or its annotation; others are rationals."""
+    annotated = label in THEOREMS and get_type_hints(THEOREMS[label]).get(field) is int
+    return annotated or field in WHOLE
+
+
 def accepts(text: str) -> bool:
     try:
         zd.verify(text)
@@ -164,7 +179,11 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 """Which direction needs a weaker claim; both; or neither, because it only describes."""
 
 WORSE: dict[str, dict[str, int | None]] = {
-    **{each.label: each.worse for each in NOISES},
+    **{
+        each.label: each.worse
+        | ({"count": MORE} if "count" in CASES[each.label].steps[0].numbers else {})
+        for each in NOISES
+    },
     "matrix-laplace": {"dimension": FREE, "squared_length": MORE, "scale": LESS},
     "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
     "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},

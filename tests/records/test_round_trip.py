@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -29,12 +31,31 @@ from zerodelta.privacy.release_file import CLASSES, content_of, read_file
 from zerodelta.privacy.steps import canonical, digest_of
 from zerodelta.privacy.written_values import read_value, written
 from zerodelta.tables.grouped import Table
+from zerodelta.value import PUBLISHED, published
 
 
 def saved(release: Any, folder: Path) -> Any:
     path = folder / "release.json"
     release.save(path)
+    strange = types_in(json.loads(path.read_text(encoding="utf-8"))) - CLASSES.keys() - INPUTS
+    assert not strange, (
+        f"{sorted(strange)} cannot be read back: put @published of zerodelta.value above it"
+    )
     return zd.load(path)
+
+
+INPUTS = {"ShownRows"}
+"""Of an estimator, and of no release."""
+
+
+def types_in(data: Any) -> set[str]:
+    """Return the names of all classes in what was written."""
+    if isinstance(data, list):
+        return set().union(*map(types_in, data))
+    if not isinstance(data, dict):
+        return set()
+    own = {data["type"]} if data.keys() == {"type", "fields"} else set()
+    return own.union(*map(types_in, data.values()))
 
 
 def same(one: Any, other: Any) -> None:
@@ -251,6 +272,32 @@ def test_what_cannot_be_written_is_refused_before_there_is_a_file(tmp_path: Path
 def test_only_classes_of_ours_are_made() -> None:
     """Each is one of ours, which stores what it is given and does nothing else."""
     assert {made.__module__.partition(".")[0] for made in CLASSES.values()} == {"zerodelta"}
+    assert set(CLASSES) == set(PUBLISHED)
+
+    class Split:
+        """Neither a module of ours nor a name that is free."""
+
+    with pytest.raises(TypeError, match="Split"):
+        published(Split)
+    Split.__module__ = "zerodelta.data.kinds"
+    with pytest.raises(TypeError, match="Split"):
+        published(Split)
+    assert CLASSES["Split"].__module__ == "zerodelta.training.features"
+
+
+def test_every_published_class_is_found_by_a_process_that_has_imported_none() -> None:
+    code = "from zerodelta.privacy.release_file import CLASSES; print(*CLASSES)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lost = {kind.__module__ for name, kind in PUBLISHED.items() if name not in found.stdout.split()}
+    assert not lost, f"add {sorted(lost)} to _HOMES in src/zerodelta/privacy/release_file.py"
+
+
+@pytest.mark.parametrize("name", ["os", "antigravity", "tests.public", "data.kinds", "Any", "Path"])
+def test_what_a_file_names_is_not_imported(name: str) -> None:
+    before = set(sys.modules)
+    with pytest.raises(zd.errors.RecordError, match="not known here"):
+        read_value({"type": name, "fields": {}}, CLASSES)
+    assert {each.partition(".")[0] for each in set(sys.modules) - before} <= {"zerodelta"}
 
 
 def test_records_of_other_columns_have_other_digests(tmp_path: Path) -> None:

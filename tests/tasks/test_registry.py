@@ -37,12 +37,17 @@ def test_every_verb_and_estimator_is_described_and_has_a_golden_release() -> Non
         if {"epsilon", "ledger"} <= inspect.signature(called).parameters.keys()
     }
     described = {name for task in TASKS.values() for name in task.names}
-    assert described == verbs | {*sklearn.__all__} - PUBLISHES_NOTHING, (
-        "describe a new verb or estimator in TASKS at the end of its file, and list it in "
-        "zerodelta.tasks.registry"
+    public = verbs | {*sklearn.__all__} - PUBLISHES_NOTHING
+    assert described == public, (
+        f"{sorted(described ^ public)}: describe a new verb in TASKS at the end of its file, and "
+        "list it in INDEX of src/zerodelta/tasks/registry.py; an estimator with `fits=` in INDEX, "
+        "or, with options of its own, in TASKS of src/zerodelta/tasks/estimators.py, too"
     )
     cases = {case.partition(", ")[0].removeprefix("sklearn.") for case in CASES}
-    assert described <= cases
+    assert described <= cases, (
+        f"{sorted(described - cases)}: add a golden case of a verb to tests/golden/verbs.py, or an "
+        "instance of an estimator to tests/estimators/instances.py, and run tests/golden/write.py"
+    )
 
 
 def test_the_index_lists_what_the_files_describe() -> None:

@@ -25,6 +25,7 @@ from zerodelta.data.kinds import Boolean, Category, Coded, Number, Text
 from zerodelta.errors import ParameterError, did_you_mean, is_list, is_name, require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.value import published
 
 # -- Dates ----------------------------------------------------------------------------------------
 # A cell is read by itself to a day, and days are counted by periods (months, weeks, ...).
@@ -195,6 +196,7 @@ def period_label(number: int, by: str) -> str:
     return f"{year:04}-W{week:02}"
 
 
+@published
 @final
 @dataclass(frozen=True, kw_only=True)
 class Date(Coded):

@@ -22,7 +22,7 @@ from zerodelta.data.columns import as_objects
 from zerodelta.errors import require
 from zerodelta.exact.arrays import Array
 from zerodelta.exact.rational import as_count, number_text
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The interface of a kind: public facts, and how each cell is read by itself -------------------
 
@@ -94,6 +94,7 @@ _UNREADABLE = "mMV"
 """NumPy type codes of times and records, whose cells are missing for every kind but a date."""
 
 
+@published
 @value
 class Number(Kind):
     """Numbers between public bounds; made by `zd.number`."""
@@ -168,6 +169,7 @@ class Number(Kind):
         return np.rint(values) if self.integer else values
 
 
+@published
 @final
 @dataclass(frozen=True, kw_only=True)
 class Category(Coded):
@@ -251,6 +253,7 @@ class Category(Coded):
         return self._texts.get(one_cell.category(cell, exact=True), -1)
 
 
+@published
 @value
 class Boolean(Coded):
     """False and true; made by `zd.boolean`. Codes: 0, 1 and, if it is an option, 2 for missing."""
@@ -288,6 +291,7 @@ class Boolean(Coded):
         return read_column(column, truths)
 
 
+@published
 @value
 class Text(Kind):
     """Texts of limited length, such as names and ids; made by `zd.text`."""

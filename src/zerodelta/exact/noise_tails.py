@@ -33,11 +33,12 @@ from scipy.special import betaincinv, erfc, gammaincc
 
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.logs import ball, precision, to_float_down
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The law of the noise on released numbers, kept with them so that intervals can be computed ---
 
 
+@published
 @value
 class NoiseLaw:
     """The noise of a value that is (integers + noise) times `unit`, before any clipping.

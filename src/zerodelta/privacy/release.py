@@ -21,7 +21,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.readable import write_new
 from zerodelta.privacy.statistics import Measurement
 from zerodelta.privacy.steps import digest_of
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The record of a release: the request, the data sets, the time, the version, the payment ------
 # All of it is public and was written before the mechanism read a row. Nothing here is computed
@@ -278,6 +278,7 @@ _SHOWN = 1000
 only, and writes many short ones out in full."""
 
 
+@published
 @value
 class Diagnostics:
     """The noisy fractions of rows used as they are, clipped to the bounds, and unreadable.

@@ -17,6 +17,7 @@ from dataclasses import fields
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
@@ -35,7 +36,7 @@ from zerodelta.privacy.written_values import (
     reader,
     written,
 )
-from zerodelta.value import value
+from zerodelta.value import PUBLISHED, value
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
@@ -387,44 +388,51 @@ def _plain(value: Any) -> Any:
 
 
 # -- The classes that a released value may contain, besides numbers, texts and arrays -------------
-# A class is imported when a file names it, so that reading a number imports no sampler.
+# Each is registered where it is defined, by `@published`. Its module is imported when a file names
+# a class that is not registered yet, so that reading a number imports no sampler.
 
-_HOMES: Mapping[str, tuple[str, ...]] = {
-    "data.declare": ("Date",),
-    "data.kinds": ("Boolean", "Category", "Number", "Text"),
-    "regression.classes": ("ClassModel",),
-    "regression.encoded_columns": ("ColumnBounds", "Encoding"),
-    "regression.forest": ("Forest", "Splits"),
-    "regression.features": ("LinearModel",),
-    "regression.rows": ("RowLimits",),
-    "training.models": ("TanhNetwork",),
-    "training.features": ("DecisionTree", "Split"),
-    "tables.found_keys": ("FoundKeys",),
-    "tasks.distributions": ("StepFunction",),
-    "tasks.covariance": ("PrincipalComponents",),
-    "tables.grouped": ("Table",),
-    "privacy.release": ("Diagnostics",),
-    "exact.noise_tails": ("NoiseLaw",),
-}
+_HOMES = (
+    *("exact.noise_tails", "data.declare", "data.kinds", "privacy.release"),
+    *("tables.grouped", "tables.found_keys"),
+    *("regression", "training.models", "training.features"),
+    *("tasks.distributions", "tasks.covariance"),
+)
+"""Where published classes are defined, in the order in which they are sought: modules and folders.
+
+What a file says has no influence on what is imported."""
 
 
 @final
 class _Classes(Mapping[str, Callable[..., Any]]):
-    """The classes by name, imported at the first use."""
-
-    def __init__(self) -> None:
-        self._homes = {name: home for home, names in _HOMES.items() for name in names}
+    """The published classes by name, imported at the first use."""
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        module = import_module(f"zerodelta.{self._homes[name]}")
-        class_: Callable[..., Any] = getattr(module, name)
-        return class_
+        """Return a class; import one home after the other until it is registered."""
+        homes = _modules()
+        while name not in PUBLISHED:
+            module = next(homes, None)
+            if module is None:
+                raise KeyError(name)
+            import_module(module)
+        return PUBLISHED[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._homes)
+        for module in _modules():
+            import_module(module)
+        return iter(tuple(PUBLISHED))
 
     def __len__(self) -> int:
-        return len(self._homes)
+        return sum(1 for _ in self)
+
+
+def _modules() -> Iterator[str]:
+    """Yield the modules of all homes."""
+    for home in _HOMES:
+        if "." in home:
+            yield f"zerodelta.{home}"
+        else:
+            folder = import_module(f"zerodelta.{home}").__path__
+            yield from (found.name for found in iter_modules(folder, f"zerodelta.{home}."))
 
 
 CLASSES: Mapping[str, Callable[..., Any]] = _Classes()

@@ -33,7 +33,7 @@ from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import ClassLabels, LabeledRows
 from zerodelta.spine.plan import Facts, Method, Question, ReleasePlan, ranked
 from zerodelta.spine.run import ask
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _STEPS = 1 << 20
 """Half the width of the bounds, or the radius of the ball, in steps: far below any noise."""
@@ -431,6 +431,7 @@ _LARGEST_PRIOR_NOISE = 0.1
 """The largest noise of a count, as a part of an average class, at which counts become priors."""
 
 
+@published
 @value(eq=False)
 class ClassModel:
     """A mean, a variance and a prior probability for each class, of columns scaled to [-1, 1]."""

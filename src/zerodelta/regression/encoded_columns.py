@@ -21,7 +21,7 @@ from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.regression.objective import Expected
 from zerodelta.spaces import Box
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The public bound on the length of scaled rows ------------------------------------------------
 # The bound is the length of a corner, or a shorter one that clips rows. Shorter rows need less
@@ -141,6 +141,7 @@ def as_radius(radius: Rational) -> Fraction:
 _BATCH = 1 << 16
 
 
+@published
 @value(eq=False)
 class Encoding:
     """Encode declared columns, in their order, as numeric ones.
@@ -335,6 +336,7 @@ def _numbered(count: int) -> tuple[str, ...]:
 # Columns are scaled to [-1, 1] by public bounds, elementwise: no row affects another's scale.
 
 
+@published
 @value(eq=False)
 class ColumnBounds:
     """The lower and the upper bound of each column.

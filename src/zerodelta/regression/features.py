@@ -20,11 +20,12 @@ from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.certified_losses import STEPS, IntegerRows
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.regression.rows import RowLimits, Targets
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _MAXIMUM_COLUMNS = 1 << 20
 
 
+@published
 @value(eq=False)
 class LinearModel:
     """Coefficients and intercepts in the user's units: rows @ coefficients.T + intercept.

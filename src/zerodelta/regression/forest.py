@@ -24,7 +24,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.regression.classes import forest_error
 from zerodelta.regression.encoded_columns import ColumnBounds
 from zerodelta.spine.plan import Facts, Method, ReleasePlan
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -35,6 +35,7 @@ _TREES_PER_VOTE = 5
 rows. Chosen on the data sets of `bench/tables_classifiers.py`."""
 
 
+@published
 @value(eq=False)
 class Splits:
     """Complete trees: the feature and the threshold, in [-1, 1], of each node, level by level."""
@@ -97,6 +98,7 @@ class Splits:
         return np.asarray(node - self.features.shape[1], dtype=np.int64)
 
 
+@published
 @value(eq=False)
 class Forest:
     """A released forest: the logarithms of the class probabilities in each leaf."""

@@ -33,7 +33,7 @@ from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.certified_losses import STEPS
 from zerodelta.regression.encoded_columns import ColumnBounds, Encoding
 from zerodelta.spine.plan import Facts
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- Label values ---------------------------------------------------------------------------------
 # Labels become indices of public classes, targets become numbers within public bounds.
@@ -392,6 +392,7 @@ def _cut(blocks: Iterable[Any], maximum_rows: int) -> Iterator[Any]:
 # Clip rows that are too long or out of bounds, in predictions as in the fit.
 
 
+@published
 @value(eq=False)
 class RowLimits:
     """Clip rows to `bounds`, then to the ball where (row - middle)/half has length <= `norm`.

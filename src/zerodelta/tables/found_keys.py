@@ -22,11 +22,12 @@ from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, PublishedKeys, 
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.shown_release import csv_lines, noted
 from zerodelta.privacy.steps import Part
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _SHOWN = 20
 
 
+@published
 @value(repr=False)
 class FoundKeys(Sequence[tuple[Any, int]]):
     """Pairs (key, count), the largest count first; a key of several columns is a tuple.

@@ -27,7 +27,7 @@ from zerodelta.exact.rational import as_bounds
 from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.privacy.shown_release import one_type
 from zerodelta.tables.parts import StatisticOrLevel, TableColumn
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 # -- The released table: labels of the groups, statistics and their errors, a line for each group --
 # `zd.table` releases it where the data is no frame; `to_frame` converts it to a frame of any kind.
@@ -38,6 +38,7 @@ _SHOWN = 20
 """The largest number of printed lines; of a longer table the first and the last half of them."""
 
 
+@published
 @final
 class Table:
     """Columns by name, all of one length: first the keys, then numbers; and a note on them.

@@ -48,7 +48,7 @@ from zerodelta.tasks.task import (
     planner_of_columns,
     width_of,
 )
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -397,6 +397,7 @@ def pca(
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
+@published
 @value(eq=False)
 class PrincipalComponents:
     """Directions of unit length with the variances of rows along them, the largest first."""

@@ -60,7 +60,7 @@ from zerodelta.tasks.task import (
     Task,
     facts_of,
 )
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 _HUNDREDTHS = tuple(Fraction(i, 100) for i in range(1, 100))
 
 
+@published
 @value(eq=False)
 class StepFunction:
     """A monotone function from 0 to 1 that jumps at `points` to `levels`.

@@ -20,6 +20,7 @@ from zerodelta.spaces import Finite
 from zerodelta.spine.plan import Method, ranked
 from zerodelta.study.plan import Schedule, StudyPlan
 from zerodelta.study.study import Study
+from zerodelta.tasks.registry import INDEX, Fitted
 from zerodelta.tasks.task import (
     EPSILON,
     LABELED,
@@ -213,15 +214,6 @@ TASKS: dict[str, Task] = {
         no_command="is one of several commands, by the best method",
         planner=_planner("Classifier: which of all", _SEVERAL_CLASSES, winners=_WINNERS),
     ),
-    "nearest_centroid": Task(
-        estimator="NearestCentroid",
-        command=Command(
-            target="y",
-            options=("diagnostics",),
-            publishes="the mean of each class",
-            example="nearest-centroid people.csv age income --target member",
-        ),
-    ),
     "random_forest": Task(
         estimator="RandomForestClassifier",
         command=Command(
@@ -268,3 +260,19 @@ TASKS: dict[str, Task] = {
     ),
     "purify": Task(verb=purify, no_command="takes a value, not data"),
 }
+
+
+def _fitted(name: str, fits: Fitted) -> Task:
+    """Return the task of an estimator that the index describes."""
+    return Task(
+        estimator=fits.estimator,
+        command=Command(
+            target="y",
+            options=("diagnostics",),
+            publishes=fits.publishes,
+            example=f"{name.replace('_', '-')} people.csv age income --target {fits.target}",
+        ),
+    )
+
+
+TASKS |= {name: _fitted(name, listed.fits) for name, listed in INDEX.items() if listed.fits}

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 
 @final
+class Fitted(NamedTuple):
+    """An estimator whose command has no options but those of all estimators."""
+
+    estimator: str
+    """A class of `zerodelta.sklearn`."""
+    publishes: str
+    target: str = "member"
+    """The column to explain, in the example."""
+
+
+@final
 class Listed(NamedTuple):
     """The file that describes a task, and one line on its command, if it has one."""
 
@@ -26,6 +37,8 @@ class Listed(NamedTuple):
     """The name of the verb, where it differs from that of the task."""
     room: str = ""
     """The public module of the verb, where that is not `zerodelta` itself."""
+    fits: Fitted | None = None
+    """The whole description of the task, where it only fits an estimator."""
 
 
 INDEX: Mapping[str, Listed] = {
@@ -60,7 +73,11 @@ INDEX: Mapping[str, Listed] = {
     "logistic": Listed("estimators", "Logistic regression."),
     "multinomial": Listed("estimators"),
     "classifier": Listed("estimators"),
-    "nearest_centroid": Listed("estimators", "The nearest class mean: for few rows."),
+    "nearest_centroid": Listed(
+        "estimators",
+        "The nearest class mean: for few rows.",
+        fits=Fitted("NearestCentroid", "the mean of each class"),
+    ),
     "random_forest": Listed("estimators", "Random trees with noisy leaves."),
     "mlp": Listed("estimators", "A small neural network."),
     "vote": Listed("models", room="queries"),

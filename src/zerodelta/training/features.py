@@ -27,7 +27,7 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.mechanisms.sum_noise import KNorm
 from zerodelta.privacy.parameters import Neighbors
 from zerodelta.privacy.steps import Step
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _DEFAULT_NORM = 0.4
 """The default norm of features, over √d. Rows spread evenly over [-1, 1]^d have norm 0.58√d.
@@ -437,6 +437,7 @@ Splits: TypeAlias = list[tuple[int, Column, float]]
 _LABELS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
+@published
 @value
 class Split:
     """A split of one column at a threshold; `labels` are those of rows below and above it."""
@@ -446,6 +447,7 @@ class Split:
     labels: tuple[float, float]
 
 
+@published
 @value
 class DecisionTree:
     """A tree of depth two: one split, then a split of each of its sides.

@@ -26,7 +26,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive, as_rationa
 from zerodelta.spaces import Ball
 from zerodelta.training.features import column_position
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
-from zerodelta.value import value
+from zerodelta.value import published, value
 
 _MAXIMUM_UNITS = 1 << 16
 
@@ -47,6 +47,7 @@ _LANES = 32
 """The number of rows of a block is a multiple of this, so that SIMD loops round all rows alike."""
 
 
+@published
 @value
 class TanhNetwork:
     """One hidden layer, tanh(4(Wx + b)), and one logit (two classes) or one for each class.
