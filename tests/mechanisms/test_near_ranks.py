@@ -33,12 +33,12 @@ def distance(aim: Aim, below: int, not_above: int) -> int:
 
 
 @settings(max_examples=40)
-@given(levels, st.integers(0, 40), st.sampled_from([2, 10]), st.booleans())
+@given(levels, st.integers(0, 40), st.booleans())
 def test_a_row_more_moves_every_distance_by_the_stated_sensitivity(
-    q: Fraction, margin: int, parts: int, follows: bool
+    q: Fraction, margin: int, follows: bool
 ) -> None:
     """Of up to 60 rows any number are below a point, and any of the others at it."""
-    private = PrivateAim(q=q, margin=margin, parts=parts, follows=follows)
+    private = PrivateAim(q=q, margin=margin, follows=follows)
     for count in range(60):
         here, there = private.of(count), private.of(count + 1)
         assert 0 <= here.first <= here.last <= here.first + 1
@@ -61,10 +61,10 @@ def test_a_row_more_moves_every_distance_by_the_stated_sensitivity(
 
 def test_ranks_for_a_public_number_would_not_do() -> None:
     """They jump where the margin begins to hold: a row more above a point moves it by 2."""
-    q, most = Fraction(1, 20), {"points": 8, "epsilon": Fraction(1), "margin": None}
+    q, margin = Fraction(1, 20), 10
     moved = 0
     for n in range(1, 200):
-        here, there = (aimed_ranks(q, count, **most) for count in (n, n + 1))  # type: ignore[arg-type]
+        here, there = (aimed_ranks(q, count, margin=margin) for count in (n, n + 1))
         for below in range(n + 1):
             old, new = (
                 max(0, low - ranks[0], ranks[1] - low)

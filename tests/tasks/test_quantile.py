@@ -89,15 +89,14 @@ def test_any_public_ranks_are_pure_on_every_pair_of_neighbors(
 @given(
     st.fractions(0, 1, max_denominator=1000),
     st.integers(1, 10**6),
-    st.integers(2, 2**40),
-    st.fractions(Fraction(1, 1000), 100),
+    st.integers(0, 10**6),
 )
-def test_an_aim_is_inside_by_a_public_margin_and_moves_by_a_tenth_at_most(
-    q: Fraction, n: int, points: int, epsilon: Fraction
+def test_an_aim_is_inside_by_the_margin_and_moves_no_further(
+    q: Fraction, n: int, stated: int
 ) -> None:
-    wanted, aim = wanted_ranks(q, n), aimed_ranks(q, n, points=points, epsilon=epsilon)
-    full = 2 * (math.log(points) + 3) / float(epsilon)
-    margin = min(math.floor(full), n // 10)
+    wanted, aim = wanted_ranks(q, n), aimed_ranks(q, n, margin=stated)
+    margin = min(stated, n // 2)
+    assert aimed_ranks(q, n) == wanted
     assert 0 <= aim[0] <= aim[1] <= n
     assert aim[1] - aim[0] in (0, 1)
     assert aim[1] >= margin
@@ -105,36 +104,47 @@ def test_an_aim_is_inside_by_a_public_margin_and_moves_by_a_tenth_at_most(
     if wanted[1] >= margin and n - wanted[0] >= margin:
         assert aim == wanted
     else:
-        assert abs(aim[0] - wanted[0]) <= n / 10
-    mirrored = aimed_ranks(1 - q, n, points=points, epsilon=epsilon)
+        assert abs(aim[0] - wanted[0]) <= margin
+    mirrored = aimed_ranks(1 - q, n, margin=stated)
     assert mirrored == (n - aim[1], n - aim[0])
 
 
 @pytest.mark.parametrize(("q", "n"), [(0, 2000), ("0.001", 10_000), ("0.995", 2000), (1, 2000)])
-def test_end_quantiles_of_wide_bounds_stay_among_the_rows(q: Any, n: int) -> None:
+def test_a_margin_keeps_end_quantiles_of_wide_bounds_among_the_rows(q: Any, n: int) -> None:
     """Nearly all points are beyond all rows, and no answer is; the forecast counts the aim."""
-    forecast = quantile_methods(epsilon=1, n=n, q=q)[0].error
+    forecast = quantile_methods(epsilon=1, n=n, q=q, margin=61)[0].error
     level, ranks = float(Fraction(q)), []
     for seed in range(40):
         rows = np.sort(np.random.default_rng(seed).normal(0, 1, n))
-        found = quantile(rows, q=q, bounds=(-(10**6), 10**6), epsilon=1).value
+        found = quantile(rows, q=q, bounds=(-(10**6), 10**6), margin=61, epsilon=1).value
         assert rows[0] < found < rows[-1]
         ranks.append(abs(int(np.searchsorted(rows, found)) - level * n))
     assert 1 / 1.25 < np.mean(ranks) / forecast < 1.25
 
 
+def test_no_margin_is_as_far_off_as_the_end_at_most() -> None:
+    """The same wide bounds: a point beyond all rows is as far off as the wanted rank is inside."""
+    for q, most in ((0, 1), ("0.001", 10), ("0.005", 10)):
+        n, errors = 10_000 if q == "0.001" else 2000, []
+        for seed in range(20):
+            rows = np.sort(np.random.default_rng(seed).normal(0, 1, n))
+            found = quantile(rows, q=q, bounds=(-(10**6), 10**6), epsilon=1).value
+            errors.append(abs(int(np.searchsorted(rows, found)) - float(Fraction(q)) * n))
+        assert np.mean(errors) <= most
+        assert quantile_methods(epsilon=1, n=n, q=q)[0].error <= most + 3
+
+
 def test_a_margin_of_none_aims_at_the_very_rank_where_rows_fill_the_bounds() -> None:
     rows, errors = np.arange(1, 1001) / 1000, []
     for _ in range(200):
-        found = quantile(rows, q="0.01", bounds=(0, 1), margin=0, epsilon=1).value
+        found = quantile(rows, q="0.01", bounds=(0, 1), epsilon=1).value
         errors.append(abs(found * 1000 - 10.5))
     assert np.mean(errors) < 5
-    public = {"points": 2**40, "epsilon": Fraction(1)}
-    assert aimed_ranks(Fraction(0), 100, **public, margin=7) == (7, 7)  # type: ignore[arg-type]
-    assert aimed_ranks(Fraction(0), 100, **public, margin=99) == (50, 50)  # type: ignore[arg-type]
-    exact, moved = (quantile_methods(epsilon=1, n=1000, q="0.05", margin=m)[0] for m in (0, None))
+    assert aimed_ranks(Fraction(0), 100, margin=7) == (7, 7)
+    assert aimed_ranks(Fraction(0), 100, margin=99) == (50, 50)
+    exact, moved = (quantile_methods(epsilon=1, n=1000, q="0.05", margin=m)[0] for m in (0, 61))
     assert exact.error < 5 < moved.error
-    for wrong in (-1, 2.5, True, "many"):
+    for wrong in (-1, 2.5, True, "many", None):
         with pytest.raises(zd.errors.ParameterError, match=r"^margin = "):
             quantile(rows, q=0, bounds=(0, 1), epsilon=1, margin=wrong)  # type: ignore[arg-type]
 

@@ -20,7 +20,6 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.keys import GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.integers import uniform_multiset
-from zerodelta.mechanisms import quantile_plan
 from zerodelta.mechanisms import ranks as near_ranks
 from zerodelta.mechanisms.joint_quantiles import CELL_BITS
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -52,21 +51,18 @@ def spied(replace: Replace) -> list[tuple[list[int], list[Fraction], Fraction]]:
 @each_relation
 @pytest.mark.parametrize("all_levels", [False, True])
 def test_quantiles_are_pure_on_every_pair_of_neighbors(
-    monkeypatch: pytest.MonkeyPatch, replace: Replace, relation: Relation, all_levels: bool
+    replace: Replace, relation: Relation, all_levels: bool
 ) -> None:
     """What is drawn is the law of the rows that count, at parts of their own number.
 
-    So few rows are asked for their median only, or against the rule for all levels.
+    So few rows are asked for three levels: of two both are drawn, of four the ends and the middle.
     """
     calls, laws = spied(replace), {}
-    if all_levels:
-        monkeypatch.setattr(quantile_plan, "aimed_levels", lambda levels, **_: tuple(levels))
-    wanted = [F(1, 3)] * 3 if all_levels else [F(1, 2)] * 2
+    asked = ["1/3", "2/3"] if all_levels else ["1/5", "2/5", "3/5", "4/5"]
+    wanted = [F(1, 3)] * 3 if all_levels else [F(1, 5), F(3, 10), F(3, 10), F(1, 5)]
     for key in relation.keys:
         people = relation.open(key, zd.number(0, 3))
-        release = zd.quantiles(
-            people, "0", q=["1/3", "2/3"], grid=4, epsilon=EPSILON, method="joint", margin=0
-        )
+        release = zd.quantiles(people, "0", q=asked, grid=4, epsilon=EPSILON, method="joint")
         rows, gaps, rate = calls[-1]
         counted = relation.counted(key)
         assert rows == sorted(counted)
@@ -216,19 +212,36 @@ def test_one_level_is_a_quantile() -> None:
 
 
 def test_levels_of_few_rows_are_fewer() -> None:
-    """Rule R: about (nε/20)^(2/3) levels, and 2 ln(points)/ε rows at the ends."""
+    """Rule R: about (nε/20)^(2/3) levels, at least three, as far apart as those of the call."""
     asked = [F(i, 100) for i in range(1, 100)]
-    use = {"points": 2**40, "epsilon": 1.0, "margin": None}
+    use = {"points": 2**40, "epsilon": 1.0}
     few = aimed_levels(asked, rows=1000, **use)  # type: ignore[arg-type]
     assert len(few) == 13  # 50^(2/3) = 13.6
-    assert abs(float(few[0]) - 0.05545) < 1e-4
-    assert few[0] + few[-1] == 1
+    assert (few[0], few[-1]) == (F(1, 100), F(99, 100))
+    inside = aimed_levels(asked, rows=1000, margin=55, **use)  # type: ignore[arg-type]
+    assert len(inside) == 13
+    assert (inside[0], inside[-1]) == (F(55, 1000), F(945, 1000))
     assert aimed_levels(asked, rows=10**6, **use) == tuple(asked)  # type: ignore[arg-type]
-    assert aimed_levels(asked, rows=80, **use) == (F(1, 2),)  # type: ignore[arg-type]
+    assert aimed_levels(asked, rows=80, **use) == (asked[0], F(1, 2), asked[-1])  # type: ignore[arg-type]
+    quartiles = (F(1, 4), F(1, 2), F(3, 4))
+    assert aimed_levels(quartiles, rows=5, **use) == quartiles  # type: ignore[arg-type]
+    assert aimed_levels(quartiles, rows=5, margin=9, **use) == (F(1, 2),)  # type: ignore[arg-type]
     many = [F(i, 1000) for i in range(1, 1000)]
     assert len(aimed_levels(many, rows=10**9, **use)) == 99  # type: ignore[arg-type]
-    exact = aimed_levels([F(0), F(1)], rows=1000, points=2**40, epsilon=1.0, margin=0)
+    exact = aimed_levels([F(0), F(1)], rows=1000, points=2**40, epsilon=1.0)
     assert exact == (F(0), F(1))
+
+
+@pytest.mark.parametrize(("spread", "most"), [(1, 20), (20, 30)])
+def test_quartiles_of_few_rows_are_three_points(spread: int, most: int) -> None:
+    """300 rows at ε = 1/4, which fill their bounds or the lowest twentieth of them."""
+    quartiles, errors = [0.25, 0.5, 0.75], []
+    for seed in range(60):
+        rows = np.sort(np.random.default_rng(seed).uniform(0, 1, 300))
+        found = zd.quantiles(rows, q=quartiles, bounds=(0, spread), epsilon="1/4").value
+        assert len(set(found)) == 3
+        errors.append(np.abs(np.searchsorted(rows, found) - 300 * np.array(quartiles)))
+    assert np.mean(errors) < most
 
 
 def test_small_grids_are_counted_where_that_is_better() -> None:

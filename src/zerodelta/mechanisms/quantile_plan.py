@@ -19,7 +19,6 @@ from zerodelta.data.rowwise import Column
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import Runs
-from zerodelta.exact.rational import as_count
 from zerodelta.mechanisms.joint_quantiles import JointExponential, grid_runs
 from zerodelta.mechanisms.ranks import EvenPoints, GridRows, ListedPoints
 from zerodelta.mechanisms.runs import (
@@ -35,8 +34,8 @@ from zerodelta.privacy.steps import Step
 from zerodelta.spine.plan import Method, choose, ranked
 from zerodelta.value import value
 
-_MOST_LEVELS = 99
-"""The largest number of levels that are drawn; others are interpolated between these."""
+_FEWEST_LEVELS, _MOST_LEVELS = 3, 99
+"""How many levels are drawn if more are asked; others are interpolated between these."""
 _FINEST = 1 << 20
 """The largest denominator of a level that is drawn but was not in the call."""
 _CURVATURE = 0.75
@@ -129,7 +128,7 @@ def plan_quantiles(
     groups: int = 1,
     total: int | None = None,
     neighbors: Neighbors = Neighbors.REPLACE,
-    margin: int | None = None,
+    margin: int = 0,
     method: str = "auto",
 ) -> QuantilePlan:
     """Choose joint selection or a tree of counts by forecast, and return its plan.
@@ -192,34 +191,30 @@ def plan_quantiles(
 
 
 def aimed_levels(
-    levels: Sequence[Fraction], *, rows: float, points: int, epsilon: float, margin: int | None
+    levels: Sequence[Fraction], *, rows: float, points: int, epsilon: float, margin: int = 0
 ) -> tuple[Fraction, ...]:
-    """Return the levels to draw: those of the call, kept away from both ends, or fewer.
+    """Return the levels to draw: those of the call, or fewer between the same ends.
 
     The law prefers parts of the grid with many points, which are sparse in rows, so that not more
-    than about (nε/(2Λ))^(2/3) levels can be separated, Λ = min(10, ln points), and a level needs
-    2 ln(points)/ε rows before and behind it (theory Q). Both numbers are computed from the expected
+    than about (nε/(2Λ))^(2/3) levels can be separated, Λ = min(10, ln points) (theory Q). Three
+    are always drawn: two alone leave most rows between them to interpolation (measured in
+    bench/quantile_margins.py). Levels are kept `margin` rows away from both ends, for the expected
     number of rows, because the true one may be private.
 
-    >>> thirds = [Fraction(1, 3), Fraction(2, 3)]
-    >>> aimed_levels(thirds, rows=1000, points=2**40, epsilon=1.0, margin=None) == tuple(thirds)
+    >>> fifths = [Fraction(i, 5) for i in range(1, 5)]
+    >>> aimed_levels(fifths, rows=1000, points=2**40, epsilon=1.0) == tuple(fifths)
     True
-    >>> aimed_levels(thirds, rows=50, points=2**40, epsilon=1.0, margin=None)
-    (Fraction(1, 2),)
+    >>> aimed_levels(fifths, rows=50, points=2**40, epsilon=1.0)
+    (Fraction(1, 5), Fraction(1, 2), Fraction(4, 5))
     """
     spread = max(min(10.0, math.log(points)), 1.0)
-    separable = max(1, math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3)))
-    end_rows = 2 * math.log(points) / min(epsilon, 1e6)
-    if margin is not None:
-        end_rows = float(min(as_count(margin, "margin"), rows))
-    end = Fraction(min(end_rows / rows, 0.5)).limit_denominator(_FINEST)
+    separable = math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3))
+    end = Fraction(min(margin / rows, 0.5)).limit_denominator(_FINEST)
     inside = sorted({min(max(level, end), 1 - end) for level in levels})
-    number = min(separable, _MOST_LEVELS)
+    number = min(max(separable, _FEWEST_LEVELS), _MOST_LEVELS)
     if len(inside) <= number:
         return tuple(inside)
     first, last = inside[0], inside[-1]
-    if number == 1:
-        return (((first + last) / 2).limit_denominator(_FINEST),)
     step = (last - first) / (number - 1)
     between = [(first + i * step).limit_denominator(_FINEST) for i in range(1, number - 1)]
     return tuple(sorted({first, *between, last}))

@@ -35,9 +35,6 @@ MOST_POINTS = (1 << 40) + 1
 """Also the default, whatever the bounds: more points cost no time, and a grid that is coarser than
 the gaps between crowded rows adds error (measured in bench/defaults.py)."""
 
-_OUTSIDE_RATE = 3.0
-"""The released point lies beyond all rows with probability at most e^-3, far less on most data."""
-
 
 @value
 class Within:
@@ -76,42 +73,24 @@ def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
     return min(math.floor(q * n), n - 1), max(math.ceil(q * n), 1)
 
 
-def aimed_ranks(
-    q: Fraction, n: int, *, points: int, epsilon: Fraction, margin: int | None = None
-) -> tuple[int, int]:
-    """Return the wanted ranks, moved at least e rows away from both ends; e is `margin` if stated.
+def aimed_ranks(q: Fraction, n: int, *, margin: int = 0) -> tuple[int, int]:
+    """Return the wanted ranks, moved at least `margin` rows away from both ends, at most to n/2.
 
-    The part of the bounds before the first row may hold nearly all points. The distance of these
-    points is the wanted rank, so for ranks below (2/ε) ln(points) their number outweighs their
-    distance, and the released point would lie somewhere in that empty part. By default
-    e = (2/ε)(ln(points) + 3), which makes this rarer than e^-3 whatever the rows are (theory
-    C10.2); but a wanted rank in the first or the last tenth of the rows stays there. All of this
-    is computed from public numbers, and the scores of `rank_distances` have sensitivity 1 for *any*
-    ranks that do not depend on the rows: the privacy claim does not depend on e.
+    The part of the bounds before the first row may hold nearly all points. Their distance is the
+    wanted rank k, so if k < (2/ε) ln(their number for each gap between rows) the released point
+    lies there, k rows off. An aim t rows further inside is t rows off where it helps, so it can
+    gain only if t < k, and where rows fill the bounds it only loses. The default is therefore none
+    (measured in bench/quantile_margins.py). The scores of `rank_distances` have sensitivity 1 for
+    *any* ranks that do not depend on the rows, so the privacy claim does not depend on the margin.
 
-    >>> tight = Fraction(1)
-    >>> [aimed_ranks(Fraction(1, k), 10**4, points=2**40, epsilon=tight) for k in (1000, 100, 2)]
-    [(61, 61), (100, 100), (5000, 5000)]
+    >>> [aimed_ranks(Fraction(1, k), 10**4, margin=60) for k in (1000, 100, 2)]
+    [(60, 60), (100, 100), (5000, 5000)]
     """
     first, last = wanted_ranks(q, n)
-    largest, parts = end_margin(points=points, epsilon=epsilon, margin=margin)
-    e = min(largest, n // parts)
+    e = min(margin, n // 2)
     if last < e:
         return e, e
     return (n - e, n - e) if first > n - e else (first, last)
-
-
-def end_margin(*, points: int, epsilon: Fraction, margin: int | None) -> tuple[int, int]:
-    """Return by how many rows the aim avoids both ends, at most one `parts`-th of the rows.
-
-    The result is (rows, parts). A stated `margin` may be up to half of the rows.
-
-    >>> end_margin(points=2**40, epsilon=Fraction(1), margin=None)
-    (61, 10)
-    """
-    if margin is not None:
-        return as_count(margin, "margin", minimum=0), 2
-    return math.floor(2 * (math.log(points) + _OUTSIDE_RATE) / min(float(epsilon), 1e6)), 10
 
 
 @value
@@ -149,7 +128,6 @@ class PrivateAim:
     q: Fraction
     follows: bool = True
     margin: int = 0
-    parts: int = 10
 
     @property
     def sensitivity(self) -> int:
@@ -172,7 +150,7 @@ class PrivateAim:
             first, last = aimed // unit, -(-aimed // unit)
             after, before = aimed - unit * first, unit * last - aimed
             return Aim(first=first, last=last, unit=unit, after=after, before=before)
-        e = min(self.margin, count // self.parts)
+        e = min(self.margin, count // 2)
         # each term grows by 0 or 1 with each row, and so do their minima and maxima: sensitivity 1
         first = min(math.floor(self.q * count), max(count - 1, 0))
         last = max(math.ceil(self.q * count), min(count, 1))

@@ -233,9 +233,9 @@ class CdfQuestion:
     ) -> ReleasePlan[Rows]:
         """Plan the quantiles at which the step function jumps; `counted` lists a public n."""
         points, rows = as_points(self.bounds, self.grid), max(1, facts.planned_rows)
-        levels = aimed_levels(
-            _HUNDREDTHS, rows=rows, points=points.size, epsilon=float(epsilon), margin=None
-        )
+        most = aimed_levels(_HUNDREDTHS, rows=rows, points=points.size, epsilon=float(epsilon))
+        parts = len(most) + 1
+        levels = [Fraction(i, parts) for i in range(1, parts)]  # equal steps, the outer ones too
         plan = plan_quantiles(
             epsilon=epsilon,
             levels=levels,

@@ -29,7 +29,6 @@ from zerodelta.mechanisms.ranks import (
     aimed_ranks,
     as_level,
     as_points,
-    end_margin,
     grid_of,
     wanted_ranks,
 )
@@ -80,7 +79,7 @@ def quantile(
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
-    margin: int | None = None,
+    margin: int = 0,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
@@ -109,10 +108,10 @@ def quantile(
         ``integer=True`` its integers. If it is known where rows crowd, points that are about 3/ε
         rows apart there are a little better.
     margin : int
-        By at least how many rows the wanted rank is kept inside the first and the last row, because
-        near the ends a point in the empty part of wide bounds would be chosen instead. By default
-        about 60/ε (less on coarse grids), at most n/10; pass 0 if rows fill the bounds to their
-        ends.
+        By at least how many rows the wanted rank is kept inside the first and the last row. Near
+        the ends of rows that fill only a small part of the bounds the released point may lie
+        beyond all rows: within 2·ln(n·width/spread)/ε rows of an end. Pass about that number if
+        the bounds may be so wide and a point among the rows matters more than its rank.
     method : str
         "permute-and-flip", or "auto", which is the same.
 
@@ -206,7 +205,7 @@ class QuantileQuestion:
     q: Rational
     bounds: tuple[Rational, Rational] | None = None
     grid: int | Sequence[Rational] | None = None
-    margin: int | None = None
+    margin: int = 0
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
@@ -214,7 +213,8 @@ class QuantileQuestion:
         facts.only_one_column()
         exact, level = as_usable_epsilon(epsilon), as_level(self.q)
         points = as_points(self.bounds, self.grid)
-        private = self._private_aim(facts, exact, level, points.size)
+        margin = as_count(self.margin, "margin", minimum=0)
+        private = _private_aim(facts, level, margin)
         sensitivity = 1 if private is None else private.sensitivity
         unit = 1 if private is None else private.of(0).unit
         methods = quantile_methods(
@@ -222,7 +222,7 @@ class QuantileQuestion:
             n=max(1, facts.planned_rows),
             points=points.size,
             q=level if private is None else private.q,
-            margin=self.margin,
+            margin=margin,
         )
         chosen = choose(methods, self.method)
         mechanism = PermuteAndFlip.for_epsilon(
@@ -230,9 +230,7 @@ class QuantileQuestion:
         )
         if private is None:
             n = facts.public_rows
-            first, last = aimed_ranks(
-                level, n, points=points.size, epsilon=exact, margin=self.margin
-            )
+            first, last = aimed_ranks(level, n, margin=margin)
         reach = _reach(mechanism.scale / unit, points.size)
 
         def aim_of(count: int) -> Aim:
@@ -261,22 +259,18 @@ class QuantileQuestion:
             public=(*counted, "the grid of possible answers", "which quantile"),
         )
 
-    def _private_aim(
-        self, facts: Facts, epsilon: Fraction, level: Fraction, points: int
-    ) -> PrivateAim | None:
-        """Return the aim if the number of rows that count is private, else None."""
-        if not facts.may_miss and facts.rows is not None:
-            return None
-        if facts.neighbors is Neighbors.REPLACE:
-            rows, parts = end_margin(points=points, epsilon=epsilon, margin=self.margin)
-            return PrivateAim(q=level, margin=rows, parts=parts)
-        # the aim is q·N with a fixed q, so the margin must be a fixed fraction of the rows; a row
-        # that comes or goes changes a distance by max(q, 1 - q) only
-        row_epsilon = epsilon / max(level, 1 - level)
-        rows, parts = end_margin(points=points, epsilon=row_epsilon, margin=self.margin)
-        fraction = min(Fraction(rows, max(1, facts.planned_rows)), Fraction(1, parts))
-        inside = min(max(level, fraction), 1 - fraction)
-        return PrivateAim(q=inside.limit_denominator(_FINEST), follows=False)
+
+def _private_aim(facts: Facts, level: Fraction, margin: int) -> PrivateAim | None:
+    """Return the aim if the number of rows that count is private, else None."""
+    if not facts.may_miss and facts.rows is not None:
+        return None
+    if facts.neighbors is Neighbors.REPLACE:
+        return PrivateAim(q=level, margin=margin)
+    # the aim is q·N with a fixed q, so the margin must be a fixed fraction of the rows; a row that
+    # comes or goes changes a distance by max(q, 1 - q) only
+    fraction = min(Fraction(margin, max(1, facts.planned_rows)), Fraction(1, 2))
+    inside = min(max(level, fraction), 1 - fraction)
+    return PrivateAim(q=inside.limit_denominator(_FINEST), follows=False)
 
 
 def quantile_methods(
@@ -285,7 +279,7 @@ def quantile_methods(
     n: int,
     points: int | None = None,
     q: Rational = "1/2",
-    margin: int | None = None,
+    margin: int = 0,
 ) -> tuple[Method, ...]:
     """Return the only method for one quantile, with its expected rank error in rows.
 
@@ -297,14 +291,14 @@ def quantile_methods(
     >>> [round(quantile_methods(epsilon=1, n=n)[0].error, 2) for n in (1000, 1001)]
     [2.04, 2.67]
     >>> round(quantile_methods(epsilon=1, n=10_000, q="0.001")[0].error)
-    51
+    10
     """
     exact = as_usable_epsilon(epsilon)
     rows = as_count(n, "n", minimum=1)
     size = as_count(MOST_POINTS if points is None else points, "points", minimum=1)
     level = as_level(q)
     wanted = wanted_ranks(level, rows)
-    aim = aimed_ranks(level, rows, points=size, epsilon=exact, margin=margin)
+    aim = aimed_ranks(level, rows, margin=margin)
     distance = abs(sum(aim) - sum(wanted)) / 2
     on_fine_grid = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
     only = Method(
@@ -369,7 +363,7 @@ def quantiles(
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
-    margin: int | None = None,
+    margin: int = 0,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     diagnostics: Rational | None = None,
@@ -387,8 +381,8 @@ def quantiles(
     grid : int or sequence
         The points, or the number of points that lie evenly between the bounds, as for `quantile`.
     margin : int
-        By at least how many rows the wanted ranks are kept inside the first and the last row; by
-        default about 2·ln(points)/ε. Pass 0 if rows fill the bounds to their ends.
+        By at least how many rows the wanted ranks are kept inside the first and the last row, as
+        for `quantile`.
     method : str
         "joint" (the joint exponential mechanism), "counts" (of all points of a small grid), or
         "auto", the one with the least predicted error. One quantile: as for `quantile`, too.
@@ -404,7 +398,7 @@ def quantiles(
     neighbors - wanted|), and a replaced row changes two of these numbers by 1.
     **Neighbors**: replace-one, or what the data set says; the number of rows may be private.
     **Error**: the expected rank error in rows, averaged over the levels: about 1.9·√m/ε for m
-    levels where rows lie densely on a finer grid, end margin included. With few rows at a small ε
+    levels where rows lie densely on a finer grid, margin included. With few rows at a small ε
     fewer levels are drawn and the others are interpolated between them, which adds an error where
     rows between two drawn levels do not lie evenly.
 
@@ -433,7 +427,7 @@ class QuantilesQuestion:
     q: tuple[Fraction, ...]
     bounds: tuple[Rational, Rational] | None = None
     grid: int | Sequence[Rational] | None = None
-    margin: int | None = None
+    margin: int = 0
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
@@ -451,7 +445,7 @@ class QuantilesQuestion:
             skip=facts.may_miss,
             total=facts.rows if public else None,
             neighbors=facts.neighbors,
-            margin=self.margin,
+            margin=as_count(self.margin, "margin", minimum=0),
             method=self.method,
         )
         counted = ("the number of rows",) if public else ()
@@ -543,7 +537,7 @@ TASKS: dict[str, Task] = {
             _MEDIAN,
             call="zd.quantile(rows, q={q}, bounds=…, margin={margin}, epsilon={epsilon})",
             reliable=f"at q=1/2 {CLOSE};\n       {UNMEASURED} at other levels",
-            allows={"grid": None, "q": "1/2", "margin": None},
+            allows={"grid": None, "q": "1/2", "margin": 0},
         ),
         command=Command(
             columns="one",
@@ -570,7 +564,7 @@ TASKS: dict[str, Task] = {
             methods=_quantiles,
             reliable=CLOSE,
             needs={**ROWS, "q": "q=[0.25, 0.5, 0.75]"},
-            allows={"grid": None, "margin": None, "missing": None},
+            allows={"grid": None, "margin": 0, "missing": None},
             blind=lambda numbers: numbers["n"] / 2,
             typical={"q": [0.25, 0.5, 0.75]},
         ),
