@@ -386,15 +386,11 @@ def pca(
     (array([[0.7, 0.7]]), array([1.]))
 
     """
-    source, declared = numbers_of(rows, columns, missing)
-    if bounds is None and data_norm is None:
-        bounds = declared
     question = ComponentsQuestion(
         components=components, bounds=bounds, data_norm=data_norm, radius=radius, method=method
     )
-    row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
-    question, products = question.with_radius(Facts.of(source), row_epsilon)
-    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
+    source, question, products = question.about(rows, columns, missing, epsilon=epsilon)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds, beyond=products.beyond)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -409,7 +405,7 @@ class PrincipalComponents:
     mean: Floats
 
     def transform(self, rows: Any) -> Floats:
-        """Return the coordinates of rows along the components; the result is not private."""
+        """Return the coordinates of rows, as they are, along the components: not private."""
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean) @ self.components.T)
 
 
@@ -446,6 +442,24 @@ class ComponentsQuestion:
             methods=methods,
             public=(*counted, "the number of columns", "bounds on the rows"),
         )
+
+    def about(
+        self,
+        rows: Any,
+        columns: Sequence[str] | None = None,
+        missing: Any = DEFAULT_MISSING,
+        *,
+        epsilon: Rational,
+    ) -> tuple[Source, ComponentsQuestion, Products]:
+        """Return the source of these rows, and the question with its bounds, radius and products.
+
+        Bounds that are not stated are those that a data set declares.
+        """
+        source, declared = numbers_of(rows, columns, missing)
+        bounds = declared if self.bounds is None and self.data_norm is None else self.bounds
+        row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
+        question = replace(self, bounds=bounds)
+        return source, *question.with_radius(Facts.of(source), row_epsilon)
 
     def with_radius(self, facts: Facts, epsilon: Rational) -> tuple[ComponentsQuestion, Products]:
         """Return the question with a radius, stated or best by forecast, and its products.

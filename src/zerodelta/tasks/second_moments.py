@@ -102,6 +102,11 @@ class Products:
         return self.lattice.dimension
 
     @property
+    def norm(self) -> Fraction | None:
+        """The largest length of scaled rows, to which longer ones are cut; None without a ball."""
+        return None if self.scaled is None else self.lattice.bound  # type: ignore[return-value]
+
+    @property
     def bias(self) -> float:
         """The average loss of a covariance by cutting rows that lie in a corner of the bounds.
 
