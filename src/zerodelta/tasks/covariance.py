@@ -576,6 +576,7 @@ TASKS: dict[str, Task] = {
         verb=pca,
         estimator="PCA",
         page="models",
+        error="of a covariance, in the units of its columns",
         forecast=replace(
             _COVARIANCE,
             call=_COVARIANCE.call.replace("covariance", "pca"),
