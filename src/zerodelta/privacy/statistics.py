@@ -94,8 +94,8 @@ class PowerSums:
 
     @property
     def variance(self) -> Floats:
-        """The variance of y."""
-        spread = np.clip(self._average(2) - self.mean**2, 0, 1)
+        """The variance of y: at most 1 less the square of the mean, since y² is at most 1."""
+        spread = np.maximum(np.minimum(self._average(2), 1) - self.mean**2, 0)
         return np.where(self._has_values, spread, 0.5)
 
     @property
