@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -229,8 +230,10 @@ def correlation(
     -------
     Release
         Its value is a matrix with ones on the diagonal and entries in [-1, 1], positive
-        semi-definite. A variance below the error of its noise is replaced by that error, so that
-        correlations which noise would hide are near 0.
+        semi-definite. A variance below the error of its noise is replaced by that error, and
+        covariances within about two standard deviations of their noise from 0 become 0 (larger
+        ones are shrunk by less; many columns are judged together): so correlations that noise would
+        hide are 0, and on average it makes none worse than 0. Intervals are not shrunk.
 
     Notes
     -----
@@ -274,7 +277,7 @@ class CovarianceQuestion:
             moments = noise.moments(noisy)
             value = moments.covariance
             if self.correlations:
-                value = _correlations(moments.scaled, noise.deviations / moments.unit**2)
+                value = _correlations(moments, noise.deviations / moments.unit**2)
             sums = covariance_sums(noise, noisy, facts.columns, correlations=self.correlations)
             return Measured(value=value, sums=sums)
 
@@ -317,13 +320,31 @@ def _ask(
     return ask(stated, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
-def _correlations(scaled: Floats, smallest_variances: Floats) -> Floats:
-    """Return the matrix scaled to a unit diagonal; raised variances keep it semi-definite."""
+_HIDDEN = 3.0
+"""The squared ratio of covariances to their noise, averaged over m of them, up to which they are 0
+is 1 + 3/√m: about two standard deviations above what noise alone gives."""
+
+
+def _correlations(moments: NoisyMoments, smallest_variances: Floats) -> Floats:
+    """Return the matrix scaled to a unit diagonal, with covariances shrunk by their noise.
+
+    Then all are shrunk equally, as little as makes the matrix semi-definite.
+    """
+    scaled = moments.scaled
     variances = np.maximum(np.maximum(np.diag(scaled), smallest_variances), 1e-300)
     roots = np.sqrt(variances)
-    correlations = np.clip(scaled / np.outer(roots, roots), -1.0, 1.0)
-    np.fill_diagonal(correlations, 1.0)
-    return np.asarray(correlations)
+    ratios = (scaled / moments.noise) ** 2
+    pairs = ratios[np.triu_indices_from(ratios, 1)]
+    kept = np.maximum(_kept(ratios, 1), _kept(pairs.mean(), len(pairs)) if len(pairs) else 0.0)
+    correlations = np.clip(kept * scaled / np.outer(roots, roots), -1.0, 1.0)
+    np.fill_diagonal(correlations, 0.0)
+    values, _ = eigenvectors(correlations)
+    return np.asarray(np.eye(len(scaled)) + correlations / max(1.0, -float(values[0])))
+
+
+def _kept(ratio: Any, count: int) -> Any:
+    """Return the positive-part James-Stein factor for a squared ratio averaged over so many."""
+    return np.maximum(1 - (1 + _HIDDEN / math.sqrt(count)) / np.maximum(ratio, 1e-300), 0.0)
 
 
 # -- Principal components from one noisy matrix of products: eigenvectors cost no further ε -------

@@ -215,7 +215,7 @@ TASKS: dict[str, Task] = {
             typical={"dimension": 10, "classes": 3},
             reliable="curves fitted to four small data sets: a guide to the choice, see "
             "bench/tables_classifiers.py.\n"
-            "       Even without noise some of the rows that a guess mistakes are mistaken:\n       "
+            "       Even without noise some rows that a guess mistakes are mistaken:\n       "
             + ", ".join(f"{part:g} ({name})" for name, part in NOISELESS_ERROR.items()),
             blind=lambda numbers: 1 - 1 / _class_count(numbers),
         ),
