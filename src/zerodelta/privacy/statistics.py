@@ -66,9 +66,11 @@ class PowerSums:
     center: Any
     half: Any
     ends: tuple[Any, Any]
+    largest_square: float = 1.0
+    """The largest mean of y²; infinite in files that were saved before there was a limit."""
 
     @classmethod
-    def of(cls, sums: NoisySums, column: str | None) -> PowerSums:
+    def of(cls, sums: NoisySums, column: str | None, *, largest_square: float = 1.0) -> PowerSums:
         """Return the sums of a column from noisy integers; the bounds may differ for each line."""
         lower, upper = sums.bounds[str(column)]
         by_line = isinstance(lower, (list, tuple))
@@ -80,6 +82,7 @@ class PowerSums:
             center=center,
             half=half,
             ends=(low, high),
+            largest_square=largest_square,
         )
 
     @property
@@ -95,7 +98,8 @@ class PowerSums:
     @property
     def variance(self) -> Floats:
         """The variance of y: at most 1 less the square of the mean, since y² is at most 1."""
-        spread = np.maximum(np.minimum(self._average(2), 1) - self.mean**2, 0)
+        square = np.minimum(self._average(2), self.largest_square)
+        spread = np.clip(square - self.mean**2, 0, 1)
         return np.where(self._has_values, spread, 0.5)
 
     @property
@@ -256,6 +260,10 @@ class ColumnStatistic(Statistic):
         """Return the values of saved sums, and the size of the numbers from which they result."""
         powers = PowerSums.of(sums, column)
         return self.value(powers), self.size(powers)
+
+    def earlier_values(self, sums: NoisySums, column: str | None) -> Any:
+        """Return the values that files held before the mean of y² was limited."""
+        return self.value(PowerSums.of(sums, column, largest_square=math.inf))
 
 
 @final

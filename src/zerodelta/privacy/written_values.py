@@ -26,7 +26,14 @@ from zerodelta.exact.rational import as_rational
 from zerodelta.exact.sums import whole_counts
 from zerodelta.privacy.interval_shapes import LightTable, as_frame
 from zerodelta.privacy.release import Record
-from zerodelta.privacy.statistics import STATISTICS, as_floats, floats_of, values_of, widths_of
+from zerodelta.privacy.statistics import (
+    COLUMN_STATISTICS,
+    STATISTICS,
+    as_floats,
+    floats_of,
+    values_of,
+    widths_of,
+)
 
 _LONG = 13_000
 """Integers with more bits are written in hexadecimal."""
@@ -397,8 +404,13 @@ def _agrees(column_value: Any, name: str, parts: list[NoisySums], total: int | N
         counts = [int(number) for number in numbers.tolist()]
         return any(_same_counts(counts, expected) for expected in _counts(part, column, total))
     expected, size = STATISTICS[statistic].values(part, column)
-    same_shape = numbers.shape == expected.shape
-    return same_shape and bool(np.all(np.abs(numbers - expected) <= _NEAR * size))
+    if numbers.shape != expected.shape:
+        return False
+    agrees = np.abs(numbers - expected) <= _NEAR * size
+    if statistic in _SPREADS:
+        earlier = COLUMN_STATISTICS[statistic].earlier_values(part, column)
+        agrees |= np.abs(numbers - earlier) <= _NEAR * size
+    return bool(np.all(agrees))
 
 
 def _is_between(counts: npt.NDArray[Any], parts: list[NoisySums]) -> bool:

@@ -582,7 +582,7 @@ TASKS: dict[str, Task] = {
             unit="expected absolute error of a correlation, for columns spread evenly",
             call=_COVARIANCE.call.replace("covariance", "correlation"),
             methods=_correlation,
-            reliable="it grows as the variances fall, which are private",
+            reliable="it grows as the variances fall, which are private; what noise hides is 0",
             blind=lambda _: 0.5,
         ),
         command=Command(
