@@ -277,6 +277,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
 def _filled(estimator: Any, X: Any) -> Floats:  # noqa: N803
     """Return rows clipped as in a fit, with missing cells at the middle of their bounds."""
+    rows = rows_to_predict(estimator, X)  # refuses an estimator that is not fitted
     bounds, norm = estimator._bounds, getattr(estimator, "_norm", None)
-    limits = RowLimits(middle=bounds.middle, half=bounds.half, norm=norm, bounds=bounds)
-    return limits(rows_to_predict(estimator, X))
+    return RowLimits(middle=bounds.middle, half=bounds.half, norm=norm, bounds=bounds)(rows)
