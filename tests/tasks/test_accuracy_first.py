@@ -36,7 +36,7 @@ def test_the_least_epsilon_of_three_digits_is_found(task: str) -> None:
     assert f"ε = {advice.numbers['epsilon']}" in str(advice).split("\n")[1]
 
 
-FLOOR = {"classifier"}  # its forecast has one in ten mistaken however many rows there are
+FLOOR = {"classifier"}  # its forecast has some rows mistaken however many there are
 
 
 @pytest.mark.parametrize(

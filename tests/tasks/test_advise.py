@@ -15,11 +15,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import zerodelta as zd
+from zerodelta.regression.classes import NOISELESS_ERROR
 from zerodelta.regression.objective import Shape, plan_logistic
 from zerodelta.tasks.advise import advise, smallest_rows
 from zerodelta.tasks.distributions import histogram_methods
 from zerodelta.tasks.registry import TASKS
-from zerodelta.tasks.task import Forecast
+from zerodelta.tasks.task import UNKNOWN_ERROR, Forecast
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -228,6 +229,29 @@ def test_the_call_of_a_classifier_is_that_of_the_winner(
     found = advise("classifier", n=n, dimension=dimension, classes=classes, epsilon=epsilon)
     assert name in found.call
     assert len(found) == 4
+
+
+@pytest.mark.parametrize("classes", [2, 3, 50, ["no", "yes"]])
+def test_the_error_of_a_classifier_is_an_error_rate(classes: Any) -> None:
+    """No better than a guess for one row, and never better than without noise."""
+    guess = 1 - 1 / (classes if isinstance(classes, int) else len(classes))
+    for n in (1, 1000, 10**9):
+        for method in advise("classifier", n=n, dimension=5, classes=classes, epsilon=1):
+            least = NOISELESS_ERROR[method.name] * guess
+            assert least <= method.error <= guess
+            if n == 1:
+                assert method.error == pytest.approx(guess, rel=0.1)
+            if n == 10**9:
+                assert method.error == pytest.approx(least, rel=0.01)
+    found = advise("classifier", n=1000, dimension=5, classes=classes, epsilon=1)
+    assert found.useful_from is not None
+    error = advise("classifier", n=found.useful_from, dimension=5, classes=classes, epsilon=1)
+    assert error.best.error == pytest.approx(guess / 10, rel=0.1)
+
+
+def test_errors_of_all_models_say_what_they_are() -> None:
+    models = {name for name, task in TASKS.items() if task.estimator and task.command}
+    assert not {name for name in models if TASKS[name].error == UNKNOWN_ERROR}
 
 
 @pytest.mark.parametrize(

@@ -508,3 +508,15 @@ def test_groups_that_may_be_empty_have_intervals_without_a_warning() -> None:
 def test_what_is_no_number_is_not_drawn() -> None:
     with pytest.raises(zd.errors.ParameterError, match="numbers"):
         zd.mode(people(), "city", epsilon=1).plot()
+
+
+@pytest.mark.parametrize("verb", [zd.mean, zd.variance, zd.std])
+@pytest.mark.parametrize("missing", [None, "skip"])
+def test_a_spread_lies_inside_its_interval_whatever_the_noise(verb: Any, missing: Any) -> None:
+    """Rows at both ends, at one end and in the middle, where noise leaves what sums allow."""
+    for rows in (np.tile([0.0, 100.0], 10), np.full(20, 99.0), np.full(20, 50.0)):
+        for label in range(15):
+            with replayed(str(label)):
+                release = verb(rows, bounds=(0, 100), epsilon="1/2", missing=missing)
+            low, high = release.interval()
+            assert low <= release.value <= high

@@ -157,8 +157,9 @@ class PowerSums:
 
     @property
     def variance(self) -> Floats:
-        """The variance of y."""
-        spread = np.clip(self._average(2) - self.mean**2, 0, 1)
+        """The variance of y: at most 1 less the square of the mean, since y² is at most 1."""
+        square = np.minimum(self._average(2), 1.0)
+        spread = np.clip(square - self.mean**2, 0, 1)
         return np.where(self._has_values, spread, 0.5)
 
     @property

@@ -309,7 +309,7 @@ _HALF_LOST = 0.14
 _FOREST_HALF_LOST = 2.3
 """√(nε) for each class at which the excess error of a forest is half of that of guessing."""
 
-_NOISELESS_ERROR = {
+NOISELESS_ERROR = {
     "nearest centroid": 0.10,
     "nearest centroid, l2": 0.12,
     "forest": 0.2,
@@ -402,7 +402,7 @@ def compare_classifiers(
 
 def _rate(name: str, lost: float, classes: int) -> float:
     """Return an error rate between that without noise (`lost` = 0) and guessing (1)."""
-    noiseless = _NOISELESS_ERROR[name]
+    noiseless = NOISELESS_ERROR[name]
     return (1 - 1 / classes) * (noiseless + (1 - noiseless) * lost)
 
 

@@ -389,7 +389,8 @@ def _cut(blocks: Iterable[Any], maximum_rows: int) -> Iterator[Any]:
 
 
 # -- Row limits -----------------------------------------------------------------------------------
-# Clip rows that are too long or out of bounds, in predictions as in the fit.
+# Clip rows that are too long or out of bounds, in predictions as in the fit. A fit ignores rows
+# with a missing cell; a prediction takes the middle of its bounds.
 
 
 @published
@@ -398,12 +399,13 @@ class RowLimits:
     """Clip rows to `bounds`, then to the ball where (row - middle)/half has length <= `norm`.
 
     Bounds may be None. A fit sees only clipped rows, so a prediction clips rows the same way.
-    Rows inside are unchanged, to the last bit.
+    Rows inside are unchanged, to the last bit. A missing cell becomes the middle of its bounds,
+    without bounds that of the ball.
 
     >>> one = np.ones(2)
     >>> limits = RowLimits(middle=one, half=2 * one, norm=Fraction(1))
     >>> limits(np.array([[1.0, 2.5], [1.0, 9.0], [np.nan, 9.0]])).tolist()
-    [[1.0, 2.5], [1.0, 3.0], [nan, nan]]
+    [[1.0, 2.5], [1.0, 3.0], [1.0, 3.0]]
     """
 
     middle: Floats
@@ -412,8 +414,10 @@ class RowLimits:
     bounds: ColumnBounds | None = None
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return the clipped rows; with a norm, a row with a NaN becomes all NaN."""
+        """Return the clipped rows, without NaN."""
         rows = rows if self.bounds is None else self.bounds.clipped(rows)
+        middle = self.middle if self.bounds is None else self.bounds.middle
+        rows = np.where(np.isnan(rows), middle, rows)
         if self.norm is None:
             return rows
         with np.errstate(all="ignore"):
@@ -424,6 +428,5 @@ class RowLimits:
         ball = FixedPoint.ball(dimension=rows.shape[1], bound=self.norm, steps=STEPS)
         clipped = np.array(rows, dtype=np.float64)
         cut = ball.quantize(scaled[~inside]) * float(self.norm / STEPS)
-        missing = np.isnan(scaled[~inside]).any(axis=1, keepdims=True)
-        clipped[~inside] = np.where(missing, np.nan, self.middle + self.half * cut)
+        clipped[~inside] = self.middle + self.half * cut
         return clipped

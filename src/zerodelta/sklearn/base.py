@@ -473,8 +473,8 @@ class ClassStatistics(PrivateClassifier):
     Notes
     -----
     **Neighbors**: replace-one, add-remove, or one unit of a data set, as it was opened.
-    **Error**: `release_.error` forecasts the error rate for well-separated classes; the true one
-    depends on the data.
+    **Error**: `release_.error` forecasts the error rate, the part of new rows that get a wrong
+    class, for well-separated classes; the true one depends on the data.
     """
 
     bounds: Any = None

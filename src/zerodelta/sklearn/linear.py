@@ -64,11 +64,11 @@ class LinearRegression(PrivateRegressor):
     -----
     **Guarantee**: one ``fit`` is pure ε-DP, except for its running time.
     **Public**: all parameters and the shape of X. Rows with a missing cell or a non-numeric target
-    are ignored; a prediction for such a row is the intercept. A `data_norm` or `bounds_y` that
-    clips every row, or that is far too large, raises no error, and gives noise that looks like a
-    model. ``fit(people[["age", "city"]], people["income"])`` takes two selections of one `zd.open`
-    data set; rows that ``where`` drops are ignored. "statistics" reads any number of rows one after
-    another; "huber" holds all rows in memory.
+    are ignored; predictions replace a missing cell by the middle of its bounds, by 0 for an array.
+    A `data_norm` or `bounds_y` that clips every row, or that is far too large, raises no error, and
+    gives noise that looks like a model. ``fit(people[["age", "city"]], people["income"])`` takes
+    two selections of one `zd.open` data set; rows that ``where`` drops are ignored. "statistics"
+    reads any number of rows one after another; "huber" holds all rows in memory.
     **Error**: `release_.error` forecasts the excess of the mean squared error. For a data set rows
     are assumed to fill a quarter of each column's bounds, else to fill `data_norm` evenly. The true
     one depends on unseen data.
@@ -161,10 +161,11 @@ class LogisticRegression(PrivateClassifier):
     **Guarantee**: one ``fit`` is pure ε-DP (theorems C9 and N, or R2), except for its running time.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that is
     not in `classes`, are ignored. If no label is in `classes`, or `data_norm` is far below or above
-    all rows, no error is raised, and the result is noise that looks like a model. A prediction for
-    a row with a missing cell is that of the intercept. ``fit(people[["age", "city"]],
-    people["member"])`` takes two selections of one `zd.open` data set; rows that ``where`` drops
-    are ignored, and rows to predict may be frames with the same columns, read by the schema.
+    all rows, no error is raised, and the result is noise that looks like a model. Predictions
+    replace a missing cell by the middle of its bounds, with `data_norm` alone by 0.
+    ``fit(people[["age", "city"]], people["member"])`` takes two selections of one `zd.open` data
+    set; rows that ``where`` drops are ignored, and rows to predict may be frames with the same
+    columns, read by the schema.
     **Error**: `release_.error` forecasts the excess of the mean log loss over that of the best
     line, in nats, for a moderate signal. With bounds rows are assumed to fill a quarter of each
     column's bounds, in the worst case in a corner, where clipped rows lose all information in their
@@ -273,8 +274,8 @@ class SparseRegression(PrivateRegressor):
     -----
     **Guarantee**: one ``fit`` is pure ε-DP (theory C2): T choices of one feature, ε/T each.
     **Public**: all parameters and the shape of X. Bounds that clip every row raise no error, and
-    give noise that looks like a model. Rows with a NaN or a non-numeric target are ignored; a
-    prediction for such a row is the intercept.
+    give noise that looks like a model. Rows with a NaN or a non-numeric target are ignored;
+    predictions replace a NaN by the middle of its bounds.
     **Error**: `release_.error` forecasts the excess of the mean squared error where few features
     matter; the true one depends on unseen data.
 

@@ -19,16 +19,18 @@ from zerodelta.errors import require
 from zerodelta.exact.arrays import Floats
 from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.regression.encoded_columns import ColumnBounds, RowBox, as_radius
+from zerodelta.regression.rows import RowLimits
 from zerodelta.sklearn.base import (
     PrivateEstimator,
     accepting_any_value,
     check_rows,
     debited_fit,
     fit_columns,
+    required_epsilon,
     rows_to_predict,
     rows_to_transform,
 )
-from zerodelta.tasks.covariance import pca
+from zerodelta.tasks.covariance import ComponentsQuestion, pca
 from zerodelta.tasks.kmeans import kmeans
 
 # -- `BoundedScaler` scales features by public bounds, not by the rows ----------------------------
@@ -225,8 +227,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     Transformed rows, also those of ``fit_transform``, are not private: share them only with those
     who may see the rows.
     **Public**: all parameters and the shape of X. Rows with a missing cell count as the middle of
-    all bounds in an array, and are ignored in a data set; ``transform`` replaces a missing cell by
-    the middle of its bounds.
+    all bounds in an array, and are ignored in a data set. ``transform`` clips and projects rows as
+    the fit did, and replaces a missing cell by the middle of its bounds.
     **Error**: `release_.error` forecasts the absolute error of an entry of the covariance matrix,
     as `zerodelta.pca` does.
 
@@ -248,6 +250,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
         """Publish components, the one release that the certificate covers."""
         result = fit_columns(self, pca, X, components=self.n_components, radius=self.radius)
+        bounds: ColumnBounds = self._bounds
+        question = ComponentsQuestion(
+            bounds=(bounds.lower, bounds.upper), radius=self.radius, method=self.method
+        )
+        _, _, products = question.about(check_rows(self, X), epsilon=required_epsilon(self.epsilon))
+        self._norm = products.norm
         self.components_, self.mean_ = result.components, result.mean
         self.explained_variance_ = result.explained_variance
         self.explained_variance_ratio_ = result.explained_variance_ratio
@@ -268,7 +276,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
 
 def _filled(estimator: Any, X: Any) -> Floats:  # noqa: N803
-    """Return rows clipped to the bounds of a fit, with missing cells at the middle of theirs."""
-    rows = rows_to_predict(estimator, X)
-    bounds: ColumnBounds = estimator._bounds
-    return np.where(np.isnan(rows), bounds.middle, bounds.clipped(rows))
+    """Return rows clipped as in a fit, with missing cells at the middle of their bounds."""
+    rows = rows_to_predict(estimator, X)  # refuses an estimator that is not fitted
+    bounds, norm = estimator._bounds, getattr(estimator, "_norm", None)
+    return RowLimits(middle=bounds.middle, half=bounds.half, norm=norm, bounds=bounds)(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -228,8 +229,10 @@ def correlation(
     -------
     Release
         Its value is a matrix with ones on the diagonal and entries in [-1, 1], positive
-        semi-definite. A variance below the error of its noise is replaced by that error, so that
-        correlations which noise would hide are near 0.
+        semi-definite. A variance below the error of its noise is replaced by that error, and
+        covariances within about two standard deviations of their noise from 0 become 0 (larger
+        ones are shrunk by less; many columns are judged together): so correlations that noise would
+        hide are 0, and on average it makes none worse than 0. Intervals are not shrunk.
 
     Notes
     -----
@@ -273,7 +276,7 @@ class CovarianceQuestion:
             moments = noise.moments(noisy)
             value = moments.covariance
             if self.correlations:
-                value = _correlations(moments.scaled, noise.deviations / moments.unit**2)
+                value = _correlations(moments, noise.deviations / moments.unit**2)
             sums = covariance_sums(noise, noisy, facts.columns, correlations=self.correlations)
             return Measured(value=value, sums=sums)
 
@@ -316,13 +319,31 @@ def _ask(
     return ask(stated, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
-def _correlations(scaled: Floats, smallest_variances: Floats) -> Floats:
-    """Return the matrix scaled to a unit diagonal; raised variances keep it semi-definite."""
+_HIDDEN = 3.0
+"""The squared ratio of covariances to their noise, averaged over m of them, up to which they are 0
+is 1 + 3/√m: about two standard deviations above what noise alone gives."""
+
+
+def _correlations(moments: NoisyMoments, smallest_variances: Floats) -> Floats:
+    """Return the matrix scaled to a unit diagonal, with covariances shrunk by their noise.
+
+    Then all are shrunk equally, as little as makes the matrix semi-definite.
+    """
+    scaled = moments.scaled
     variances = np.maximum(np.maximum(np.diag(scaled), smallest_variances), 1e-300)
     roots = np.sqrt(variances)
-    correlations = np.clip(scaled / np.outer(roots, roots), -1.0, 1.0)
-    np.fill_diagonal(correlations, 1.0)
-    return np.asarray(correlations)
+    ratios = (scaled / moments.noise) ** 2
+    pairs = ratios[np.triu_indices_from(ratios, 1)]
+    kept = np.maximum(_kept(ratios, 1), _kept(pairs.mean(), len(pairs)) if len(pairs) else 0.0)
+    correlations = np.clip(kept * scaled / np.outer(roots, roots), -1.0, 1.0)
+    np.fill_diagonal(correlations, 0.0)
+    values, _ = eigenvectors(correlations)
+    return np.asarray(np.eye(len(scaled)) + correlations / max(1.0, -float(values[0])))
+
+
+def _kept(ratio: Any, count: int) -> Any:
+    """Return the positive-part James-Stein factor for a squared ratio averaged over so many."""
+    return np.maximum(1 - (1 + _HIDDEN / math.sqrt(count)) / np.maximum(ratio, 1e-300), 0.0)
 
 
 # -- Principal components from one noisy matrix of products: eigenvectors cost no further ε -------
@@ -385,15 +406,11 @@ def pca(
     (array([[0.7, 0.7]]), array([1.]))
 
     """
-    source, declared = numbers_of(rows, columns, missing)
-    if bounds is None and data_norm is None:
-        bounds = declared
     question = ComponentsQuestion(
         components=components, bounds=bounds, data_norm=data_norm, radius=radius, method=method
     )
-    row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
-    question, products = question.with_radius(Facts.of(source), row_epsilon)
-    diagnosis = as_diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
+    source, question, products = question.about(rows, columns, missing, epsilon=epsilon)
+    diagnosis = as_diagnosis(diagnostics, source, bounds=question.bounds, beyond=products.beyond)
     return ask(question, source, epsilon=epsilon, diagnosis=diagnosis)
 
 
@@ -409,7 +426,7 @@ class PrincipalComponents:
     mean: Floats
 
     def transform(self, rows: Any) -> Floats:
-        """Return the coordinates of rows along the components; the result is not private."""
+        """Return the coordinates of rows, as they are, along the components: not private."""
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean) @ self.components.T)
 
 
@@ -446,6 +463,24 @@ class ComponentsQuestion:
             methods=methods,
             public=(*counted, "the number of columns", "bounds on the rows"),
         )
+
+    def about(
+        self,
+        rows: Any,
+        columns: Sequence[str] | None = None,
+        missing: Any = DEFAULT_MISSING,
+        *,
+        epsilon: Rational,
+    ) -> tuple[Source, ComponentsQuestion, Products]:
+        """Return the source of these rows, and the question with its bounds, radius and products.
+
+        Bounds that are not stated are those that a data set declares.
+        """
+        source, declared = numbers_of(rows, columns, missing)
+        bounds = declared if self.bounds is None and self.data_norm is None else self.bounds
+        row_epsilon = as_usable_epsilon(epsilon) / protection_of(source).max_rows
+        question = replace(self, bounds=bounds)
+        return source, *question.with_radius(Facts.of(source), row_epsilon)
 
     def with_radius(self, facts: Facts, epsilon: Rational) -> tuple[ComponentsQuestion, Products]:
         """Return the question with a radius, stated or best by forecast, and its products.
@@ -547,7 +582,7 @@ TASKS: dict[str, Task] = {
             unit="expected absolute error of a correlation, for columns spread evenly",
             call=_COVARIANCE.call.replace("covariance", "correlation"),
             methods=_correlation,
-            reliable="it grows as the variances fall, which are private",
+            reliable="it grows as the variances fall, which are private; what noise hides is 0",
             blind=lambda _: 0.5,
         ),
         command=Command(
@@ -562,6 +597,7 @@ TASKS: dict[str, Task] = {
         verb=pca,
         estimator="PCA",
         page="models",
+        error="of a covariance, in the units of its columns",
         forecast=replace(
             _COVARIANCE,
             call=_COVARIANCE.call.replace("covariance", "pca"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from zerodelta.channels.purification import plan, purify
 from zerodelta.exact.rational import as_count
-from zerodelta.regression.classes import compare_classifiers
+from zerodelta.regression.classes import NOISELESS_ERROR, compare_classifiers
 from zerodelta.regression.classifiers import classifier_methods
 from zerodelta.regression.encoded_columns import RowBox
 from zerodelta.regression.linear import linear_methods
@@ -45,13 +45,17 @@ def _linear(numbers: Numbers) -> tuple[Method, ...]:
     return tuple(replace(method, error=method.error * unit**2) for method in methods)
 
 
+def _class_count(numbers: Numbers) -> Any:
+    """Return the number of classes, given as such or by their list."""
+    classes = numbers["classes"]
+    return classes if isinstance(classes, Number) else len(as_classes(classes))
+
+
 def _classes(function: Callable[..., tuple[Method, ...]]) -> Any:
     """Return a forecast that takes the list of classes, or their number."""
 
     def methods(numbers: Numbers) -> tuple[Method, ...]:
-        classes = numbers["classes"]
-        count = classes if isinstance(classes, Number) else len(as_classes(classes))
-        return function(**{**numbers, "classes": count})
+        return function(**{**numbers, "classes": _class_count(numbers)})
 
     return methods
 
@@ -104,6 +108,7 @@ _LOGISTIC = Forecast(
     typical={"dimension": 10},
     reliable=_ROUGH,
 )
+_ERROR_RATE = "the error rate: the part of new rows that get a wrong class, if classes are separate"
 _WINNERS = {
     "nearest centroid": ("NearestCentroid", ""),
     "nearest centroid, l2": ("NearestCentroid", 'block="l2", '),
@@ -162,6 +167,8 @@ TASKS: dict[str, Task] = {
     ),
     "sparse_linear": Task(
         estimator="SparseRegression",
+        error="in squared units of the target: how much larger the mean squared error is than the "
+        "best line's, where few features matter",
         command=Command(
             target="y",
             options=("no_intercept", *METHOD),
@@ -197,7 +204,7 @@ TASKS: dict[str, Task] = {
     "classifier": Task(
         estimator="LogisticRegression",
         forecast=Forecast(
-            unit="expected error rate, where one in ten is mistaken without noise",
+            unit="expected error rate: the part of new rows that get a wrong class",
             call=_LOGISTIC.call.replace("{intercept}", "True"),
             calls={
                 name: f"zerodelta.sklearn.{estimator}(bounds=…, classes=[…], {argument}"
@@ -208,14 +215,17 @@ TASKS: dict[str, Task] = {
             needs={**TABLE, "classes": "classes=3"},
             typical={"dimension": 10, "classes": 3},
             reliable="curves fitted to four small data sets: a guide to the choice, see "
-            "bench/tables_classifiers.py",
-            blind=lambda _: 1.0,
+            "bench/tables_classifiers.py.\n"
+            "       Even without noise some rows that a guess mistakes are mistaken:\n       "
+            + ", ".join(f"{part:g} ({name})" for name, part in NOISELESS_ERROR.items()),
+            blind=lambda numbers: 1 - 1 / _class_count(numbers),
         ),
         no_command="is one of several commands, by the best method",
         planner=_planner("Classifier: which of all", _SEVERAL_CLASSES, winners=_WINNERS),
     ),
     "random_forest": Task(
         estimator="RandomForestClassifier",
+        error=_ERROR_RATE,
         command=Command(
             target="y",
             options=("trees", "depth", "diagnostics"),
@@ -226,6 +236,8 @@ TASKS: dict[str, Task] = {
     ),
     "mlp": Task(
         estimator="MLPClassifier",
+        error="in nats: how much larger the mean log loss is than without noise, for rows that "
+        "fill their bounds evenly",
         command=Command(
             target="y",
             options=("hidden_units", "rounds", "diagnostics"),
@@ -266,6 +278,7 @@ def _fitted(name: str, fits: Fitted) -> Task:
     """Return the task of an estimator that the index describes."""
     return Task(
         estimator=fits.estimator,
+        error=_ERROR_RATE,
         command=Command(
             target="y",
             options=("diagnostics",),

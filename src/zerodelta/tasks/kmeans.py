@@ -174,6 +174,7 @@ TASKS: dict[str, Task] = {
         verb=kmeans,
         estimator="KMeans",
         page="models",
+        error="the inertia divided by the best inertia, less 1",
         forecast=Forecast(
             unit="expected inertia relative to the best, less 1",
             call="zd.kmeans(rows, clusters={clusters}, bounds=…, epsilon={epsilon})",

@@ -101,6 +101,11 @@ class Products:
         return self.lattice.dimension
 
     @property
+    def norm(self) -> Fraction | None:
+        """The largest length of scaled rows, to which longer ones are cut; None without a ball."""
+        return None if self.scaled is None else self.lattice.bound  # type: ignore[return-value]
+
+    @property
     def bias(self) -> float:
         """The average loss of a covariance by cutting rows that lie in a corner of the bounds.
 
@@ -312,13 +317,32 @@ class ProductNoise:
         matrix = np.triu(matrix) + np.triu(matrix, 1).T
         unit = self.products.unit * steps
         if count < 1:  # no rows seem to be there: the middle of the bounds, and no spread
-            zeros = np.zeros(width - 1)
-            return NoisyMoments(mean=self.products.middle, scaled=np.diag(zeros), unit=unit)
+            zeros = np.zeros((width - 1, width - 1))
+            return NoisyMoments(
+                mean=self.products.middle, scaled=zeros, unit=unit, noise=np.ones_like(zeros)
+            )
         mean = np.clip(matrix[:-1, -1] / self.constant / count / steps, -1.0, 1.0)
         spread = matrix[:-1, :-1] / count / steps**2 - np.outer(mean, mean)
         return NoisyMoments(
-            mean=self.products.middle + unit * mean, scaled=positive_part(spread), unit=unit
+            mean=self.products.middle + unit * mean,
+            scaled=positive_part(spread),
+            unit=unit,
+            noise=self._noise_of_pairs(mean) / count,
         )
+
+    def _noise_of_pairs(self, mean: Floats) -> Floats:
+        """Return the standard deviation of the noise on Σ(y - μ)(z - ν) for means in [-1, 1].
+
+        All weighted sums have the same variance, and are uncorrelated.
+        """
+        on, off = (1, 1) if self.kind == "max" else (DIAGONAL, OFF_DIAGONAL)
+        shorter, one = STEPS / self.constant, (Fraction(1),)
+        squares = mean**2
+        of_sums = (squares[:, None] + squares) * shorter**2
+        of_count = np.outer(squares, squares) * (shorter**2 * off / on) ** 2 * self.counted
+        variance = self.mechanism.noise_law.on(Fraction(1)).noise.covariance(one, one)
+        unit = self.quantum / off / float(STEPS) ** 2
+        return np.asarray(np.sqrt(variance * (1 + of_sums + of_count)) * unit)
 
     @property
     def deviations(self) -> Floats:
@@ -385,6 +409,8 @@ class NoisyMoments:
     """The covariances of the columns divided by `unit`."""
     unit: Floats
     """Half the width of the bounds, or the longest row."""
+    noise: Floats
+    """The standard deviation of the noise on each covariance of two columns, divided by `unit`."""
 
     @property
     def covariance(self) -> Floats:
