@@ -322,7 +322,7 @@ def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:
     with pytest.raises(zd.errors.ParameterError, match=r"400 · 6 numbers in memory"):
         LogisticRegression(epsilon=1, method="objective").fit(data[FEATURES], data["member"])
     for names, theorem in (
-        (FEATURES, {"k-norm-sufficient-statistics"}),
+        (FEATURES, {"matrix-laplace"}),
         (["age", "income"], {"huber-objective-perturbation"}),
     ):
         model = LinearRegression(epsilon=1).fit(data[names], data["spent"])

@@ -56,7 +56,8 @@ def test_auto_takes_the_method_with_the_least_forecast() -> None:
 def test_statistics_win_for_few_features_and_many_rows_only() -> None:
     assert linear_methods(epsilon=1, n=10**6, dimension=1)[0].name == "statistics"
     assert linear_methods(epsilon=1, n=10**4, dimension=1)[0].name == "huber"
-    assert linear_methods(epsilon=1, n=10**6, dimension=10)[0].name == "huber"
+    assert linear_methods(epsilon=1, n=10**5, dimension=10)[0].name == "huber"
+    assert linear_methods(epsilon=1, n=10**6, dimension=20)[0].name == "huber"
 
 
 @pytest.mark.parametrize("method", METHODS)
