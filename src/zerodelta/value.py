@@ -44,7 +44,7 @@ def published(cls: _C) -> _C:
     A saved release names it, and only classes registered here are made when a file is read. So it
     stores what it is given, and does nothing else. It stands above all other decorators.
     """
-    known = PUBLISHED.setdefault(cls.__name__, cls)
+    known = PUBLISHED.get(cls.__name__, cls)
     if not cls.__module__.startswith("zerodelta.") or known.__module__ != cls.__module__:
         raise TypeError(f"{cls.__name__}: classes of zerodelta are published, under one name each.")
     PUBLISHED[cls.__name__] = cls  # a module that is imported again defines it again

@@ -212,7 +212,10 @@ def test_the_page_runs_from_top_to_bottom(people: Path, monkeypatch: pytest.Monk
 
 
 def test_every_command_and_exit_code_is_on_the_page() -> None:
-    for name in COMMANDS:
-        assert f"`{name}`" in PAGE
+    missing = [name for name in COMMANDS if f"`{name}`" not in PAGE]
+    assert not missing, (
+        f"{missing}: name a command in the table of docs/command-line.md; one of an estimator is "
+        "written by python -m reproduce.estimator_list"
+    )
     for code in ExitCode:
         assert f"| {int(code)} |" in PAGE
