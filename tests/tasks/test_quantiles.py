@@ -201,6 +201,13 @@ def test_values_rise_with_their_levels_in_the_order_asked(method: str) -> None:
     assert claim == zd.purification.PureDP(4)
 
 
+def test_a_margin_of_more_rows_than_there_are_leaves_the_middle() -> None:
+    use = {"points": 2**40, "epsilon": 1.0}
+    asked = (F(1, 5), F(1, 2))
+    huge = aimed_levels(asked, rows=9, margin=10**400, **use)  # type: ignore[arg-type]
+    assert huge == aimed_levels(asked, rows=9, margin=9, **use)  # type: ignore[arg-type]
+
+
 def test_one_level_is_a_quantile() -> None:
     rows = np.arange(10_000) % 100
     one = zd.quantiles(rows, q=[0.5, 0.5], bounds=(0, 99), grid=100, epsilon=2)

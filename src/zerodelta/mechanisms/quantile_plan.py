@@ -209,7 +209,7 @@ def aimed_levels(
     """
     spread = max(min(10.0, math.log(points)), 1.0)
     separable = math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3))
-    end = Fraction(min(margin / rows, 0.5)).limit_denominator(_FINEST)
+    end = Fraction(min(min(margin, math.ceil(rows)) / rows, 0.5)).limit_denominator(_FINEST)
     inside = sorted({min(max(level, end), 1 - end) for level in levels})
     number = min(max(separable, _FEWEST_LEVELS), _MOST_LEVELS)
     if len(inside) <= number:
