@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 import pickle
 import signal
 import subprocess
@@ -256,10 +257,15 @@ ODD_TEXTS = (*TEXTS[::3], *BYTES[1:4])
 ODD_NUMBERS = [None if each is None else float(each) for each in FLOATS]
 
 
-def typed(texts: list[Any], numbers: list[Any]) -> pa.Table:
+TEXTS = {"string": pa.string(), "large": pa.large_string(), "dictionary": pa.string()}
+
+
+def typed(texts: list[Any], numbers: list[Any], kind: str = "string") -> pa.Table:
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
-    # unsafe: a file may hold texts that are no valid UTF-8
-    column = pa.array(encoded, type=pa.binary()).cast(pa.string(), safe=False)
+    # unsafe: a file may hold texts of any type that are no valid UTF-8
+    column: Any = pa.array(encoded, type=pa.binary()).cast(TEXTS[kind], safe=False)
+    if kind == "dictionary":
+        column = column.dictionary_encode()
     return pa.table({"city": column, "paid": pa.array(numbers, type=pa.float64())})
 
 
@@ -267,13 +273,19 @@ ANY_BYTES = ("arrow", "arrow stream", "arrow dataset in memory", *FILES)
 VALID_TEXTS = ("pandas arrow", "polars", "polars lazy", "duckdb")
 
 
-@pytest.mark.parametrize("holder", [*ANY_BYTES, *VALID_TEXTS])
-def test_an_odd_cell_changes_no_other(holder: str, tmp_path: Path, capfd: Any) -> None:
+@pytest.mark.parametrize(
+    ("holder", "kind"),
+    [
+        *((holder, "string") for holder in (*ANY_BYTES, *VALID_TEXTS)),
+        *itertools.product(sorted({*ANY_BYTES} - {"file .csv"}), ("large", "dictionary")),
+    ],
+)
+def test_an_odd_cell_changes_no_other(holder: str, kind: str, tmp_path: Path, capfd: Any) -> None:
     texts: list[Any] = ["Oslo", "Rome", "Lima"] * 4
     numbers: list[Any] = [float(i) for i in range(12)]
 
     def both(texts: list[Any], numbers: list[Any]) -> list[Any]:
-        reader = reader_of(HOLDERS[holder](typed(texts, numbers), tmp_path))
+        reader = reader_of(HOLDERS[holder](typed(texts, numbers, kind), tmp_path))
         parts = reader.parts(("city", "paid"), batch=5, numbers=frozenset({"paid"}))
         batches = [found for part in parts for found in part()]
         return [

@@ -35,7 +35,7 @@ class ExampleMean(ColumnStatistic):
     def summand_bounds(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
         """Return logarithms, rounded outwards; bounds without logarithms are refused."""
         require(
-            lower > 0,
+            float(lower) > 0,
             "bounds",
             (float(lower), float(upper)),
             expected=f"a lower bound above 0 for {self.name!r}",
