@@ -257,7 +257,11 @@ ODD_TEXTS = (*TEXTS[::3], *BYTES[1:4])
 ODD_NUMBERS = [None if each is None else float(each) for each in FLOATS]
 
 
-TEXTS = {"string": pa.string(), "large": pa.large_string(), "dictionary": pa.string()}
+TEXTS: dict[str, Any] = {
+    "string": pa.string(),
+    "large": pa.large_string(),
+    "dictionary": pa.string(),
+}
 
 
 def typed(texts: list[Any], numbers: list[Any], kind: str = "string") -> pa.Table:
