@@ -257,7 +257,7 @@ ODD_TEXTS = (*TEXTS[::3], *BYTES[1:4])
 ODD_NUMBERS = [None if each is None else float(each) for each in FLOATS]
 
 
-TEXTS: dict[str, Any] = {
+TEXT_TYPES: dict[str, Any] = {
     "string": pa.string(),
     "large": pa.large_string(),
     "dictionary": pa.string(),
@@ -267,7 +267,7 @@ TEXTS: dict[str, Any] = {
 def typed(texts: list[Any], numbers: list[Any], kind: str = "string") -> pa.Table:
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     # unsafe: a file may hold texts of any type that are no valid UTF-8
-    column: Any = pa.array(encoded, type=pa.binary()).cast(TEXTS[kind], safe=False)
+    column: Any = pa.array(encoded, type=pa.binary()).cast(TEXT_TYPES[kind], safe=False)
     if kind == "dictionary":
         column = column.dictionary_encode()
     return pa.table({"city": column, "paid": pa.array(numbers, type=pa.float64())})
