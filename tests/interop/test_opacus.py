@@ -168,7 +168,7 @@ def test_other_loaders_are_refused_because_the_history_cannot_tell() -> None:
     engine, loader = trained(poisson_sampling=False)
     poisson, sampled = trained()
     assert engine.accountant.history == poisson.accountant.history
-    with pytest.raises(ParameterError, match="does not tell"):
+    with pytest.raises(ParameterError, match="does not show"):
         claim(engine, loader)
     with pytest.raises(ParameterError, match="engine"):
         claim(None, sampled)
