@@ -204,7 +204,9 @@ HELD: dict[Any, list[Adds | Chooses] | str] = {
         Adds(KNorm(norm=norm, dimension=3, sensitivity=F(2), scale=F(7, 3)), step=_in_quanta)
         for norm in (1, 2, math.inf)
     ],
-    MatrixLaplace: "exact/test_matrix_noise.py::test_floats_and_arb_round_the_same_draw",
+    MatrixLaplace: (
+        "exact/test_matrix_noise.py::test_what_is_published_is_the_sum_and_noise_of_its_scale"
+    ),
     PartitionNoise: [_partition("laplace", "6/7"), _partition("k-norm", "3/7")],
     BlockNoise: [
         Adds(

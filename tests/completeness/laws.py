@@ -31,6 +31,7 @@ from zerodelta.exact.noise import (
     asymmetric_noise,
     discrete_laplace,
     geometric_steps,
+    quantum_of,
     rounded_count_noise,
     rounded_gaussian,
     rounded_k_norm,
@@ -85,13 +86,10 @@ def _k_norm(n: Numbers) -> list[Stated]:
 
 
 def _matrix(n: Numbers) -> list[Stated]:
-    """Scale b in units of a power of two, on the diagonal with its weight."""
-
-    def fits(told: Any) -> bool:
-        quanta = DIAGONAL * n["scale"] / F(told)
-        return bool(quanta.denominator == 1 and quanta.numerator.bit_count() == 1)
-
-    return [noise(rounded_matrix_laplace, dimension=n["dimension"], scale=fits)]
+    """Scale b on the diagonal with its weight, in units of the power of two that is published."""
+    scale = DIAGONAL * n["scale"]
+    quanta = scale / quantum_of(scale)
+    return [noise(rounded_matrix_laplace, dimension=n["dimension"], scale=quanta)]
 
 
 def _sampled(n: Numbers) -> list[Stated]:

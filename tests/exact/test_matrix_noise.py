@@ -223,6 +223,18 @@ def test_sums_of_any_size_are_published(monkeypatch: pytest.MonkeyPatch) -> None
         )
 
 
+@pytest.mark.parametrize("exponent", [4, 40])
+def test_what_is_published_is_the_sum_and_noise_of_its_scale(exponent: int) -> None:
+    """In units of the quantum, whole and fractional: the mean square is (d+1)·(70b)² everywhere."""
+    noise = MatrixLaplace.for_epsilon(epsilon=1, dimension=2, squared_length=3 << exponent)
+    sums, bits, draws = np.array([-(10**15) - 7, 3, 10**20]), ReplayBits("published"), 3000
+    found = [noise.apply(sums, bits).astype(object) for _ in range(draws)]
+    published = np.array(found) * noise.quantum - sums
+    spread = published.astype(float) / float(DIAGONAL * noise.scale)
+    assert (spread**2).mean(axis=0) == pytest.approx([3, 3, 3], rel=0.2)
+    assert np.abs(spread.mean(axis=0)).max() < 5 * math.sqrt(3 / draws)
+
+
 def test_the_weight_is_about_the_root_of_two() -> None:
     assert Fraction(OFF_DIAGONAL, DIAGONAL) == ROOT
     assert 2 < ROOT**2 < 2 * (1 + Fraction(1, 10_000)) ** 2

@@ -627,9 +627,8 @@ def _shift(center: Sequence[Fraction] | None, size: int) -> FloatBalls:
     return FloatBalls(np.array([float(c) for c in center]), np.full(size, 2.0**-53))
 
 
-def _normals(uniforms: Reals) -> Reals:
-    """Return the normals of a line: those of G₁, then those of G₂."""
-    half = len(uniforms.middle if isinstance(uniforms, FloatBalls) else uniforms.values) // 2
+def _normals(half: int, uniforms: Reals) -> Reals:
+    """Return the normals of a line: those of G₁, then as many of G₂."""
     return box_muller(uniforms[:half], uniforms[half:])
 
 
@@ -641,9 +640,9 @@ def _products(words: Words) -> FloatBalls:
     vectors of length r and s change it by at most r |y| + |x| s + r s (Cauchy-Schwarz). This trusts
     NumPy's matrix product to add the products themselves, in doubles: no Strassen, no emulation.
     """
-    lines = FloatBalls.uniform(words.T.copy())
-    normals = _normals(lines)
-    left, size = normals.middle.T.copy(), len(normals.middle)
+    size = words.shape[1]
+    normals = _normals(size // 2, FloatBalls.uniform(words.T.copy()))
+    left = normals.middle.T.copy()
     right = left.copy()
     right[:, size // 2 :] *= -1
     length = _lengths(normals.middle)
@@ -665,7 +664,7 @@ class _Lines:
     def __init__(self, words: Words, bits: BitSource) -> None:
         self._words, self._bits = words, bits
         size = self._words.shape[1]
-        self._draw = Draw(uniforms=size, outputs=size, formula=_normals)
+        self._draw = Draw(uniforms=size, outputs=size, formula=partial(_normals, size // 2))
         self._strings: dict[int, BitStrings] = {}
         self._values: dict[int, ArbBalls] = {}
 

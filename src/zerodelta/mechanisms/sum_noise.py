@@ -20,6 +20,7 @@ import numpy.typing as npt
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import (
+    ROOT,
     quantum_of,
     rounded_count_noise,
     rounded_gaussian,
@@ -451,10 +452,11 @@ def _short(quantum: _Unit | None) -> Fraction | list[Fraction] | str:
     return list(quantum) if len(quantum) <= MAX_ENTRIES else theorems.OWN_UNITS
 
 
-DIAGONAL, OFF_DIAGONAL = 70, 99
+DIAGONAL, OFF_DIAGONAL = ROOT.denominator, ROOT.numerator
 """Integer weights of the entries of the upper triangle. The Frobenius norm counts off-diagonal
-entries twice, so they are multiplied by √2 relative to the diagonal: 99/70 exceeds √2 by less than
-1/10000. The l2 norm of the weighted triangle is then at most 99/√2 times the Frobenius norm."""
+entries twice, so they are multiplied by about √2 relative to the diagonal: 99/70, which is larger
+by less than 1/10000. The l2 norm of the weighted triangle is then at most 99/√2 times the Frobenius
+norm."""
 
 OFF_DIAGONAL_OVER_ROOT = Fraction(OFF_DIAGONAL, 1) * Fraction(7072, 10_000)
 """A number slightly above 99/√2."""

@@ -342,7 +342,7 @@ def _correlations(moments: NoisyMoments, smallest_variances: Floats) -> Floats:
 
 
 def _kept(ratio: Any, count: int) -> Any:
-    """Return the positive-part James-Stein factor for a squared ratio averaged over so many."""
+    """Return the positive-part James-Stein factor for the mean of `count` squared ratios."""
     return np.maximum(1 - (1 + _HIDDEN / math.sqrt(count)) / np.maximum(ratio, 1e-300), 0.0)
 
 

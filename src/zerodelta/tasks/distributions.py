@@ -564,7 +564,7 @@ def histogram_methods(
             spends="ε on all counts together",
             why="the least K-norm noise for a row that changes two counts"
             if small
-            else "for so many counts it gains nothing on Laplace noise",
+            else "for this number of counts it gains nothing on Laplace noise",
         ),
         Method(
             name="laplace",
